@@ -79,17 +79,20 @@ class Pictures(Struct, frozen=True):
 def read_annotated_rows(
     path: Path, pictures: Pictures, columns: Columns, encoding: str = ""
 ) -> Iterator[AnnotatedImage]:
-    """An image for each row; rows of the same image that have no id are one image.
+    """Yield an annotated image for each row of a table. Rows about the same image are merged if the table has no
+    column of ids.
 
-    Raises DataError for a column that is not there, and after the last row WrongRowsError for those that are wrong.
+    Raises DataError for a column that does not exist, and after the last row WrongRowsError for rows that cannot be
+    used.
     """
     if not columns.image:
         raise DataError(
             f"{path}: no column is named as the image's; say columns = {{ image = ... }}"
         )
     reader = _RowReader(path, pictures, columns)
-    several = not columns.id and bool(columns.questions or columns.box or columns.caption)
-    held: dict[object, AnnotatedImage] = {}
+    # A table with one question, box or caption a row repeats its images.
+    may_repeat_images = not columns.id and bool(columns.questions or columns.box or columns.caption)
+    pictures_by_key: dict[object, AnnotatedImage] = {}
     faults = []
     for row in read_rows(path, encoding):
         try:
@@ -97,15 +100,18 @@ def read_annotated_rows(
         except DataError as error:
             faults.append(str(error))
             continue
-        key: object = picture.file if several and isinstance(picture.file, Path) else row.where
-        held[key] = _together(held[key], picture) if key in held else picture
-    yield from held.values()
+        is_shared = may_repeat_images and isinstance(picture.file, Path)
+        key: object = picture.file if is_shared else row.where
+        if key in pictures_by_key:
+            picture = _merge_rows(pictures_by_key[key], picture)
+        pictures_by_key[key] = picture
+    yield from pictures_by_key.values()
     if faults:
         raise WrongRowsError(faults)
 
 
-def _together(first: AnnotatedImage, second: AnnotatedImage) -> AnnotatedImage:
-    """What two rows say of the same image."""
+def _merge_rows(first: AnnotatedImage, second: AnnotatedImage) -> AnnotatedImage:
+    """Return what two rows say about the same image, without repeated labels."""
     return msgspec.structs.replace(
         first,
         labels=tuple(dict.fromkeys((*first.labels, *second.labels))),
@@ -120,12 +126,16 @@ class _RowReader:
     """Reads what the columns of a row hold."""
 
     def __init__(self, path: Path, pictures: Pictures, columns: Columns) -> None:
-        self._path, self._pictures, self._columns = path, pictures, columns
+        self._path = path
+        self._pictures = pictures
+        self._columns = columns
         self._captions = (columns.caption,) if isinstance(columns.caption, str) else columns.caption
 
     def picture(self, source: SourceRow) -> AnnotatedImage:
-        """What a row says of its image. Raises DataError for a row or a cell that cannot be read."""
-        columns, row, where = self._columns, source.cells, source.where
+        """Return the image of a row with its annotations. Raises DataError for a row or a cell that cannot be read."""
+        columns = self._columns
+        row = source.cells
+        where = source.where
         if source.fault:
             raise DataError(source.fault)
         cell = self._cell(row, columns.image)
@@ -134,29 +144,36 @@ class _RowReader:
         file = picture_of(cell, where, self._pictures.folder, files=self._pictures.files)
         name = self._text(row, columns.id) or (str(cell) if isinstance(file, Path) else where)
         labels = tuple(self._texts(row, columns.label, where))
-        boxed = self._boxed(row, labels, where)
+        boxed_objects = self._objects_with_box_columns(row, labels, where)
+        captions: list[str] = []
+        for column in self._captions:
+            captions += self._texts(row, column, where)
+        fields = self._fields(row, where)
         return AnnotatedImage(
             id=name.removeprefix(f"{self._path}:").lstrip(),  # the same wherever the table lies
             file=file,
             where=where,
             labels=() if columns.box else labels,
-            attributes=self._named(row, columns.attributes),
-            objects=(*boxed, *self._objects(row, where)),
+            attributes=self._texts_by_name(row, columns.attributes),
+            objects=(*boxed_objects, *self._objects(row, where)),
             is_exhaustive=not columns.box,
-            incomplete=tuple(thing.name for thing in boxed),
+            incomplete=tuple(boxed.name for boxed in boxed_objects),
             relations=tuple(self._records(row, columns.relations, Relation, where)),
-            captions=tuple(
-                text for column in self._captions for text in self._texts(row, column, where)
-            ),
+            captions=tuple(captions),
             questions=tuple(self._questions(row, where)),
             texts=tuple(self._records(row, columns.texts, TextLine, where)),
-            fields={key: tuple(_listed(value)) for key, value in self._fields(row, where).items()},
+            fields={key: tuple(_texts_in(value)) for key, value in fields.items()},
             group=self._text(row, columns.group),
-            tags=self._named(row, {name: name for name in columns.tag}),
+            tags=self._texts_by_name(row, {name: name for name in columns.tag}),
         )
 
-    def _boxed(self, row: Row, names: Sequence[str], where: str) -> tuple[AnnotatedObject, ...]:
-        """The object of a row with a box in columns of its own."""
+    def _objects_with_box_columns(
+        self, row: Row, names: Sequence[str], where: str
+    ) -> tuple[AnnotatedObject, ...]:
+        """Return the object of a row that gives its box in four columns; its name is the row's label.
+
+        Empty if the table has no such columns, or if a cell of the row is empty.
+        """
         cells = [self._cell(row, column) for column in self._columns.box]
         if not names or not cells or None in cells:
             return ()
@@ -169,7 +186,7 @@ class _RowReader:
         return (AnnotatedObject(names[0], (left, top, right - left, bottom - top)),)
 
     def _cell(self, row: Row, column: str) -> Any:
-        """What a column holds; None for a column that has no role, or is empty in the row."""
+        """Return the content of a column; None if the column has no role, or the cell is empty."""
         value = row.get(column) if column else None
         return None if value in ("", []) else value
 
@@ -178,17 +195,18 @@ class _RowReader:
         return "" if value is None else str(value).strip()
 
     def _texts(self, row: Row, column: str, where: str) -> list[str]:
-        """A text, or those of a list, which may be written as JSON."""
-        return _listed(_parsed(self._cell(row, column), where))
+        """Return the texts of a cell: one, or a list, which may be written as JSON."""
+        return _texts_in(_decode_json_cell(self._cell(row, column), where))
 
-    def _named(self, row: Row, columns: dict[str, str]) -> dict[str, str]:
-        """The cells of several columns, each by the name that it is given."""
+    def _texts_by_name(self, row: Row, columns: dict[str, str]) -> dict[str, str]:
+        """Return the non-empty cells of several columns. `columns` gives the column for each name."""
         return {name: text for name, column in columns.items() if (text := self._text(row, column))}
 
     def _fields(self, row: Row, where: str) -> dict[str, Any]:
+        """Return the values of a row by key, from a column for each key or from a column that contains an object."""
         if isinstance(self._columns.fields, dict):
-            return self._named(row, self._columns.fields)
-        content = _parsed(self._cell(row, self._columns.fields), where)
+            return self._texts_by_name(row, self._columns.fields)
+        content = _decode_json_cell(self._cell(row, self._columns.fields), where)
         if content is None:  # an object stands as columns of its own: `fields.total`
             inner = f"{self._columns.fields}."
             return {
@@ -201,23 +219,23 @@ class _RowReader:
         return content
 
     def _objects(self, row: Row, where: str) -> Iterator[AnnotatedObject]:
-        content = _parsed(self._cell(row, self._columns.objects), where)
+        """Yield the objects of a row: records, or names that are separated by commas or semicolons."""
+        content = _decode_json_cell(self._cell(row, self._columns.objects), where)
         if isinstance(content, str):
-            content = [
-                name for name in map(str.strip, content.replace(";", ",").split(",")) if name
-            ]
-        for thing in content or ():
-            if isinstance(thing, str):
-                yield AnnotatedObject(thing)
+            names = content.replace(";", ",").split(",")
+            content = [name.strip() for name in names if name.strip()]
+        for item in content or ():
+            if isinstance(item, str):
+                yield AnnotatedObject(item)
             else:
-                record = converted(thing, _Object, where)
+                record = converted(item, _Object, where)
                 yield AnnotatedObject(
                     record.name, record.box, attributes=record.attributes, kind=record.kind
                 )
 
     def _records(self, row: Row, column: str, form: Any, where: str) -> list[Any]:
-        """The records of a list; of `texts` a text alone will do."""
-        content = _parsed(self._cell(row, column), where)
+        """Return the records of a cell in the type `form`. Lines of text may also be given as texts alone."""
+        content = _decode_json_cell(self._cell(row, column), where)
         if form is TextLine:
             content = [
                 {"text": text} if isinstance(text, str) else text for text in _as_list(content)
@@ -225,22 +243,25 @@ class _RowReader:
         return [converted(item, form, where) for item in _as_list(content)]
 
     def _questions(self, row: Row, where: str) -> Iterator[OpenQuestion]:
+        """Yield the open questions of a row: one with its answer in a column of its own, or a list of records with
+        both."""
         content = self._cell(row, self._columns.questions)
         if self._columns.answer:
             answers = tuple(self._texts(row, self._columns.answer, where))
             yield OpenQuestion(str(content or ""), answers)
             return
-        for item in _as_list(_parsed(content, where)):
+        for item in _as_list(_decode_json_cell(content, where)):
             question = converted(item, _Question, where)
             yield OpenQuestion(
                 question.question,
-                tuple(question.answers or _listed(question.answer)),
+                tuple(question.answers or _texts_in(question.answer)),
                 question.kind,
             )
 
 
-def _parsed(cell: Any, where: str) -> Any:
-    """A cell whose text is a JSON list or object as that."""
+def _decode_json_cell(cell: Any, where: str) -> Any:
+    """Return the list or object that a text contains as JSON; other cells are returned unchanged. Raises DataError
+    for JSON that is not valid."""
     if isinstance(cell, str) and cell[:1] in "[{" and cell[-1:] in "]}":
         try:
             return msgspec.json.decode(cell)
@@ -250,8 +271,11 @@ def _parsed(cell: Any, where: str) -> Any:
 
 
 def _as_list(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [] if content is None else [content]
+    if content is None:
+        return []
+    return content if isinstance(content, list) else [content]
 
 
-def _listed(content: Any) -> list[str]:
+def _texts_in(content: Any) -> list[str]:
+    """Return the non-empty texts of a value or a list of values."""
     return [str(item).strip() for item in _as_list(content) if str(item).strip()]

@@ -27,6 +27,7 @@ from snellen.common.drafts import (
     AnnotatedImage,
     Draft,
     Exclusion,
+    ImageFile,
     ImageSpec,
     read_params,
     without_exclusions,
@@ -66,7 +67,8 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The questions of every type, image by image. Raises DataError where none can be made."""
+    """Yield the questions of each type about each image. Raises DataError if none can be made, and WrongRowsError
+    at the end for rows that cannot be used."""
     chosen = read_params(params, Params)
     pictures, faults = read_pictures(chosen, folder)
     types = question_types(chosen.questions) or fitting_types(pictures)
@@ -81,30 +83,33 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 def read_pictures(
     params: Params, source: Path | None
 ) -> tuple[list[AnnotatedImage], Sequence[str]]:
-    """All images with what is said of them, and what is wrong with rows that cannot be used. Raises DataError for
-    wrong files, and WrongRowsError without any image."""
+    """Return all annotated images, and what is wrong with the rows that cannot be used.
+
+    Of several images with the same id, the first is kept. Raises DataError for files that cannot be used, and
+    WrongRowsError if there is no usable image.
+    """
     base = source or Path()
     pictures: list[AnnotatedImage] = []
     faults: Sequence[str] = ()
     try:
-        pictures.extend(_annotated(params, base))
+        pictures.extend(_read_images(params, base))
     except WrongRowsError as error:
         if not pictures:
             raise
         faults = error.faults
     if not pictures:
         raise DataError(f"{base / (params.file or params.images)}: no image with annotations in it")
-    first = {picture.id: picture for picture in reversed(pictures)}
-    doubled = [
-        _doubled(picture, first[picture.id].where)
-        for picture in pictures
-        if first[picture.id] is not picture
-    ]
-    return [picture for picture in pictures if first[picture.id] is picture], [*faults, *doubled]
+    first_by_id: dict[str, AnnotatedImage] = {}
+    repeated_id_faults = []
+    for picture in pictures:
+        first = first_by_id.setdefault(picture.id, picture)
+        if first is not picture:
+            repeated_id_faults.append(_repeated_id_fault(picture, first.where))
+    return list(first_by_id.values()), [*faults, *repeated_id_faults]
 
 
-def _doubled(picture: AnnotatedImage, first: str) -> str:
-    """What is wrong with an image whose id an earlier one has."""
+def _repeated_id_fault(picture: AnnotatedImage, first: str) -> str:
+    """Return the message about an image whose id belongs to an earlier image, which is at the place `first`."""
     if isinstance(picture.file, Path) and picture.file.as_posix().endswith(picture.id):
         return (
             f"{picture.where}: the image {picture.id!r} is that of {first} too; write what both say in one row "
@@ -114,7 +119,8 @@ def _doubled(picture: AnnotatedImage, first: str) -> str:
     return f"{picture.where}: the id {picture.id!r} is taken by {first}; ids must differ"
 
 
-def _annotated(params: Params, base: Path) -> Iterator[AnnotatedImage]:
+def _read_images(params: Params, base: Path) -> Iterator[AnnotatedImage]:
+    """Return the annotated images of the source, read in the form that the entry names."""
     match params.form:
         case "class-folders":
             return read_class_folders(base / params.images, params.split)
@@ -135,9 +141,10 @@ def _annotated(params: Params, base: Path) -> Iterator[AnnotatedImage]:
 
 
 def question_types(declared: tuple[str | dict[str, Any], ...]) -> dict[str, QuestionType]:
-    """The types that an entry declares, by name; a second one of the same type has a number behind it.
+    """Return the question types that an entry declares, by name.
 
-    Raises UnknownNameError for an unknown type, DataError for a setting that it does not have.
+    A type that is declared again, with other settings, gets a number: `count`, `count 2`. Raises UnknownNameError
+    for an unknown type, and DataError for a setting that it does not have.
     """
     types: dict[str, QuestionType] = {}
     for place, each in enumerate(declared):
@@ -159,38 +166,46 @@ def question_types(declared: tuple[str | dict[str, Any], ...]) -> dict[str, Ques
 
 
 def fitting_types(pictures: list[AnnotatedImage]) -> dict[str, QuestionType]:
-    """Every type, with its own settings, that fits one of the images."""
-    every = {
-        name: registry.find_registered("question_types", name)()
-        for name in registry.names("question_types")
-    }
-    return {name: kind for name, kind in every.items() if any(map(kind.fits, pictures))}
+    """Return each registered question type, with its default settings, that fits at least one image."""
+    types: dict[str, QuestionType] = {}
+    for name in registry.names("question_types"):
+        question_type: QuestionType = registry.find_registered("question_types", name)()
+        if any(question_type.fits(picture) for picture in pictures):
+            types[name] = question_type
+    return types
 
 
 def formed_drafts(
     source: AnnotatedSource, types: Mapping[str, QuestionType]
 ) -> Iterator[Draft | Exclusion]:
-    """The questions of all images, and what is left out with its reasons."""
+    """Yield the questions about all images, and an exclusion with the reason for each that cannot be asked."""
     for picture in source.pictures:
-        for name, kind in types.items():
-            if not kind.fits(picture):
-                yield Exclusion(f"{name}: the image has no annotation of the kind ({kind.needs})")
+        for name, question_type in types.items():
+            if not question_type.fits(picture):
+                yield Exclusion(
+                    f"{name}: the image has no annotation of the kind ({question_type.needs})"
+                )
                 continue
-            for formed in kind.questions(picture, source):
+            for formed in question_type.questions(picture, source):
                 if isinstance(formed, Exclusion):
                     yield Exclusion(f"{name}: {formed.why}")
-                elif not _has_distractors(formed):
+                elif not _has_usable_distractors(formed):
                     yield Exclusion(f"{name}: {NO_DISTRACTOR}")
                 else:
-                    yield _draft(picture, name, formed)
+                    yield _question_draft(picture, name, formed)
 
 
-def _draft(picture: AnnotatedImage, name: str, formed: FormedQuestion) -> Draft:
-    spec = ImageSpec(picture.file, formed.crop, formed.outlines)
+def _question_draft(picture: AnnotatedImage, name: str, formed: FormedQuestion) -> Draft:
+    """Return the draft of a formed question about an image, of the question type `name`. Its id is made of the
+    image, the type and the question's key; samples are drawn by type and answer."""
+    image: ImageFile | ImageSpec = picture.file
+    if formed.crop or formed.outlines:
+        image = ImageSpec(picture.file, formed.crop, formed.outlines)
+    id_parts = [part for part in (picture.id, name, formed.key) if part]
     return Draft(
-        id="/".join(filter(None, (picture.id, name, formed.key))),
+        id="/".join(id_parts),
         rounds=formed.rounds,
-        images=(spec if formed.crop or formed.outlines else picture.file,),
+        images=(image,),
         where=picture.where,
         dialogue=formed.is_dialogue,
         group=picture.group or picture.id,
@@ -199,61 +214,71 @@ def _draft(picture: AnnotatedImage, name: str, formed: FormedQuestion) -> Draft:
     )
 
 
-def _has_distractors(formed: FormedQuestion) -> bool:
-    """Whether each round that is multiple choice has a candidate that can be a distractor."""
+def _has_usable_distractors(formed: FormedQuestion) -> bool:
+    """Return whether each multiple-choice question of a formed question has at least one usable distractor.
+
+    The candidates are in tiers, lists of which later ones are used when earlier ones are exhausted. A question
+    without tiers is fine only if it is closed: then its options are given by the answer, as for yes and no.
+    """
     for question in formed.rounds:
         spec = question.distractors
-        if spec and spec.tiers:
-            candidates = (candidate for tier in spec.tiers for candidate in tier)
-            if all(
-                rejection_reason(candidate, question.texts, spec.also_right, ())
-                for candidate in candidates
-            ):
-                return False
-        elif spec and not spec.closed:
+        if spec is None:
+            continue
+        if not spec.tiers:
+            if spec.closed:
+                continue  # the options of yes/no questions follow from the answer
+            return False
+        candidates = [candidate for tier in spec.tiers for candidate in tier]
+        accepted = (
+            candidate
+            for candidate in candidates
+            if not rejection_reason(candidate, question.texts, spec.also_right, chosen=())
+        )
+        if next(accepted, None) is None:
             return False
     return True
 
 
 def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedImage]:
-    """The images in order of their names; the class is the name of the folder, `_` in it a space.
+    """Yield the images of a folder with one folder per class, in the order of their names.
 
-    Raises DataError when there is no such folder.
+    The class of an image is the name of its folder, with blanks for `_`. The class folders may be below folders of
+    splits. Raises DataError if there is no such folder.
     """
     if not folder.is_dir():
         raise DataError(
             f"{folder}: no such folder; `images` names the one that holds the folders of classes"
         )
     splits = splits_in(folder)
+    if split and not splits:
+        raise DataError(f"{folder}: has no folders of splits")
     if split and split not in splits:
-        raise (
-            unknown_name("split", split, splits)
-            if splits
-            else DataError(f"{folder}: has no folders of splits")
-        )
+        raise unknown_name("split", split, splits)
     for part in [split] if split else splits or [""]:
-        for home in _folders(folder / part):
-            label = home.name.replace("_", " ").strip()
-            for file in sorted(file for file in home.rglob("*") if is_image(file)):
-                name = str(file.relative_to(folder)).replace("\\", "/")
+        for class_folder in _visible_folders(folder / part):
+            label = class_folder.name.replace("_", " ").strip()
+            for file in sorted(file for file in class_folder.rglob("*") if is_image(file)):
                 yield AnnotatedImage(
-                    name, file, str(file), labels=(label,), tags={"split": part} if part else {}
+                    id=str(file.relative_to(folder)).replace("\\", "/"),
+                    file=file,
+                    where=str(file),
+                    labels=(label,),
+                    tags={"split": part} if part else {},
                 )
 
 
 def read_named_images(folder: Path) -> Iterator[AnnotatedImage]:
-    """The images in a folder, whose names say what they show: `red_fox-2.jpg` a red fox.
-
-    Raises DataError when there is no such folder.
-    """
+    """Yield the images of a folder whose names tell what they show: `red_fox-2.jpg` a red fox. Raises DataError if
+    there is no such folder."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; `images` names the one with the images")
     for file in sorted(filter(is_image, folder.iterdir())):
         if label := name_in_words(file.stem):
-            yield AnnotatedImage(file.name, file, str(file), labels=(label,))
+            yield AnnotatedImage(id=file.name, file=file, where=str(file), labels=(label,))
 
 
-def _folders(folder: Path) -> list[Path]:
+def _visible_folders(folder: Path) -> list[Path]:
+    """Return the folders in a folder, sorted by name, without hidden ones."""
     return sorted(
         home for home in folder.iterdir() if home.is_dir() and not home.name.startswith(".")
     )

@@ -47,57 +47,68 @@ class BoxParams(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Drafts whose gold is a box in the coordinates of replies, which the question names. Raises DataError."""
+    """Return drafts whose correct answer is a box, in the coordinates that replies use and the question names.
+    Raises DataError."""
     mapping = dict(params)
     boxes = read_params(mapping.pop("boxes", {}), BoxParams)
-    return (_with_box(draft, boxes) for draft in read_hub_rows(mapping, folder))
+    return (_reword_with_box(draft, boxes) for draft in read_hub_rows(mapping, folder))
 
 
-def _with_box(draft: Draft, boxes: BoxParams) -> Draft:
+def _reword_with_box(draft: Draft, boxes: BoxParams) -> Draft:
+    """Return a draft that asks for a box or a point, with the box of its object as the accepted text.
+
+    The draft's texts give the box as four numbers. The question gets a sentence with the form of the reply and its
+    coordinates. Raises DataError if there are not four numbers, or if they are not a box in the declared form.
+    """
     (question,) = draft.rounds
     numbers = [float(number) for text in question.texts for number in _NUMBER.findall(text)]
     if len(numbers) != 4:
         raise DataError(f"{draft.where}: {' '.join(question.texts)!r} is not a box of four numbers")
-    left, top, right, bottom = numbers if boxes.corners else (*numbers[:2], *_far_corner(numbers))
+    if boxes.corners:
+        left, top, right, bottom = numbers
+    else:
+        left, top, width, height = numbers
+        right, bottom = left + width, top + height
     if right < left or bottom < top or (boxes.source == "1" and max(right, bottom) > 1.01):
         raise DataError(
             f"{draft.where}: {numbers} is not a box in the form that boxes declares (corners, source)"
         )
-    wide, high = _scale(draft, boxes)
-    gold = f"[{', '.join(map(_plain, (left * wide, top * high, right * wide, bottom * high)))}]"
-    text = f"{question.question}\n{_REPLIES[boxes.ask]}, {_named(draft, boxes)}."
+    x_scale, y_scale = _coordinate_scales(draft, boxes)
+    corners = (left * x_scale, top * y_scale, right * x_scale, bottom * y_scale)
+    gold = f"[{', '.join(map(_format_number, corners))}]"
+    text = f"{question.question}\n{_REPLIES[boxes.ask]}, {_coordinates_in_words(draft, boxes)}."
     return replace(draft, rounds=(replace(question, question=text, texts=(gold,)),))
 
 
-def _plain(number: float) -> str:
+def _format_number(number: float) -> str:
+    """Write a number with at most five decimals and no trailing zeros."""
     return f"{number:.5f}".rstrip("0").rstrip(".")
 
 
-def _far_corner(numbers: list[float]) -> tuple[float, float]:
-    left, top, width, height = numbers
-    return left + width, top + height
-
-
-def _scale(draft: Draft, boxes: BoxParams) -> tuple[float, float]:
-    """What the source's numbers are multiplied by, along either side."""
+def _coordinate_scales(draft: Draft, boxes: BoxParams) -> tuple[float, float]:
+    """Return the factors that turn x and y of the source's box into the coordinates of replies. The image is only
+    opened if pixels are involved."""
     if boxes.source == boxes.coordinates:
         return 1.0, 1.0
-    width, height = (1, 1) if "pixels" not in (boxes.source, boxes.coordinates) else _size(draft)
+    needs_size = "pixels" in (boxes.source, boxes.coordinates)
+    width, height = _image_size(draft) if needs_size else (1, 1)
     if boxes.coordinates == "pixels":
         return width, height
     side = float(boxes.coordinates)
     return side / width, side / height
 
 
-def _named(draft: Draft, boxes: BoxParams) -> str:
+def _coordinates_in_words(draft: Draft, boxes: BoxParams) -> str:
+    """Return the part of a question that tells in which coordinates the reply must be."""
     if boxes.coordinates == "pixels":
-        width, height = _size(draft)
+        width, height = _image_size(draft)
         return f"in pixels of the image, which is {width} wide and {height} high"
     return f"where the image's left and top are 0 and its right and bottom {boxes.coordinates}"
 
 
-def _size(draft: Draft) -> tuple[int, int]:
-    """Width and height of the image, from its head alone."""
+def _image_size(draft: Draft) -> tuple[int, int]:
+    """Return width and height of the draft's image, read from the beginning of the file. Raises DataError for a
+    crop or a clip, whose size differs from the file's."""
     file: ImageFile | ImageSpec | LazyFrames = draft.images[0]
     if isinstance(file, (ImageSpec, LazyFrames)):
         raise DataError(

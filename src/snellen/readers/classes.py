@@ -76,10 +76,11 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per image. Distractors are any other classes, or the most similar ones (CIFAR10, ImageNet-1K)."""
+    """Yield a draft for each image. Its distractors are any other classes or, for CIFAR10 and ImageNet-1K, the most
+    similar ones."""
     chosen = read_params(params, Params)
-    for picture in _pictures(chosen, folder):
-        yield draft_of(picture, chosen.data)
+    for picture in _labelled_images(chosen, folder):
+        yield class_question(picture, chosen.data)
 
 
 class HubParams(Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,34 +97,49 @@ class HubParams(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_hub_classes(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Like `read`, but from a hub dataset, whose files name the classes."""
+    """Yield drafts as `read` does, but from a hub dataset, whose files name the classes."""
     chosen = read_params(params, HubParams)
-    table, pictures = ParquetSplit(folder, chosen.files), ImageColumn(chosen.image)
+    table = ParquetSplit(folder, chosen.files)
+    pictures = ImageColumn(chosen.image)
     names = table.names(chosen.label)
-    labels = _labels(chosen.data, names)
+    labels = _label_classes_of(chosen.data, names)
     species = table.names(chosen.species) if chosen.species else ()
     columns = [name for name in (chosen.label, chosen.id, chosen.species) if name]
     for place, row in table.rows(columns, (), dict[str, str | int]):
-        label = labels[_within(row[chosen.label], names, place, "label")]
+        label = labels[_checked_class_number(row[chosen.label], names, place, "label")]
         tags = {"class": label.stratum} if chosen.data == "cifar10" else {}
         if species:
-            tags = {"species": species[_within(row[chosen.species], species, place, "species")]}
+            tags = {
+                "species": species[
+                    _checked_class_number(row[chosen.species], species, place, "species")
+                ]
+            }
         name = str(row[chosen.id] if chosen.id else place.number)
-        yield draft_of(
-            LabelledImage(name, pictures.at(place), place.where, label, tags), chosen.data
+        picture = LabelledImage(
+            id=name,
+            file=pictures.at(place),
+            where=place.where,
+            label=label,
+            answer_tags=tags,
         )
+        yield class_question(picture, chosen.data)
 
 
-def _labels(dataset: Data, names: Sequence[str]) -> list[LabelClass]:
+def _label_classes_of(dataset: Data, names: Sequence[str]) -> list[LabelClass]:
+    """Return the classes of a dataset, in the order of their names in the dataset's files. Classes of Flowers102
+    and Pets37 have all other classes as distractors."""
     if dataset == "cifar10":
         return cifar_label_classes(names)
     if dataset == "imagenet-1k":
         return imagenet_classes(names)
     plain = tuple(name.replace("_", " ") for name in names)
-    return [LabelClass((name,), (plain,), name) for name in plain]
+    return [LabelClass(names=(name,), others=(plain,), stratum=name) for name in plain]
 
 
-def _within(number: str | int, names: Sequence[str], place: ParquetRow, column: str) -> int:
+def _checked_class_number(
+    number: str | int, names: Sequence[str], place: ParquetRow, column: str
+) -> int:
+    """Return the number of a class. Raises DataError if there is no such class; unlabelled splits have -1."""
     if not isinstance(number, int) or not 0 <= number < len(names):
         raise DataError(
             f"{place.where}: the {column} is {number}, but classes are 0-{len(names) - 1}; has the split labels?"
@@ -131,7 +147,9 @@ def _within(number: str | int, names: Sequence[str], place: ParquetRow, column: 
     return number
 
 
-def draft_of(picture: LabelledImage, dataset: Data) -> Draft:
+def class_question(picture: LabelledImage, dataset: Data) -> Draft:
+    """Return the draft that asks for the class of an image. It is multiple choice, with names of other classes as
+    distractors."""
     label = picture.label
     return Draft(
         id=picture.id,
@@ -148,14 +166,15 @@ def draft_of(picture: LabelledImage, dataset: Data) -> Draft:
     )
 
 
-def _pictures(chosen: Params, folder: Path | None) -> Iterator[LabelledImage]:
+def _labelled_images(chosen: Params, folder: Path | None) -> Iterator[LabelledImage]:
+    """Return the images of a split with their classes. Raises DataError for a split that is not read."""
     match chosen.data, chosen.split:
         case "flowers102", split:
-            return _flowers(folder, *_FLOWERS[split])
+            return _flower_images(folder, *_FLOWERS[split])
         case "pets37", "train":
-            return _pets(folder, "trainval.txt")
+            return _pet_images(folder, "trainval.txt")
         case "pets37", "test":
-            return _pets(folder, "test.txt")
+            return _pet_images(folder, "test.txt")
         case "cifar10", "test":
             return cifar_images(folder)
         case "imagenet-1k", "val":
@@ -165,22 +184,31 @@ def _pictures(chosen: Params, folder: Path | None) -> Iterator[LabelledImage]:
     )
 
 
-def _flowers(folder: Path | None, by_folder: str, listed: str) -> Iterator[LabelledImage]:
+def _flower_images(folder: Path | None, by_folder: str, listed: str) -> Iterator[LabelledImage]:
+    """Yield the images of Flowers102 with their classes.
+
+    Args:
+        folder: Folder with the dataset.
+        by_folder: Name of the folder of the split, with a folder for each class. It is used if it exists.
+        listed: Name of the split's list of images in `setid.mat`.
+    """
     names = files("snellen.readers").joinpath("flowers102.txt").read_text("utf-8").splitlines()
-    pairs = (
-        _of_folders(split_folder)
-        if (split_folder := locate_or_none(folder, by_folder))
-        else _of_lists(folder, listed)
-    )
-    for where, file, number in pairs:
+    split_folder = locate_or_none(folder, by_folder)
+    if split_folder:
+        numbered_images = _class_folder_images(split_folder)
+    else:
+        numbered_images = _listed_images(folder, listed)
+    for where, file, number in numbered_images:
         if not 1 <= number <= len(names):
             raise DataError(f"{where}: there is no class {number}; Flowers102 has {len(names)}")
         name = names[number - 1]
-        yield LabelledImage(file.stem, file, where, LabelClass((name,), (names,), name))
+        label = LabelClass(names=(name,), others=(names,), stratum=name)
+        yield LabelledImage(id=file.stem, file=file, where=where, label=label)
 
 
-def _of_folders(split: Path) -> Iterator[tuple[str, Path, int]]:
-    """The images in a folder with one subfolder per class, named by the class number."""
+def _class_folder_images(split: Path) -> Iterator[tuple[str, Path, int]]:
+    """Yield location, file and class number of the images in a folder with a subfolder for each class, named by the
+    class number."""
     for folder in sorted(split.iterdir(), key=lambda path: (len(path.name), path.name)):
         if not folder.name.isdecimal():
             raise DataError(
@@ -189,8 +217,8 @@ def _of_folders(split: Path) -> Iterator[tuple[str, Path, int]]:
         yield from ((str(file), file, int(folder.name)) for file in sorted(folder.glob("*.jpg")))
 
 
-def _of_lists(folder: Path | None, listed: str) -> Iterator[tuple[str, Path, int]]:
-    """The images listed in `setid.mat`, by number."""
+def _listed_images(folder: Path | None, listed: str) -> Iterator[tuple[str, Path, int]]:
+    """Yield location, file and class number of the images that a list in `setid.mat` gives by their numbers."""
     path = locate_file(folder, "imagelabels.mat")
     pictures = locate_file(folder, "jpg")
     labels = read_mat(path, "labels")
@@ -203,14 +231,17 @@ def _of_lists(folder: Path | None, listed: str) -> Iterator[tuple[str, Path, int
         yield where, pictures / f"image_{number:05d}.jpg", int(labels[number - 1])
 
 
-def _pets(folder: Path | None, listed: str) -> Iterator[LabelledImage]:
+def _pet_images(folder: Path | None, listed: str) -> Iterator[LabelledImage]:
+    """Yield the images of Pets37 with their breeds, from a list with file name, class, species and breed in each
+    line."""
     path = locate_file(folder, f"annotations/{listed}")
     pictures = locate_file(folder, "images")
     entries: list[tuple[str, str, str, str]] = []
-    numbers: dict[str, str] = {}
+    breed_by_number: dict[str, str] = {}
     with open_text(path) as file:
         for number, line in enumerate(DelimitedLines(file, path), 1):
-            where, text = f"{path}:{number}", line.strip()
+            where = f"{path}:{number}"
+            text = line.strip()
             if text.startswith("#") or not text:
                 continue
             parts = _PET.fullmatch(text)
@@ -218,22 +249,24 @@ def _pets(folder: Path | None, listed: str) -> Iterator[LabelledImage]:
                 raise DataError(
                     f"{where}: {text!r} is not a file's name, class, species (1 or 2) and breed"
                 )
-            if numbers.setdefault(parts[2], parts[1]) != parts[1]:
+            breed, class_number, species_number = parts.groups()
+            first_breed = breed_by_number.setdefault(class_number, breed)
+            if first_breed != breed:
                 raise DataError(
-                    f"{where}: class {parts[2]} is {parts[1]} here and {numbers[parts[2]]} above"
+                    f"{where}: class {class_number} is {breed} here and {first_breed} above"
                 )
-            entries.append(
-                (
-                    where,
-                    text.split()[0],
-                    parts[1].replace("_", " "),
-                    ("cat", "dog")[int(parts[3]) - 1],
-                )
-            )
+            file_name = text.split()[0]
+            species = ("cat", "dog")[int(species_number) - 1]
+            entries.append((where, file_name, breed.replace("_", " "), species))
     breeds = tuple(dict.fromkeys(breed for _, _, breed, _ in entries))
     for where, name, breed, species in entries:
-        label = LabelClass((breed,), (breeds,), breed)
-        yield LabelledImage(name, pictures / f"{name}.jpg", where, label, {"species": species})
+        yield LabelledImage(
+            id=name,
+            file=pictures / f"{name}.jpg",
+            where=where,
+            label=LabelClass(names=(breed,), others=(breeds,), stratum=breed),
+            answer_tags={"species": species},
+        )
 
 
 SIDE = 32
@@ -264,47 +297,66 @@ class Meta(Struct, frozen=True):
 
 
 def cifar_images(folder: Path | None) -> Iterator[LabelledImage]:
-    """The test images in file order."""
+    """Yield the test images of CIFAR10 in file order. Both published formats are read, Python's pickles and plain
+    bytes."""
     path = locate_file(
         folder, "cifar-10-batches-py/test_batch", "cifar-10-batches-bin/test_batch.bin"
     )
-    records, names = _of_bytes(path) if path.suffix == ".bin" else _of_pickles(path)
+    records, names = (
+        _read_binary_batch(path) if path.suffix == ".bin" else _read_pickled_batch(path)
+    )
     classes = cifar_label_classes(names)
     for number, (label, planes) in enumerate(records):
         where = f"{path}: image {number}"
         if not 0 <= label < len(names):
             raise DataError(f"{where}: there is no class {label}; there are {len(names)}")
+        label_class = classes[label]
         yield LabelledImage(
-            str(number), _png(planes), where, classes[label], {"class": classes[label].stratum}
+            id=str(number),
+            file=_encode_png(planes),
+            where=where,
+            label=label_class,
+            answer_tags={"class": label_class.stratum},
         )
 
 
 def cifar_label_classes(names: Sequence[str]) -> list[LabelClass]:
-    """Each class with its synonyms and its possible distractors, by similarity."""
+    """Return each class with its synonyms, and with related words of WordNet as possible distractors, the most
+    similar first."""
     wordnet = open_wordnet()
     synsets = {name: wordnet.noun_synset(name) for name in names}
-    return [
-        LabelClass(
-            (name, *(synonym for synonym in wordnet.names(synset) if synonym != name)),
-            _fit(wordnet.related_words(synset, ENOUGH), UNFIT | ALSO_RIGHT.get(name, frozenset())),
-            name,
+    classes = []
+    for name, synset in synsets.items():
+        synonyms = [synonym for synonym in wordnet.names(synset) if synonym != name]
+        unfit = UNFIT | ALSO_RIGHT.get(name, frozenset())
+        related_words = wordnet.related_words(synset, ENOUGH)
+        classes.append(
+            LabelClass(
+                names=(name, *synonyms),
+                others=_without_unfit_words(related_words, unfit),
+                stratum=name,
+            )
         )
-        for name, synset in synsets.items()
-    ]
+    return classes
 
 
-def _of_pickles(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[str]]:
-    batch, names = _typed(path, Batch), _typed(path.with_name("batches.meta"), Meta).label_names
+def _read_pickled_batch(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[str]]:
+    """Return the images of a pickled batch, each with its class number and colour planes, and the names of the
+    classes."""
+    batch = _load_pickle_as(path, Batch)
+    names = _load_pickle_as(path.with_name("batches.meta"), Meta).label_names
     if batch.data.shape != (len(batch.labels), 3 * SIZE) or batch.data.kind != "u1":
         raise DataError(
             f"{path}: data of {batch.data.kind} and shape {batch.data.shape} for {len(batch.labels)} labels"
         )
     content = batch.data.content
-    rows = (content[at : at + 3 * SIZE] for at in range(0, len(content), 3 * SIZE))
+    starts = range(0, len(content), 3 * SIZE)
+    rows = (content[start : start + 3 * SIZE] for start in starts)
     return zip(batch.labels, rows, strict=True), names
 
 
-def _typed(path: Path, form: Any) -> Any:
+def _load_pickle_as(path: Path, form: Any) -> Any:
+    """Return the content of a pickle as a typed record. Raises DataError if it has another form."""
     content = load_pickle(path)
     try:
         return msgspec.convert(content, form)
@@ -312,8 +364,9 @@ def _typed(path: Path, form: Any) -> Any:
         raise DataError(f"{path}: {error}; is it the right file?") from None
 
 
-def _of_bytes(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[str]]:
-    """Each image is one byte for the label followed by the colour planes."""
+def _read_binary_batch(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[str]]:
+    """Return the images of a binary batch, each with its class number and colour planes, and the names of the
+    classes. In the file, each image is one byte for the class, followed by the planes."""
     with open_text(path) as file:
         content = file.read()
     if not content or len(content) % (1 + 3 * SIZE):
@@ -322,37 +375,54 @@ def _of_bytes(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[str]]:
         )
     with open_text(path.with_name("batches.meta.txt")) as file:
         names = file.read().decode("ascii", "replace").split()
-    rows = (content[at : at + 1 + 3 * SIZE] for at in range(0, len(content), 1 + 3 * SIZE))
+    record_length = 1 + 3 * SIZE
+    starts = range(0, len(content), record_length)
+    rows = (content[start : start + record_length] for start in starts)
     return ((row[0], row[1:]) for row in rows), names
 
 
-def _fit(tiers: Sequence[Sequence[str]], unfit: frozenset[str]) -> tuple[tuple[str, ...], ...]:
-    fit = (tuple(word for word in tier if word.replace(" ", "_") not in unfit) for tier in tiers)
-    return tuple(tier for tier in fit if tier)
+def _without_unfit_words(
+    tiers: Sequence[Sequence[str]], unfit: frozenset[str]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the tiers of distractors (the most similar words first) without unfit words, and without tiers that
+    are then empty."""
+    fitting_tiers = []
+    for tier in tiers:
+        fitting = tuple(word for word in tier if word.replace(" ", "_") not in unfit)
+        if fitting:
+            fitting_tiers.append(fitting)
+    return tuple(fitting_tiers)
 
 
-def _png(planes: bytes) -> bytes:
-    """PNG file of an image given as red, green and blue planes.
+def _encode_png(planes: bytes) -> bytes:
+    """Return a PNG file of an image that is given as red, green and blue planes.
 
-    Uncompressed, so that the bytes depend only on the pixels and not on a library version.
+    It is not compressed, so that the bytes depend only on the pixels and not on the version of a library.
     """
     pixels = bytearray(3 * SIZE)
-    for place in range(3):
-        pixels[place::3] = planes[place * SIZE : (place + 1) * SIZE]
-    lines = b"".join(b"\0" + pixels[at : at + 3 * SIDE] for at in range(0, 3 * SIZE, 3 * SIDE))
-    stored = b"\x78\x01\x01" + struct.pack("<HH", len(lines), 0xFFFF ^ len(lines)) + lines
+    for channel in range(3):
+        pixels[channel::3] = planes[channel * SIZE : (channel + 1) * SIZE]
+
+    # Each line begins with the number of its filter; 0 is none.
+    line_starts = range(0, 3 * SIZE, 3 * SIDE)
+    lines = b"".join(b"\0" + pixels[start : start + 3 * SIDE] for start in line_starts)
+
+    # A zlib stream with a single block, which is stored as it is.
+    zlib_and_block_header = b"\x78\x01\x01"
+    block_length = struct.pack("<HH", len(lines), 0xFFFF ^ len(lines))
+    stored = zlib_and_block_header + block_length + lines
+
     chunks = (
         (b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0)),
         (b"IDAT", stored + struct.pack(">I", zlib.adler32(lines))),
         (b"IEND", b""),
     )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(content))
-        + name
-        + content
-        + struct.pack(">I", zlib.crc32(name + content))
-        for name, content in chunks
-    )
+    png = b"\x89PNG\r\n\x1a\n"
+    for name, content in chunks:
+        length = struct.pack(">I", len(content))
+        checksum = struct.pack(">I", zlib.crc32(name + content))
+        png += length + name + content + checksum
+    return png
 
 
 CLASS = re.compile(r"n\d{8}")
@@ -380,12 +450,17 @@ class ImageNetImage(Struct, frozen=True):
 
 
 def imagenet_images(folder: Path | None) -> Iterator[LabelledImage]:
-    """The validation images, ordered by number."""
+    """Yield the validation images of ImageNet, ordered by number."""
     wordnet = open_wordnet()
-    pictures = _pictures_of(folder)
+    pictures = _imagenet_validation_images(folder)
     classes = _label_classes(wordnet, {picture.synset for picture in pictures})
     for picture in pictures:
-        yield LabelledImage(picture.file.stem, picture.file, picture.where, classes[picture.synset])
+        yield LabelledImage(
+            id=picture.file.stem,
+            file=picture.file,
+            where=picture.where,
+            label=classes[picture.synset],
+        )
 
 
 def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
@@ -399,9 +474,8 @@ def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
     for label in labels:
         # Lists of unique names add a word or number to one of the two cranes.
         names = ("crane",) if label.startswith("crane") else tuple(label.split(", "))
-        fitting = [
-            synset for synset in wordnet.with_names(names) if synset > max(synsets, default="")
-        ]
+        previous_id = max(synsets, default="")
+        fitting = [synset for synset in wordnet.with_names(names) if synset > previous_id]
         if not fitting:
             raise DataError(
                 f"no class of WordNet is called {label!r}; is it ImageNet's list, in its order?"
@@ -412,92 +486,109 @@ def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
 
 
 def _label_classes(wordnet: WordNet, synsets: Iterable[str]) -> dict[str, LabelClass]:
+    """Return the class of each synset, with the names of the other synsets as distractors."""
     names = {synset: wordnet.names(synset) for synset in sorted(synsets)}
     return {
-        synset: LabelClass(names[synset], _similar(wordnet, synset, names), synset)
+        synset: LabelClass(
+            names=names[synset],
+            others=_similar_class_names(wordnet, synset, names),
+            stratum=synset,
+        )
         for synset in names
     }
 
 
-def _similar(wordnet: WordNet, synset: str, names: dict[str, tuple[str, ...]]) -> Tiers:
-    """The usual names of the other classes, the most similar ones first."""
+def _similar_class_names(wordnet: WordNet, synset: str, names: dict[str, tuple[str, ...]]) -> Tiers:
+    """Return the usual names of the other classes in tiers, the most similar classes first."""
     return tuple(
         tuple(names[neighbour][0] for neighbour in tier)
         for tier in wordnet.by_similarity(synset, names)
     )
 
 
-def _pictures_of(folder: Path | None) -> list[ImageNetImage]:
+def _imagenet_validation_images(folder: Path | None) -> list[ImageNetImage]:
+    """Return the validation images with their classes, sorted by name: from a folder for each class, or from one
+    folder with Kaggle's table or the development kit's list of classes."""
     split = locate_file(
         folder, "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val", "val", "ILSVRC2012_img_val"
     )
-    inside = sorted(split.iterdir())
-    if any(path.is_dir() for path in inside):
-        pictures = [picture for path in inside for picture in _of_class(path)]
+    entries = sorted(split.iterdir())
+    if any(entry.is_dir() for entry in entries):
+        pictures = [picture for entry in entries for picture in _images_of_class(entry)]
     else:
-        flat = [path for path in inside if path.suffix.upper() == ".JPEG"]
+        files = [entry for entry in entries if entry.suffix.upper() == ".JPEG"]
         labels = locate_file(
             folder,
             "LOC_val_solution.csv",
             f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}",
             f"data/{GROUND_TRUTH}",
         )
-        pictures = _of_kaggle(flat, labels) if labels.suffix == ".csv" else _of_kit(flat, labels)
+        if labels.suffix == ".csv":
+            pictures = _images_by_solution(files, labels)
+        else:
+            pictures = _images_by_ground_truth(files, labels)
     if not pictures:
         raise DataError(f"{split}: there are no images; unpack the validation archive there")
     return sorted(pictures, key=lambda picture: picture.file.name)
 
 
-def _of_class(folder: Path) -> list[ImageNetImage]:
+def _images_of_class(folder: Path) -> list[ImageNetImage]:
+    """Return the images in the folder of a class. Raises DataError for a folder whose name is not the id of a
+    class."""
     if not CLASS.fullmatch(folder.name):
         raise DataError(f"{folder}: not the folder of a class, such as n01440764; move it away")
     return [
-        ImageNetImage(str(file), file, folder.name)
+        ImageNetImage(where=str(file), file=file, synset=folder.name)
         for file in folder.iterdir()
         if file.suffix.upper() == ".JPEG"
     ]
 
 
-def _of_kaggle(flat: list[Path], solution: Path) -> list[ImageNetImage]:
+def _images_by_solution(files: list[Path], solution: Path) -> list[ImageNetImage]:
+    """Return the images with the classes that Kaggle's table gives them. Raises DataError if an image or a row has
+    no counterpart."""
     rows = {
         row.image: (where, row.boxes.partition(" ")[0])
         for where, row in table_rows(solution, Solution)
     }
     pictures: list[ImageNetImage] = []
-    for file in flat:
+    for file in files:
         if file.stem not in rows:
             raise DataError(f"{file}: {solution.name} has no row for it")
         where, synset = rows.pop(file.stem)
         if not CLASS.fullmatch(synset):
             raise DataError(f"{where}: {synset!r} is not a class such as n01440764")
-        pictures.append(ImageNetImage(where, file, synset))
+        pictures.append(ImageNetImage(where=where, file=file, synset=synset))
     for image, (where, _) in rows.items():
         raise DataError(f"{where}: the image {image}.JPEG is missing; unpack the whole archive")
     return pictures
 
 
-def _of_kit(flat: list[Path], path: Path) -> list[ImageNetImage]:
-    """The n-th line of the ground truth is the class of `ILSVRC2012_val_0000000n.JPEG`."""
+def _images_by_ground_truth(files: list[Path], path: Path) -> list[ImageNetImage]:
+    """Return the images with their classes: line n of the ground truth is the class of
+    `ILSVRC2012_val_0000000n.JPEG`."""
     synsets = _kit_classes(path.with_name("meta.mat"))
     with open_text(path) as file:
         labels = [line.strip() for line in DelimitedLines(file, path)]
-    if len(labels) != len(flat):
+    if len(labels) != len(files):
         raise DataError(
-            f"{path}: {len(labels)} lines for {len(flat)} images; unpack the whole archive"
+            f"{path}: {len(labels)} lines for {len(files)} images; unpack the whole archive"
         )
     pictures: list[ImageNetImage] = []
-    for number, (picture, label) in enumerate(zip(flat, labels, strict=True), 1):
+    for number, (picture, label) in enumerate(zip(files, labels, strict=True), 1):
         if not picture.stem.endswith(f"_{number:08d}"):
             raise DataError(
                 f"{picture}: image {number} is missing, whose class is line {number} of {path.name}"
             )
         if label not in synsets:
             raise DataError(f"{path}:{number}: there is no class {label!r} in meta.mat")
-        pictures.append(ImageNetImage(f"{path}:{number}", picture, synsets[label]))
+        where = f"{path}:{number}"
+        pictures.append(ImageNetImage(where=where, file=picture, synset=synsets[label]))
     return pictures
 
 
 def _kit_classes(path: Path) -> dict[str, str]:
+    """Return the class id for each number that the development kit's ground truth uses."""
     rows = read_mat(path, "synsets")
     try:
         return {

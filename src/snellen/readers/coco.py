@@ -51,11 +51,11 @@ class _File(Struct, frozen=True):
 
 
 def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedImage]:
-    """The images of a file with their objects and captions; `pictures` is their folder.
+    """Yield the images of a COCO or LVIS file with their objects and captions; `pictures` is their folder.
 
-    An image of LVIS has the names that were looked for and not found, and those of which not all are marked. Raises
-    DataError naming an annotation of an unknown image or category; after the last image WrongRowsError for those
-    that are not there.
+    LVIS also lists, for an image, categories that were looked for and not found, and categories of which not all
+    objects are marked. Raises DataError for an annotation of an unknown image or category, and after the last image
+    WrongRowsError for image files that do not exist.
     """
     content = read_json(path, _File)
     categories = {
@@ -75,9 +75,9 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedIma
             if annotation.category_id not in categories:
                 raise DataError(f"{where}: there is no category {annotation.category_id}")
             objects[annotation.image_id].append(
-                _object(annotation, categories[annotation.category_id], where)
+                _annotated_object(annotation, categories[annotation.category_id], where)
             )
-    names = {name: _readable(category.name) for name, category in categories.items()}
+    names = {name: _name_in_words(category.name) for name, category in categories.items()}
     folder = _Folder(path, pictures)
     faults = []
     for image in images:
@@ -102,7 +102,9 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedIma
         raise WrongRowsError(faults)
 
 
-def _object(annotation: _Annotation, category: _Category, where: str) -> AnnotatedObject:
+def _annotated_object(annotation: _Annotation, category: _Category, where: str) -> AnnotatedObject:
+    """Return the object of an annotation. Its box is dropped if it has no area. Raises DataError for a box or an
+    outline of another form."""
     polygons = annotation.segmentation if isinstance(annotation.segmentation, list) else []
     if annotation.bbox and len(annotation.bbox) != 4:
         raise DataError(
@@ -111,15 +113,16 @@ def _object(annotation: _Annotation, category: _Category, where: str) -> Annotat
     left, top, width, height = annotation.bbox or (0, 0, 0, 0)
     box: Box | None = (left, top, width, height) if width > 0 and height > 0 else None
     return AnnotatedObject(
-        name=_readable(category.name),
+        name=_name_in_words(category.name),
         box=box,
-        mask=tuple(_polygon(polygon, where) for polygon in polygons),
+        mask=tuple(_checked_polygon(polygon, where) for polygon in polygons),
         kind=category.supercategory or "",
         is_crowd=bool(annotation.iscrowd),
     )
 
 
-def _polygon(numbers: Any, where: str) -> Polygon:
+def _checked_polygon(numbers: Any, where: str) -> Polygon:
+    """Return the coordinates of a polygon. Raises DataError if they are not an even number of numbers."""
     if (
         not isinstance(numbers, list)
         or len(numbers) % 2
@@ -129,7 +132,7 @@ def _polygon(numbers: Any, where: str) -> Polygon:
     return tuple(numbers)
 
 
-def _readable(name: str) -> str:
+def _name_in_words(name: str) -> str:
     """A category's name in words: `stop_sign`, and LVIS's `bow_(weapon)`."""
     return name.replace("_", " ").strip()
 
@@ -142,18 +145,22 @@ class _Folder:
             raise DataError(
                 f"{pictures}: no such folder; name the one with the images of {path.name}"
             )
-        homes = (path.parent, path.parent.parent)
-        self._bases = (
-            [pictures]
-            if pictures
-            else [*homes, *(home / name for home in homes for name in FOLDERS)]
-        )
-        self._path, self._base = path, self._bases[0]
+        if pictures:
+            self._bases = [pictures]
+        else:
+            parents = (path.parent, path.parent.parent)
+            usual_folders = [parent / name for parent in parents for name in FOLDERS]
+            self._bases = [*parents, *usual_folders]
+        self._path = path
+        self._base = self._bases[0]
 
     def file(self, image: _Image) -> Path:
-        """An image's file. Raises DataError where it is in none of the folders."""
-        tail = image.coco_url.split("/")[-2:]
-        names = list(filter(None, (image.file_name, "/".join(tail), tail[-1] if tail else "")))
+        """Return the file of an image. Raises DataError if it is in none of the folders."""
+        # LVIS gives no file name, but a URL that ends with the folder and the name, train2017/0001.jpg.
+        url_end = image.coco_url.split("/")[-2:]
+        url_name = url_end[-1] if url_end else ""
+        names = list(filter(None, (image.file_name, "/".join(url_end), url_name)))
+        # Most images are in the folder of the one before.
         for base in (self._base, *self._bases):
             for name in names:
                 if (base / name).is_file():
@@ -201,7 +208,8 @@ class CocoObjects(Struct, frozen=True):
         return self.categories[category].name
 
     def names(self, *, of: str = "", without: frozenset[int] = frozenset()) -> tuple[str, ...]:
-        """Names of all categories, or of those of one super-category."""
+        """Return the names of all categories, or of those in the super-category `of`, except for the ids in
+        `without`."""
         return tuple(
             c.name
             for c in self.categories.values()
@@ -209,11 +217,13 @@ class CocoObjects(Struct, frozen=True):
         )
 
     def present(self, image: int) -> frozenset[int]:
+        """Return the ids of the categories that an image shows."""
         return frozenset(annotation.category_id for _, annotation in self.by_image.get(image, ()))
 
 
 def read_instances(path: Path, pictures: Path) -> CocoObjects:
-    """The objects of a file in COCO's form, whose images lie in `pictures`. Raises DataError."""
+    """Return the objects of a file in COCO's form, whose images are in the folder `pictures`. Raises DataError for
+    an annotation of an unknown image or category."""
     content = read_json(path, _InstancesFile)
     images = {
         image.id: pictures / image.file_name

@@ -60,19 +60,18 @@ class _Talk(Struct):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """One draft for each conversation; after the last, WrongRowsError for those that cannot be used."""
+    """Yield a draft for each conversation. After the last one, raise WrongRowsError for the rows that cannot be
+    used."""
     chosen = read_params(params, Params)
     path = (folder or Path()) / chosen.file
     images = (folder or Path()) / chosen.images if chosen.images else path.parent
     files = ImageFinder(images) if chosen.find_images else None
     if files is not None:
-        for name in _picture_columns(chosen.columns):
-            files.learn(cell for row in read_rows(path) for cell in _cells(row, name))
-    faults, moved, last = (
-        list[str](),
-        list[int](),
-        None,
-    )  # the last is kept back, since a note goes with it
+        for name in _image_columns(chosen.columns):
+            files.learn(cell for row in read_rows(path) for cell in _images_in_column(row, name))
+    faults: list[str] = []
+    rows_with_later_images: list[int] = []
+    last: Draft | None = None  # held back, because it carries the notes about the whole file
     for row in read_rows(path):
         if last is not None:
             yield last
@@ -80,45 +79,60 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         try:
             if row.fault:
                 raise DataError(row.fault)
-            talk = _talk(listed(row.cells.get(chosen.columns.messages)) or [], row.where)
-            last = _draft(row, talk, chosen.columns, images, files)
+            messages = listed(row.cells.get(chosen.columns.messages)) or []
+            talk = _read_messages(messages, row.where)
+            last = _conversation_draft(row, talk, chosen.columns, images, files)
             if any(MARK in question for question in talk.questions[1:]):
-                moved.append(row.number)
+                rows_with_later_images.append(row.number)
         except DataError as error:
             faults.append(str(error))
     if last is not None:
-        words = f"{len(moved):,} conversations show the images of later messages with the first one"
-        shown_first = (f"{path.name}: {words} ({row_names(path, moved)})",) if moved else ()
-        yield replace(last, notes=(*shown_first, *image_notes(path, files)))
+        notes: list[str] = []
+        if rows_with_later_images:
+            count = len(rows_with_later_images)
+            words = f"{count:,} conversations show the images of later messages with the first one"
+            notes.append(f"{path.name}: {words} ({row_names(path, rows_with_later_images)})")
+        notes += image_notes(path, files)
+        yield replace(last, notes=tuple(notes))
     if faults:
         raise WrongRowsError(faults)
 
 
-def _picture_columns(columns: ConversationColumns) -> tuple[str, ...]:
+def _image_columns(columns: ConversationColumns) -> tuple[str, ...]:
+    """Return the names of the columns with images."""
     return (columns.image,) if isinstance(columns.image, str) else columns.image
 
 
-def _cells(row: SourceRow, name: str) -> list[Any]:
-    """The images of a row in one column."""
+def _images_in_column(row: SourceRow, name: str) -> list[Any]:
+    """Return the images of a row in one column, whose cell contains one image or a list of them."""
     cell = row.cells.get(name)
     if isinstance(cell, list):
         return cell
     return [cell] if cell else []
 
 
-def _draft(
+def _conversation_draft(
     row: SourceRow,
     talk: _Talk,
     columns: ConversationColumns,
     folder: Path,
     files: ImageFinder | None,
 ) -> Draft:
+    """Return the draft of a conversation: several turns are a dialogue, a single one is an open question.
+
+    Args:
+        row: The row of the table.
+        talk: Its questions, replies and context.
+        columns: The columns with the images and the id; the number of the row is the id if there is no such column.
+        folder: Folder that image paths are relative to.
+        files: Finds images by their names, if they may be anywhere below the folder.
+    """
     pictures: list[Any] = []
-    for name in _picture_columns(columns):
-        pictures += _cells(row, name)
+    for name in _image_columns(columns):
+        pictures += _images_in_column(row, name)
     is_dialogue = len(talk.questions) > 1
     replies = [*talk.replies, ""][: len(talk.questions)]
-    questions = _with_places(talk.questions, len(pictures), row.where)
+    questions = _with_image_marks(talk.questions, len(pictures), row.where)
     return Draft(
         id=str(row.cells.get(columns.id, row.number)),
         rounds=tuple(
@@ -133,21 +147,22 @@ def _draft(
     )
 
 
-def _talk(messages: Sequence[Any], where: str) -> _Talk:
-    """The turns of a conversation. Raises DataError where they do not take turns."""
+def _read_messages(messages: Sequence[Any], where: str) -> _Talk:
+    """Return the questions, replies and system messages of a conversation. Raises DataError if questions and
+    replies do not alternate."""
     talk = _Talk()
     for message in messages:
         if not isinstance(message, dict):
             raise DataError(f"{where}: a message must be an object that says who says what")
-        who, text = (
-            message.get("from", message.get("role")),
-            _text(message.get("value", message.get("content"))),
-        )
+        who = message.get("from", message.get("role"))
+        text = _message_text(message.get("value", message.get("content")))
+        all_answered = len(talk.questions) == len(talk.replies)
+        one_unanswered = len(talk.questions) == len(talk.replies) + 1
         if who in SYSTEM:
             talk.context.append(text.replace(MARK, "").strip())
-        elif who in ASKING and len(talk.questions) == len(talk.replies):
+        elif who in ASKING and all_answered:
             talk.questions.append(text)
-        elif who in ANSWERING and len(talk.questions) == len(talk.replies) + 1:
+        elif who in ANSWERING and one_unanswered:
             talk.replies.append(text.replace(MARK, "").strip())
         else:
             raise DataError(
@@ -158,31 +173,36 @@ def _talk(messages: Sequence[Any], where: str) -> _Talk:
     return talk
 
 
-def _text(content: Any) -> str:
-    """What a message says, with the marks of its images; content may be a list of parts."""
+def _message_text(content: Any) -> str:
+    """Return the text of a message, with a mark in place of each image. The content is a text or a list of parts."""
     if isinstance(content, list):
-        parts = (part for part in content if isinstance(part, dict))
-        content = "\n".join(
-            MARK if "image" in str(part.get("type")) else part.get("text") or "" for part in parts
-        )
+        texts = []
+        for part in content:
+            if isinstance(part, dict):
+                is_image = "image" in str(part.get("type"))
+                texts.append(MARK if is_image else part.get("text") or "")
+        content = "\n".join(texts)
     return str(content or "").strip()
 
 
-def _with_places(questions: Sequence[str], pictures: int, where: str) -> list[str]:
-    """The questions without the marks around them, and with those within the first one numbered as its images.
+def _with_image_marks(questions: Sequence[str], pictures: int, where: str) -> list[str]:
+    """Return the questions without the image marks around them, as images are shown first.
 
-    Raises DataError where marks within a question do not say where each image stands.
+    If the first question has a mark within its text, its marks are numbered, `<image 1>`, and stay. Raises
+    DataError if a mark within a question does not tell which image it stands for.
     """
-    bare = [_AROUND.sub("", question) for question in questions]
-    if any(MARK in question for question in bare[1:]):
+    unmarked = [_AROUND.sub("", question) for question in questions]
+    if any(MARK in question for question in unmarked[1:]):
         raise DataError(
             f"{where}: a mark {MARK} stands within a later message; put it at the beginning, or ask apart"
         )
-    if MARK not in bare[0]:
-        return bare
-    if (marks := questions[0].count(MARK)) != pictures:
+    if MARK not in unmarked[0]:
+        return unmarked
+    marks = questions[0].count(MARK)
+    if marks != pictures:
         raise DataError(
             f"{where}: {marks} marks {MARK} stand within a message, but it has {pictures} images"
         )
     numbers = count(1)
-    return [re.sub(MARK, lambda mark: f"<image {next(numbers)}>", questions[0]), *bare[1:]]
+    first_question = re.sub(MARK, lambda mark: f"<image {next(numbers)}>", questions[0])
+    return [first_question, *unmarked[1:]]

@@ -61,10 +61,12 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     for row in read_rows(path):
         if row.fault:
             raise DataError(row.fault)
-        yield _draft(row, path.parent)
+        yield _row_draft(row, path.parent)
 
 
-def _draft(row: SourceRow, folder: Path) -> Draft:
+def _row_draft(row: SourceRow, folder: Path) -> Draft:
+    """Return the draft of a row of the exported dataset. Raises DataError if the row is not as the export writes
+    it."""
     cells = row.cells
     try:
         content = msgspec.convert(_without_missing(cells), _Row)
@@ -73,15 +75,15 @@ def _draft(row: SourceRow, folder: Path) -> Draft:
     images = [picture_of(cell, row.where, folder) for cell in image_cells(cells, ("images",))]
     return Draft(
         id=content.id,
-        rounds=_rounds(content),
+        rounds=_question_drafts(content),
         images=tuple(images),
         where=row.where,
         dialogue=bool(content.turns),
         context=content.context,
         regions=content.regions,
         group=content.group,
-        tags=_tags(cells, TAG),
-        answer_tags=_tags(cells, GOLD_TAG),
+        tags=_tags_with_prefix(cells, TAG),
+        answer_tags=_tags_with_prefix(cells, GOLD_TAG),
         replies=content.replies,
     )
 
@@ -95,8 +97,9 @@ def _without_missing(value: Any) -> Any:
     return value
 
 
-def _rounds(row: _Row) -> tuple[QuestionDraft, ...]:
-    """Return the questions with their answers. Hidden ones have none."""
+def _question_drafts(row: _Row) -> tuple[QuestionDraft, ...]:
+    """Return a question for each turn of the dialogue, with its correct answer. A row without turns is one
+    question; questions whose answers the export hid have no answer."""
     gold_by_turn = {gold.turn: gold for gold in row.gold}
     rounds = []
     for number, turn in enumerate(row.turns or (Turn(row.question, row.options),)):
@@ -116,7 +119,8 @@ def _rounds(row: _Row) -> tuple[QuestionDraft, ...]:
     return tuple(rounds)
 
 
-def _tags(cells: Mapping[str, Any], prefix: str) -> dict[str, str]:
+def _tags_with_prefix(cells: Mapping[str, Any], prefix: str) -> dict[str, str]:
+    """Return the cells of the columns that begin with a prefix, by column name without the prefix."""
     tags = {}
     for column, value in cells.items():
         if column.startswith(prefix):

@@ -73,21 +73,25 @@ class _Label(Struct, frozen=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """One draft per entry with a value, ordered by document name (POIE: in file order)."""
+    """Return a draft for each filled-in entry of the documents, ordered by document name (POIE: in file order)."""
     match read_params(params, Params).dataset:
         case "funsd":
             path = locate_file(folder, "testing_data/annotations")
-            return without_exclusions(_forms(path), path)
+            return without_exclusions(_funsd_drafts(path), path)
         case "poie":
             path = locate_file(folder, "test.txt")
-            return without_exclusions(_labels(path, folder), path)
+            return without_exclusions(_poie_drafts(path, folder), path)
         case _:
             path = locate_file(folder, "test/entities", "entities", "gt_answers")
-            return without_exclusions(_receipts(path), path)
+            return without_exclusions(_sroie_drafts(path), path)
 
 
-def _forms(path: Path) -> Iterator[Draft | Exclusion]:
-    """A question is an entry with that label; its answer joins the texts of the answers linked to it, in order."""
+def _funsd_drafts(path: Path) -> Iterator[Draft | Exclusion]:
+    """Yield a question for each entry that a FUNSD form labels as a question.
+
+    Its answer joins the texts of the answers that the form links to it, in order. Raises DataError for a link to an
+    entry that does not exist.
+    """
     for file in sorted(path.glob("*.json")):
         picture = path.parent / "images" / f"{file.stem}.png"
         entries = {entry.id: entry for entry in read_json(file, _Form).form}
@@ -95,22 +99,31 @@ def _forms(path: Path) -> Iterator[Draft | Exclusion]:
             if entry.label != "question":
                 continue
             where = f"{file}: form id {entry.id}"
-            linked = [end for link in entry.linking for end in link if end != entry.id]
-            if strange := [end for end in linked if end not in entries]:
-                raise DataError(f"{where}: linked with {strange[0]}, which is not there")
-            value = " ".join(
-                entries[end].text.strip() for end in linked if entries[end].label == "answer"
-            ).strip()
+            linked_ids = [end for link in entry.linking for end in link if end != entry.id]
+            for linked_id in linked_ids:
+                if linked_id not in entries:
+                    raise DataError(f"{where}: linked with {linked_id}, which is not there")
+            linked_entries = [entries[linked_id] for linked_id in linked_ids]
+            answers = [linked.text.strip() for linked in linked_entries if linked.label == "answer"]
+            value = " ".join(answers).strip()
             if not value:
                 yield Exclusion("a field that is not filled in")
             elif not has_word(entry.text):
                 yield Exclusion("a field without a name")
             else:
                 question = f'What is filled in under "{entry.text.strip()}"?'
-                yield _draft(f"{file.stem}_{entry.id}", question, (value,), picture, where)
+                yield _value_question(
+                    id_=f"{file.stem}_{entry.id}",
+                    question=question,
+                    texts=(value,),
+                    picture=picture,
+                    where=where,
+                )
 
 
-def _labels(path: Path, folder: Path | None) -> Iterator[Draft | Exclusion]:
+def _poie_drafts(path: Path, folder: Path | None) -> Iterator[Draft | Exclusion]:
+    """Yield a question for each key that POIE's list of nutrition labels gives a value for. The folder with the
+    images is found by the first of them."""
     base: Path | None = None
     for where, label in json_lines(path, _Label):
         base = base or base_of(
@@ -119,25 +132,32 @@ def _labels(path: Path, folder: Path | None) -> Iterator[Draft | Exclusion]:
         for key, value in label.entity_dict.items():
             if key not in POIE:
                 raise DataError(f"{where}: unknown key {key!r}; known are {', '.join(POIE)}")
-            texts = tuple(
-                text
-                for alternative in ([value] if isinstance(value, str) else value)
-                for text in _units(alternative)
+            alternatives = [value] if isinstance(value, str) else value
+            texts: list[str] = []
+            for alternative in alternatives:
+                texts += _accepted_units(alternative)
+            yield _value_question(
+                id_=f"{Path(label.file_name).stem}_{key}",
+                question=POIE[key],
+                texts=tuple(texts),
+                picture=base / label.file_name,
+                where=where,
+                key=key,
             )
-            name = f"{Path(label.file_name).stem}_{key}"
-            yield _draft(name, POIE[key], texts, base / label.file_name, where, key)
 
 
-def _units(value: str) -> tuple[str, ...]:
-    """A value and, if it is given in two units, each of them alone: `546kJ (130kcal)`, `546kJ`, `130kcal`."""
+def _accepted_units(value: str) -> tuple[str, ...]:
+    """Return a value and, if it is given in two units, each of them alone: `546kJ (130kcal)`, `546kJ`, `130kcal`."""
     value = value.strip()
     inside = [part.strip() for part in re.findall(r"[(（]([^()（）]*)[)）]", value)]
     outside = re.sub(r"[(（][^()（）]*[)）]", " ", value)
-    alone = [" ".join(outside.split()), *inside] if inside else []
-    return tuple(dict.fromkeys(part for part in (value, *alone) if part))
+    single_units = [" ".join(outside.split()), *inside] if inside else []
+    return tuple(dict.fromkeys(part for part in (value, *single_units) if part))
 
 
-def _receipts(path: Path) -> Iterator[Draft | Exclusion]:
+def _sroie_drafts(path: Path) -> Iterator[Draft | Exclusion]:
+    """Yield a question for each field of each SROIE receipt. A file with `(` in its name is a copy of another
+    receipt and is excluded."""
     images = [locate_or_none(path.parent, name) for name in ("img", "images")]
     base: Path | None = None
     for file in sorted(path.glob("*.txt")):
@@ -149,30 +169,41 @@ def _receipts(path: Path) -> Iterator[Draft | Exclusion]:
         if strange := sorted(set(fields) - set(SROIE)):
             raise DataError(f"{file}: unknown key {strange[0]!r}; known are {', '.join(SROIE)}")
         for key, value in fields.items():
-            yield _draft(
-                f"{file.stem}_{key}",
-                SROIE[key],
-                (value.strip(),),
-                base / f"{file.stem}.jpg",
-                f"{file}: {key}",
-                key,
+            yield _value_question(
+                id_=f"{file.stem}_{key}",
+                question=SROIE[key],
+                texts=(value.strip(),),
+                picture=base / f"{file.stem}.jpg",
+                where=f"{file}: {key}",
+                key=key,
             )
 
 
-def _draft(
+def _value_question(
     id_: str, question: str, texts: tuple[str, ...], picture: Path, where: str, key: str = ""
 ) -> Draft | Exclusion:
-    # A value without any letter or digit is kept: the published numbers count it, other metrics have none of it.
-    golds = tuple(text for text in texts if has_word(text)) or tuple(text for text in texts if text)
-    if not golds:
+    """Return an open question about the value of a key in a document, or an exclusion if it has no value.
+
+    Args:
+        id_: Id of the question.
+        question: Its text.
+        texts: Accepted answers. Those without a letter or digit only count if there are no others.
+        picture: Image of the document, which also groups the questions.
+        where: Place in the source, for error messages.
+        key: The key that is asked for. It becomes a tag and the stratum by which a sample may be drawn.
+    """
+    accepted = tuple(text for text in texts if has_word(text))
+    if not accepted:
+        # A value without any letter or digit stays in the benchmark, since the published results count it.
+        accepted = tuple(text for text in texts if text)
+    if not accepted:
         return Exclusion("a field that is not filled in")
-    tags = {"key": key} if key else {}
     return Draft(
-        id_,
-        (QuestionDraft(question, texts=golds),),
-        (picture,),
-        where,
+        id=id_,
+        rounds=(QuestionDraft(question, texts=accepted),),
+        images=(picture,),
+        where=where,
         group=picture.stem,
-        tags=tags,
+        tags={"key": key} if key else {},
         stratum=key,
     )

@@ -53,35 +53,36 @@ class ImageObjects(Struct, frozen=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The drafts of all images, those with an object and those without in turns.
+    """Yield the questions about all images, alternating between objects that are there and objects that are not.
 
     Raises DataError for a file that is in neither form, fewer images than `images`, or an image that is missing.
     """
     chosen = read_params(params, Params)
     path = locate_file(folder, *chosen.files)
-    every = _read(path)
-    enough = [picture for picture in every if len(picture.objects) >= chosen.objects]
-    if not enough:
+    all_pictures = _read_image_objects(path)
+    eligible = [picture for picture in all_pictures if len(picture.objects) >= chosen.objects]
+    if not eligible:
         raise DataError(f"{path}: no image has {chosen.objects} objects or more")
     rng = rng_for("object presence", chosen.negatives, "negatives", chosen.seed)
-    if chosen.images > len(enough):
+    if chosen.images > len(eligible):
         raise DataError(
-            f"{path}: {len(enough)} images have {chosen.objects} objects or more, {chosen.images} are to be drawn; "
-            f"set images = {len(enough)}, or 0 for all"
+            f"{path}: {len(eligible)} images have {chosen.objects} objects or more, {chosen.images} are to be drawn; "
+            f"set images = {len(eligible)}, or 0 for all"
         )
-    sample = _draw(enough, chosen)
-    bases = [base for name in chosen.folders if (base := locate_or_none(folder, name))] or [
-        path.parent
-    ]
+    sample = _draw_images(eligible, chosen)
+    image_folders = [base for name in chosen.folders if (base := locate_or_none(folder, name))]
+    if not image_folders:
+        image_folders = [path.parent]
     number = 0
-    note = f"{path.name}: {len(sample)} of {len(every)} images; {len(every) - len(enough)} have too few objects"
+    n_excluded = len(all_pictures) - len(eligible)
+    note = f"{path.name}: {len(sample)} of {len(all_pictures)} images; {n_excluded} have too few objects"
     for picture, labelled_names in zip(sample, object_questions(sample, chosen, rng), strict=True):
-        file = base_of(picture.image, bases, picture.where) / picture.image
+        file = base_of(picture.image, image_folders, picture.where) / picture.image
         for name, label in labelled_names:
             number += 1
             yield Draft(
                 id=str(number),
-                rounds=(QuestionDraft(_worded(name, chosen), texts=(label,)),),
+                rounds=(QuestionDraft(_question_text(name, chosen), texts=(label,)),),
                 images=(file,),
                 where=picture.where,
                 group=picture.image,
@@ -91,21 +92,23 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             )
 
 
-def _draw(pictures: Sequence[ImageObjects], chosen: Params) -> list[ImageObjects]:
-    """The same images for all three rules, in the order of the file."""
+def _draw_images(pictures: Sequence[ImageObjects], chosen: Params) -> list[ImageObjects]:
+    """Return the images to ask about, in the order of the file. They are the same for all three rules of negatives."""
     if not chosen.images:
         return list(pictures)
     rng = rng_for("object presence", "", "pictures", chosen.seed)
-    return [pictures[place] for place in sorted(rng.sample(range(len(pictures)), chosen.images))]
+    drawn = rng.sample(range(len(pictures)), chosen.images)
+    return [pictures[index] for index in sorted(drawn)]
 
 
 def object_questions(
     pictures: Sequence[ImageObjects], chosen: Params, rng: random.Random
 ) -> Iterator[list[tuple[str, Literal["yes", "no"]]]]:
-    """For each image the names asked for, each with its label: one that is there, one that is not, and so on.
+    """Yield for each image the names to ask for, each with its label: one that is in the image, one that is not,
+    and so on.
 
-    Frequencies are over the given images; of equals the name met first goes first. Raises DataError for an image
-    in which every name occurs.
+    Frequencies of names are counted over the given images; of equally frequent names, the one met first comes
+    first. Raises DataError for an image in which every name occurs.
     """
     ranking = ranked_negatives([picture.objects for picture in pictures], chosen.negatives)
     names = list(dict.fromkeys(name for picture in pictures for name in picture.objects))
@@ -120,44 +123,57 @@ def object_questions(
                     f"{picture.where}: no name is left to ask for that is not in {picture.image}"
                 )
             ranked = ranking(positive)
-            ranked = ranked[: -(-len(ranked) // 2)] if chosen.draw == "top-half" else ranked
-            near = [name for name in ranked if name not in excluded]
-            if near and chosen.draw == "first":
-                labelled_names.append((near[0], "no"))
+            if chosen.draw == "top-half":
+                half = -(-len(ranked) // 2)  # rounded up
+                ranked = ranked[:half]
+            ranked_absent = [name for name in ranked if name not in excluded]
+            if ranked_absent and chosen.draw == "first":
+                negative = ranked_absent[0]
             else:
-                labelled_names.append((rng.choice(near or absent), "no"))
+                negative = rng.choice(ranked_absent or absent)
+            labelled_names.append((negative, "no"))
         yield labelled_names
 
 
 def ranked_negatives(
     pictures: Sequence[Sequence[str]], negatives: NegativeRule
 ) -> Callable[[str], list[str]]:
-    """(object) -> the names to try after it, the likeliest first; none to draw from all. `pictures` are their names."""
+    """Return a function from an object's name to the absent names to ask for after it, the preferred one first.
+
+    The function returns an empty list if names are drawn at random.
+
+    Args:
+        pictures: The names of the objects in each image.
+        negatives: `popular` ranks names by frequency, `adversarial` by how often they occur together with the object.
+    """
     if negatives == "random":
         return lambda positive: []
     if negatives == "popular":
-        popular = [
-            name for name, _ in Counter(name for names in pictures for name in names).most_common()
-        ]
+        image_counts = Counter(name for names in pictures for name in names)
+        popular = [name for name, _ in image_counts.most_common()]
         return lambda positive: popular
-    together: dict[str, Counter[str]] = {}
+    neighbour_counts: dict[str, Counter[str]] = {}
     for names in pictures:
         for name in names:
-            together.setdefault(name, Counter()).update(
-                neighbour for neighbour in names if neighbour != name
-            )
-    ranked = {
+            neighbours = [neighbour for neighbour in names if neighbour != name]
+            neighbour_counts.setdefault(name, Counter()).update(neighbours)
+    ranked_neighbours = {
         name: [neighbour for neighbour, _ in counts.most_common()]
-        for name, counts in together.items()
+        for name, counts in neighbour_counts.items()
     }
-    return lambda positive: ranked[positive]
+    return lambda positive: ranked_neighbours[positive]
 
 
-def _worded(name: str, chosen: Params) -> str:
-    vowel = name[:1].lower() in "aeiou"
-    if chosen.text == "verbatim":
-        return (chosen.question.replace("a", "an") if vowel else chosen.question).format(name)
-    return (chosen.question.replace("a {}", "an {}") if vowel else chosen.question).format(name)
+def _question_text(name: str, chosen: Params) -> str:
+    """Return the question about an object, with `an` before a vowel. `verbatim` repeats the authors' bug, which
+    also turns every other `a` of the question into `an`."""
+    template = chosen.question
+    begins_with_vowel = name[:1].lower() in "aeiou"
+    if begins_with_vowel and chosen.text == "verbatim":
+        template = template.replace("a", "an")
+    elif begins_with_vowel:
+        template = template.replace("a {}", "an {}")
+    return template.format(name)
 
 
 # --- files -----------------------------------------------------------------------------------------------------
@@ -168,40 +184,41 @@ class _Line(Struct, frozen=True):
     objects: list[str]
 
 
-def _read(path: Path) -> list[ImageObjects]:
+def _read_image_objects(path: Path) -> list[ImageObjects]:
+    """Return the images of a file with the names of their objects. Raises DataError if an image is listed twice."""
     if path.suffix == ".jsonl":
-        pictures = [_of_line(line, where) for where, line in json_lines(path, _Line)]
+        pictures = [_parse_line(line, where) for where, line in json_lines(path, _Line)]
     else:
-        pictures = _of_instances(path)
-    if twice := next(
-        (name for name, n in Counter(picture.image for picture in pictures).items() if n > 1), None
-    ):
-        raise DataError(
-            f"{path}: the image {twice} stands in it twice; give all its objects in one place"
-        )
+        pictures = _coco_image_objects(path)
+    counts = Counter(picture.image for picture in pictures)
+    for image, count in counts.items():
+        if count > 1:
+            raise DataError(
+                f"{path}: the image {image} stands in it twice; give all its objects in one place"
+            )
     return pictures
 
 
-def _of_line(line: _Line, where: str) -> ImageObjects:
+def _parse_line(line: _Line, where: str) -> ImageObjects:
+    """Return an image of a JSON line with its distinct object names. Raises DataError for an empty name."""
     if any(not name.strip() for name in line.objects):
         raise DataError(f"{where}: the name of an object is empty")
-    return ImageObjects(
-        line.image, tuple(dict.fromkeys(name.strip() for name in line.objects)), where
-    )
+    names = tuple(dict.fromkeys(name.strip() for name in line.objects))
+    return ImageObjects(image=line.image, objects=names, where=where)
 
 
-def _of_instances(path: Path) -> list[ImageObjects]:
+def _coco_image_objects(path: Path) -> list[ImageObjects]:
+    """Return the images of a COCO file, each with the distinct names of its annotated objects."""
     instances = read_instances(path, Path())
-    return [
-        ImageObjects(
-            str(file),
-            tuple(
-                dict.fromkeys(
-                    instances.name(annotation.category_id)
-                    for _, annotation in instances.by_image.get(image, ())
-                )
-            ),
-            f"{path}: image {image}",
+    pictures = []
+    for image, file in instances.images.items():
+        annotations = instances.by_image.get(image, ())
+        names = [instances.name(annotation.category_id) for _, annotation in annotations]
+        pictures.append(
+            ImageObjects(
+                image=str(file),
+                objects=tuple(dict.fromkeys(names)),
+                where=f"{path}: image {image}",
+            )
         )
-        for image, file in instances.images.items()
-    ]
+    return pictures

@@ -39,28 +39,34 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The drafts of the other entry's source, in its order. Raises DataError for an entry that is not there."""
+    """Yield the questions of another catalogue entry's source, in its order, reworded and without distractors.
+    Raises DataError if the entry does not exist."""
     chosen = read_params(params, Params)
     catalogue = entries()
     if chosen.of not in catalogue:
         raise DataError(f"of: {registry.unknown_name('benchmark', chosen.of, catalogue)}")
-    source = _source(catalogue[chosen.of], chosen)
+    source = _source_with_changes(catalogue[chosen.of], chosen)
     read_source = registry.find_registered("readers", source.reader)
     if read_source is read:
         raise DataError(
             f"of: {chosen.of} asks another entry's questions itself; name the one that has the files"
         )
     for draft in read_source(source.params, folder):
-        wording = _wording(chosen, draft)
-        tags = draft.answer_tags | (
-            {chosen.stratum_tag: draft.stratum} if chosen.stratum_tag else {}
+        wording = _replacement_question(chosen, draft)
+        answer_tags = dict(draft.answer_tags)
+        if chosen.stratum_tag:
+            answer_tags[chosen.stratum_tag] = draft.stratum
+        rounds = tuple(
+            _reworded_question(question, wording, chosen.accept) for question in draft.rounds
         )
-        rounds = tuple(_reworded(question, wording, chosen.accept) for question in draft.rounds)
-        yield replace(draft, rounds=rounds, answer_tags=tags)
+        yield replace(draft, rounds=rounds, answer_tags=answer_tags)
 
 
-def _source(asked_spec: BenchmarkSpec, chosen: Params) -> SourceSpec:
-    """The other's official files, or the rows of its dataset, with the parameters that hold here."""
+def _source_with_changes(asked_spec: BenchmarkSpec, chosen: Params) -> SourceSpec:
+    """Return the source of the other entry, with the parameters that this entry changes.
+
+    It is the entry's official files or, if `hub` is given, the rows of its dataset on the hub.
+    """
     official = replace(asked_spec.source, params=merged(asked_spec.source.params, chosen.params))
     if chosen.hub is None:
         return official
@@ -68,17 +74,21 @@ def _source(asked_spec: BenchmarkSpec, chosen: Params) -> SourceSpec:
     return replace(rows, params=merged(rows.params, chosen.hub))
 
 
-def _wording(chosen: Params, draft: Draft) -> str:
-    """What is asked instead of the draft's own question; empty where that stays."""
+def _replacement_question(chosen: Params, draft: Draft) -> str:
+    """Return the question to ask instead of the draft's own: one for all, or the one for the draft's value of the
+    tag `by`. Empty if the draft's question stays."""
     if isinstance(chosen.question, str):
         return chosen.question
     return chosen.question.get(draft.tags.get(chosen.by, ""), "")
 
 
-def _reworded(
+def _reworded_question(
     question: QuestionDraft, wording: str, accept: Literal["all", "first"]
 ) -> QuestionDraft:
+    """Return an open question with other words, if any are given, and with only the first of its accepted texts if
+    `accept` is `first`."""
     texts = question.texts[:1] if accept == "first" else question.texts
+    # Rewordings belong to the question that they reword.
     reworded = replace(question, question=wording, rewordings=()) if wording else question
     return replace(reworded, texts=texts, distractors=None)
 
@@ -95,34 +105,38 @@ class DialogueParams(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_as_dialogues(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """One dialogue per image, in order of first appearance; rounds do not refer to one another.
+    """Yield a dialogue for each image, in the order of first appearance, with the questions about it as rounds.
 
-    The questions are those drawn for the complete benchmark `of` with seed 0.
+    The rounds do not refer to one another. The questions are those that a build of the benchmark `of` draws with
+    seed 0. An image with fewer than `least` questions is skipped.
     """
     chosen = read_params(params, DialogueParams)
-    about: dict[str, list[Draft]] = {}
+    drafts_by_image: dict[str, list[Draft]] = {}
     spec = entries()[chosen.of]
-    for draft in _complete(spec.from_hub() if chosen.hub else spec, folder):
-        about.setdefault(draft.group, []).append(draft)
-    for group, drafts in about.items():
-        if len(drafts) >= chosen.least:
-            first = drafts[0]
-            yield Draft(
-                id=group,
-                rounds=tuple(draft.rounds[0] for draft in drafts[: chosen.most]),
-                images=first.images,
-                where=first.where,
-                dialogue=True,
-                group=group,
-                tags={"rounds": str(min(len(drafts), chosen.most))},
-            )
+    for draft in _drafts_of_sample(spec.from_hub() if chosen.hub else spec, folder):
+        drafts_by_image.setdefault(draft.group, []).append(draft)
+    for group, drafts in drafts_by_image.items():
+        if len(drafts) < chosen.least:
+            continue
+        asked = drafts[: chosen.most]
+        first = drafts[0]
+        yield Draft(
+            id=group,
+            rounds=tuple(draft.rounds[0] for draft in asked),
+            images=first.images,
+            where=first.where,
+            dialogue=True,
+            group=group,
+            tags={"rounds": str(len(asked))},
+        )
 
 
-def _complete(spec: BenchmarkSpec, folder: Path | None) -> Iterator[Draft]:
-    """The drafts of the complete benchmark, as a build of `spec` draws them from its source."""
+def _drafts_of_sample(spec: BenchmarkSpec, folder: Path | None) -> Iterator[Draft]:
+    """Yield the questions that a build of the complete benchmark draws from its source with seed 0. The source is
+    read twice: first for the strata (the groups to draw from), then for the drawn questions."""
     reader = registry.find_registered("readers", spec.source.reader)
     strata = [draft.stratum for draft in reader(spec.source.params, folder)]
-    places = frozenset(draw_sample(strata, spec.source.select, spec.name, "select", 0))
-    for place, draft in enumerate(reader(spec.source.params, folder)):
-        if place in places:
+    sampled = frozenset(draw_sample(strata, spec.source.select, spec.name, "select", 0))
+    for index, draft in enumerate(reader(spec.source.params, folder)):
+        if index in sampled:
             yield draft

@@ -42,7 +42,8 @@ def option_texts_of(cells: Mapping[str, Any], source: TableSource, where: str) -
 
 
 def wrong_texts(cells: Mapping[str, Any], columns: TableColumns) -> tuple[str, ...]:
-    """Return the wrong options of a row whose correct option is in the answer column."""
+    """Return the wrong options of a row, from the columns that contain only distractors; the correct option is in
+    the answer column."""
     texts: list[str] = []
     for column in column_names(columns.distractors):
         if column in cells:
@@ -74,7 +75,7 @@ def read_answer(
     letters = source.options if source.has_option_columns else ()
     index = named_option(answer, options, source.answer_is, columns=letters)
     if index is None:
-        raise _no_such_option(source.answer_is, answer, options, where)
+        raise _no_such_option_error(source.answer_is, answer, options, where)
     return (index,), ()
 
 
@@ -102,7 +103,7 @@ def _read_any_form(
 
     index = named_option(answer, options)
     if index is None:
-        raise _no_such_option("any", answer, options, where)
+        raise _no_such_option_error("any", answer, options, where)
     text = as_text(answer).strip()
     by_text = named_option(text, options, "text")
     # In a table with columns A, B, C, ... a single letter always names its column.
@@ -139,7 +140,11 @@ def _read_index(
     return answer
 
 
-def _no_such_option(form: AnswerForm, answer: Any, options: Sequence[str], where: str) -> DataError:
+def _no_such_option_error(
+    form: AnswerForm, answer: Any, options: Sequence[str], where: str
+) -> DataError:
+    """Return the error for an answer that names no option. Two options with the text of the answer get a message of
+    their own."""
     text = as_text(answer).strip()
     letters = [
         letter for letter, option in zip(LETTERS, options, strict=False) if option.strip() == text

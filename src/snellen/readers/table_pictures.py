@@ -51,7 +51,7 @@ def images_in_row(
     first_is_path = source.pictures[:1] == ("image_path",)
     for index, cell in enumerate(image_cells(cells, source.pictures)):
         if first_is_path and index == 0:
-            pictures.append(_path_in(source.folder, str(cell), where))
+            pictures.append(_path_below_folder(source.folder, str(cell), where))
         else:
             pictures.append(picture_of(cell, where, source.folder, source.fetched, source.files))
     return tuple(pictures)
@@ -105,13 +105,13 @@ def picture_of(
 
     looks_encoded = cell.startswith(ENCODED) and not PICTURE_FILE.fullmatch(cell)
     if len(cell) <= LONGEST_PATH and not looks_encoded:
-        path = _path_in(folder, cell, where)
+        path = _path_below_folder(folder, cell, where)
         if path.suffix:
             return path
     return decode_base64(cell, where, "a file name")
 
 
-def _path_in(folder: Path, name: str, where: str) -> Path:
+def _path_below_folder(folder: Path, name: str, where: str) -> Path:
     """Return the path of an image below a folder. Raises DataError if it is outside."""
     if "\0" in name:
         raise DataError(f"{where}: the image path {name!r} contains a NUL character")

@@ -101,54 +101,57 @@ class _File(Struct, frozen=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """One draft per legible word, in the order of the annotations."""
-    return drafts_of_scenes(read_params(params, Scenes), folder)
+    """Yield a draft for each legible word, in the order of the annotations."""
+    return read_scenes(read_params(params, Scenes), folder)
 
 
-def drafts_of_scenes(scenes: Scenes, folder: Path | None) -> Iterator[Draft]:
+def read_scenes(scenes: Scenes, folder: Path | None) -> Iterator[Draft]:
+    """Return drafts that ask for the words in images of scenes, where boxes say which word is meant."""
     path = locate_file(folder, *scenes.annotations)
-    words = _of_icdar(path, scenes) if scenes.layout == "icdar" else _of_json(path, scenes)
-    bases = (*(locate_or_none(folder, name) for name in scenes.images), path.parent)
-    return without_exclusions(_drafts(words, scenes, bases), path)
+    words = _icdar_words(path, scenes) if scenes.layout == "icdar" else _json_words(path, scenes)
+    image_folders = [locate_or_none(folder, name) for name in scenes.images]
+    bases = (*image_folders, path.parent)
+    return without_exclusions(_scene_drafts(words, scenes, bases), path)
 
 
-def _drafts(
+def _scene_drafts(
     words: Iterator[_Word | Exclusion], scenes: Scenes, bases: tuple[Path | None, ...]
 ) -> Iterator[Draft | Exclusion]:
+    """Yield a draft for each word, or an exclusion if it has no letter or digit, or its box is too small. The
+    folder of the images is found by the first of them."""
     base: Path | None = None
     for word in words:
         if isinstance(word, Exclusion):
             yield word
         elif not has_word(word.text):
             yield Exclusion(NO_WORD)
-        elif small := _too_small(word.box, scenes):
+        elif small := _size_fault(word.box, scenes):
             yield Exclusion(small)
         else:
             base = base or base_of(word.picture, bases, word.where)
-            yield _draft(word, base / word.picture, scenes)
+            yield _word_draft(word, base / word.picture, scenes)
 
 
-def _too_small(box: Box, scenes: Scenes) -> str:
-    """Why a box is left out; empty for one that is large enough."""
+def _size_fault(box: Box, scenes: Scenes) -> str:
+    """Return why a box is too small to be asked about; empty if it is large enough."""
     width, height = box[2:]
     if min(width, height) <= 0:
         return "the box has no area"
     if min(width, height) <= scenes.larger_than:
         return SMALL.format(f"{scenes.larger_than:g} x {scenes.larger_than:g} pixels")
-    return (
-        SMALL.format(f"{scenes.area_above:,g} square pixels")
-        if width * height <= scenes.area_above
-        else ""
-    )
+    if width * height <= scenes.area_above:
+        return SMALL.format(f"{scenes.area_above:,g} square pixels")
+    return ""
 
 
-def _draft(word: _Word, file: Path, scenes: Scenes) -> Draft:
+def _word_draft(word: _Word, file: Path, scenes: Scenes) -> Draft:
+    """Return the draft that asks for a word: the image with an outline around the word, or only the part with the
+    word."""
     boxed = scenes.show == "box"
-    picture = (
-        ImageSpec(file, outlines=(Outline(word.box, width=scenes.line),))
-        if boxed
-        else ImageSpec(file, crop=word.box)
-    )
+    if boxed:
+        picture = ImageSpec(file, outlines=(Outline(word.box, width=scenes.line),))
+    else:
+        picture = ImageSpec(file, crop=word.box)
     return Draft(
         id=word.id,
         rounds=(reading_question(word.text, boxed=boxed),),
@@ -159,8 +162,12 @@ def _draft(word: _Word, file: Path, scenes: Scenes) -> Draft:
     )
 
 
-def _of_json(path: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
-    """The words of a split. Images are in one folder, whatever folder TextOCR's file names say."""
+def _json_words(path: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
+    """Yield the words of a split from TextOCR's or COCO-Text's file, and exclusions for words that are illegible or
+    not English.
+
+    TextOCR's file names contain a folder, which is dropped: all images are in one folder.
+    """
     content = read_json(path, _File)
     decode = msgspec.json.Decoder(_Annotation).decode
     for id_, raw in content.anns.items():
@@ -180,15 +187,16 @@ def _of_json(path: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
             yield Exclusion("not English")
         else:
             yield _Word(
-                id_,
-                PurePosixPath(image.file_name).name,
-                annotation.bbox,
-                annotation.utf8_string.strip(),
-                where,
+                id=id_,
+                picture=PurePosixPath(image.file_name).name,
+                box=annotation.bbox,
+                text=annotation.utf8_string.strip(),
+                where=where,
             )
 
 
-def _of_icdar(folder: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
+def _icdar_words(folder: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
+    """Yield the words of the files `gt_img_1.txt`, `gt_img_2.txt` and so on, by number. Each line is a word."""
     files = sorted(folder.glob("gt_*.txt"), key=lambda file: (len(file.name), file.name))
     if not files:
         raise DataError(f"{folder}: there is no gt_img_1.txt; unpack the annotations")
@@ -197,22 +205,32 @@ def _of_icdar(folder: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
         with open_text(path) as file:
             for number, line in enumerate(DelimitedLines(file, path), 1):
                 if line.strip():
-                    where = f"{path}:{number}"
                     yield _icdar_word(
-                        line.strip(), f"{name}_{number}", f"{name}.jpg", where, scenes.corners
+                        line.strip(),
+                        id_=f"{name}_{number}",
+                        picture=f"{name}.jpg",
+                        where=f"{path}:{number}",
+                        span=scenes.corners,
                     )
 
 
 def _icdar_word(line: str, id_: str, picture: str, where: str, span: Corners) -> _Word | Exclusion:
-    """The word of a line `x1,y1,...,x4,y4,TEXT`, in an upright box; `###` means illegible.
+    """Return the word of a line `x1,y1,...,x4,y4,TEXT` with an upright box; `###` means that it is illegible.
 
-    Where the first corner does not lie above and left of the third, the box between them has no area.
+    Args:
+        line: The line.
+        id_: Id of the word.
+        picture: Name of its image.
+        where: File and line, for error messages.
+        span: Whether the box encloses all corners, or reaches from the first to the third. In the latter case it has no area if the first corner is not above and left of the third.
     """
     *corners, text = line.split(",", 8)
     try:
-        xs, ys = [float(x) for x in corners[0::2]], [float(y) for y in corners[1::2]]
+        xs = [float(x) for x in corners[0::2]]
+        ys = [float(y) for y in corners[1::2]]
     except ValueError:
-        xs, ys = list[float](), list[float]()
+        xs = list[float]()
+        ys = list[float]()
     if len(xs) != 4 or len(ys) != 4:
         raise DataError(f"{where}: {line!r} is not four corners x,y and a text")
     if text.strip() == "###":
@@ -221,7 +239,7 @@ def _icdar_word(line: str, id_: str, picture: str, where: str, span: Corners) ->
         box: Box = (xs[0], ys[0], max(xs[2] - xs[0], 0), max(ys[2] - ys[0], 0))
     else:
         box = from_corners(min(xs), min(ys), max(xs), max(ys))
-    return _Word(id_, picture, box, text.strip(), where)
+    return _Word(id=id_, picture=picture, box=box, text=text.strip(), where=where)
 
 
 # --- rewordings of the question, which presentations alternate, as in the published data ------------------------------
@@ -246,7 +264,7 @@ READING_IN_BOX = (
 
 
 def reading_question(text: str, *, boxed: bool = False) -> QuestionDraft:
-    """The question asking for the text in the image, or in its red box."""
+    """Return the open question for the text in an image, or in its red box if `boxed`."""
     question, *rewordings = READING_IN_BOX if boxed else READING
     return QuestionDraft(question, texts=(text,), rewordings=tuple(rewordings))
 
@@ -289,69 +307,84 @@ class _List(Struct, frozen=True):
 
 
 def read_crops(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """One draft per word, in file order."""
+    """Return a draft for each image of a single word, in file order. Without a list of labels, the words are
+    cropped from whole images."""
     chosen = read_params(params, CropParams)
     if chosen.scenes and folder and not locate_or_none(folder, *chosen.labels):
-        return drafts_of_scenes(chosen.scenes, folder)
+        return read_scenes(chosen.scenes, folder)
     path = locate_file(folder, *chosen.labels)
     bases = (path.parent, *(locate_or_none(folder, name) for name in chosen.images))
-    return without_exclusions(_word_drafts(path, bases, doubled=chosen.doubled), path)
+    return without_exclusions(_crop_drafts(path, bases, doubled=chosen.doubled), path)
 
 
-def _word_drafts(
+def _crop_drafts(
     path: Path, bases: tuple[Path | None, ...], *, doubled: bool
 ) -> Iterator[Draft | Exclusion]:
+    """Yield a draft for each image of a single word. The folder of the images is found by the first of them. Raises
+    DataError for an image without a label."""
     base: Path | None = None
-    for where, picture, text in _words(path, doubled=doubled):
+    for where, picture, text in _labelled_words(path, doubled=doubled):
         if not text:
             raise DataError(f"{where}: {picture} has no label; give its text behind a blank or tab")
         base = base or base_of(picture, bases, where)
         if not has_word(text):
             yield Exclusion(NO_WORD)
             continue
-        yield Draft(picture, (reading_question(text),), (base / picture,), where)
+        yield Draft(
+            id=picture,
+            rounds=(reading_question(text),),
+            images=(base / picture,),
+            where=where,
+        )
 
 
-def _words(path: Path, *, doubled: bool) -> Iterator[Word]:
+def _labelled_words(path: Path, *, doubled: bool) -> Iterator[Word]:
+    """Yield location, image and text of each word of a label file, whose format is recognised by its name."""
     match path.suffix.lower():
         case ".jsonl":
-            yield from (
-                (where, line.filename, line.text) for where, line in json_lines(path, _Line)
-            )
+            for where, line in json_lines(path, _Line):
+                yield where, line.filename, line.text
         case ".json":
-            yield from _of_list(path)
+            yield from _mmocr_labels(path)
         case ".mat":
-            yield from _of_mat(path)
+            yield from _mat_labels(path)
         case _ if path.name.endswith("_words_gt.txt"):
-            yield from _of_pairs(path)
+            yield from _id_label_lines(path)
         case _:
-            yield from _of_lines(path, doubled=doubled)
+            yield from _path_label_lines(path, doubled=doubled)
 
 
-def _of_lines(path: Path, *, doubled: bool) -> Iterator[Word]:
+def _path_label_lines(path: Path, *, doubled: bool) -> Iterator[Word]:
+    """Yield the words of a text file with a path and a label in each line."""
     with open_text(path) as file:
         for number, line in enumerate(DelimitedLines(file, path), 1):
             if line.strip():
-                yield f"{path}:{number}", *_parted(line.strip(), doubled=doubled)
+                yield f"{path}:{number}", *_split_label_line(line.strip(), doubled=doubled)
 
 
-def _parted(line: str, *, doubled: bool) -> tuple[str, str]:
-    """Path and label of a line; the label is everything after the first space, as it may have several words."""
+def _split_label_line(line: str, *, doubled: bool) -> tuple[str, str]:
+    """Return path and label of a line: `PATH<TAB>LABEL`, `PATH LABEL` or `PATH, "LABEL"`.
+
+    Without a tab, the label is everything after the first space, as it may have several words. With `doubled`, a
+    label that is repeated as in `LABEL 1 LABEL` is taken once.
+    """
     if "\t" not in line and (quoted := _QUOTED.fullmatch(line)):
         return quoted[1], re.sub(r'\\(["\\])', r"\1", quoted[2])
-    picture, _, label = line.partition("\t" if "\t" in line else " ")
+    separator = "\t" if "\t" in line else " "
+    picture, _, label = line.partition(separator)
     label = label.strip()
     if doubled and (twice := _DOUBLED.fullmatch(label)):
         label = twice[1]
     return picture.strip(), label
 
 
-def _of_pairs(path: Path) -> Iterator[Word]:
-    """`ID,LABEL` on each line; a label that opens with a bar may span lines until a closing bar."""
+def _id_label_lines(path: Path) -> Iterator[Word]:
+    """Yield the words of lines `ID,LABEL`. A label that opens with a bar may span lines until a closing bar."""
     pending: Word | None = None
     with open_text(path) as file:
         for number, line in enumerate(DelimitedLines(file, path), 1):
-            where, text = f"{path}:{number}", line.strip()
+            where = f"{path}:{number}"
+            text = line.strip()
             if pending:
                 where, picture, label = pending
                 label = f"{label} {text}".strip()
@@ -360,25 +393,30 @@ def _of_pairs(path: Path) -> Iterator[Word]:
             elif not (pair := _PAIR.fullmatch(text)):
                 raise DataError(f"{where}: {text!r} is not ID,LABEL")
             else:
-                picture, label = f"{pair[1]}.jpg", pair[2].strip()
-            pending = (where, picture, label) if _is_open(label) else None
-            if not pending:
-                yield (
-                    where,
-                    picture,
-                    label.removeprefix("|").removesuffix("|").strip() if len(label) > 1 else label,
-                )
+                picture = f"{pair[1]}.jpg"
+                label = pair[2].strip()
+
+            if _is_open(label):
+                pending = (where, picture, label)
+                continue
+            pending = None
+            if len(label) > 1:  # a single bar is a label itself
+                label = label.removeprefix("|").removesuffix("|").strip()
+            yield where, picture, label
     if pending:
+        where, _, label = pending
         raise DataError(
-            f"{pending[0]}: the label {pending[2][:40]!r} opens with a bar and is never closed by one"
+            f"{where}: the label {label[:40]!r} opens with a bar and is never closed by one"
         )
 
 
 def _is_open(label: str) -> bool:
+    """Return whether a label begins with a bar and does not end with one, so that it goes on in the next line."""
     return len(label) > 1 and label.startswith("|") and not label.endswith("|")
 
 
-def _of_list(path: Path) -> Iterator[Word]:
+def _mmocr_labels(path: Path) -> Iterator[Word]:
+    """Yield the words of MMOCR's JSON list. Raises DataError for an image that does not have exactly one word."""
     for where, item in list_items(path, "data_list", read_json(path, _List).data_list, _Item):
         if len(item.instances) != 1:
             raise DataError(
@@ -387,7 +425,8 @@ def _of_list(path: Path) -> Iterator[Word]:
         yield where, item.img_path, item.instances[0].text
 
 
-def _of_mat(path: Path) -> Iterator[Word]:
+def _mat_labels(path: Path) -> Iterator[Word]:
+    """Yield the words of IIIT5K's MATLAB file."""
     for number, record in enumerate(read_mat(path, "testdata")):
         where = f"{path}: testdata({number + 1})"
         try:

@@ -41,29 +41,32 @@ _WORDS: dict[str, Any] = {
 
 
 def record_type(fields: Fields, name: str = "Record") -> Any:
-    """The fields as a type for msgspec. Raises DataError for an unknown type."""
-    # Here and in `_type` types are values, which no checker follows.
-    typed: dict[str, Any] = {}
+    """Return the declared fields as a type that msgspec can read records into. Raises DataError for an unknown
+    type."""
+    # Here and in `_declared_type` types are values, which no checker follows.
+    types: dict[str, Any] = {}
     for field, declared in fields.items():
-        kind, optional = _type(declared, field)
+        field_type, optional = _declared_type(declared, field)
         if optional:
-            kind = NotRequired[Union[kind, None]]  # noqa: UP007  # pyrefly: ignore[invalid-annotation]
-        typed[field] = kind
-    known = name if name.isidentifier() and not keyword.iskeyword(name) else "Record"
-    return TypedDict(known, typed)  # pyrefly: ignore[not-callable]
+            field_type = NotRequired[Union[field_type, None]]  # noqa: UP007  # pyrefly: ignore[invalid-annotation]
+        types[field] = field_type
+    # Names that are no identifiers would not be valid names of a class.
+    class_name = name if name.isidentifier() and not keyword.iskeyword(name) else "Record"
+    return TypedDict(class_name, types)  # pyrefly: ignore[not-callable]
 
 
-def _type(declared: Any, field: str) -> tuple[Any, bool]:
-    """The declared type of a field, and whether the field is optional."""
+def _declared_type(declared: Any, field: str) -> tuple[Any, bool]:
+    """Return the type that a field is declared to have, and whether the field is optional (its type ends with a
+    question mark)."""
     match declared:
         case dict():
             return record_type(declared, field), False
         case [*kinds, "?"]:
-            return _type(kinds, field)[0], True
+            return _declared_type(kinds, field)[0], True
         case [item]:
-            return list[_type(item, field)[0]], False  # pyrefly: ignore[invalid-annotation]
+            return list[_declared_type(item, field)[0]], False  # pyrefly: ignore[invalid-annotation]
         case [*several] if several:
-            types = tuple(_type(item, field)[0] for item in several)
+            types = tuple(_declared_type(item, field)[0] for item in several)
             return tuple[types], False  # pyrefly: ignore[not-a-type]
         case str():
             word = declared.removesuffix("?")
@@ -77,15 +80,18 @@ def _type(declared: Any, field: str) -> tuple[Any, bool]:
 
 
 def is_optional(fields: Fields, path: tuple[str, ...]) -> bool:
-    """Whether the field at a path may be empty."""
-    return _is_optional(_value_at(fields, path))
+    """Return whether the field at a path is optional, so that it may be empty."""
+    return _is_optional(_declared_at(fields, path))
 
 
 def is_integer(fields: Fields, path: tuple[str, ...]) -> bool:
-    return _value_at(fields, path) in ("integer", "integer?")
+    """Return whether the field at a path is declared as an integer."""
+    return _declared_at(fields, path) in ("integer", "integer?")
 
 
-def _value_at(fields: Any, path: tuple[str, ...]) -> Any:
+def _declared_at(fields: Any, path: tuple[str, ...]) -> Any:
+    """Return the declared type at a path of names and indices; None if there is none. A list stands for each of its
+    items, so names lead into the items."""
     for step in path:
         while isinstance(fields, list) and not step.isdecimal():
             fields = fields[0] if fields else None
@@ -109,21 +115,21 @@ def check_required_fields(names: Iterable[str], fields: Fields, place: str) -> N
             )
 
 
-def required(fields: Fields) -> Iterator[str]:
-    """The names of the fields that every record has."""
+def required_names(fields: Fields) -> Iterator[str]:
+    """Return the names of the fields that every record has."""
     return (name for name, declared in fields.items() if not _is_optional(declared))
 
 
 def _is_optional(declared: Any) -> bool:
-    return (
-        declared[-1:] == ["?"]
-        if isinstance(declared, list)
-        else isinstance(declared, str) and declared.endswith("?")
-    )
+    """Return whether a declared type is optional: it ends with a question mark, or is a list with one at its end."""
+    if isinstance(declared, list):
+        return declared[-1:] == ["?"]
+    return isinstance(declared, str) and declared.endswith("?")
 
 
-def converter(fields: Fields) -> Callable[[Mapping[str, Any], str], Record]:
-    """A function from cells and their location to a record; texts are parsed. It raises DataError for a wrong one."""
+def record_converter(fields: Fields) -> Callable[[Mapping[str, Any], str], Record]:
+    """Return a function that turns cells into a record, parsing texts by the declared types. It takes the location
+    of the cells, and raises DataError for a wrong one."""
     kind = record_type(fields)
 
     def convert(cells: Mapping[str, Any], where: str) -> Record:
@@ -197,8 +203,10 @@ class Records(Struct, frozen=True, forbid_unknown_fields=True):
         suffix = Path(self.file[0].removesuffix(".gz")).suffix if self.file else ""
         if self.list:
             return "list"
-        if self.columns or self.pattern:
-            return "columns" if self.columns else "pattern"
+        if self.columns:
+            return "columns"
+        if self.pattern:
+            return "pattern"
         if suffix in TABLES:
             return "table"
         by_suffix: dict[str, Form] = {".jsonl": "lines", ".parquet": "parquet"}
@@ -206,37 +214,43 @@ class Records(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_source_records(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    """The records of a file in order, one in memory at a time where the format allows it. Raises DataError."""
+    """Return the records of a file in order. Only one is in memory at a time if the format allows it. Raises
+    DataError."""
     all_records = _READ[records.kind](records, path, folder)
-    return all_records if records.drawn is None else _draw(records.drawn, all_records, path)
+    return all_records if records.drawn is None else _select_drawn(records.drawn, all_records, path)
 
 
-def _draw(draw: DrawnRecords, all_records: LocatedRecords, path: Path) -> LocatedRecords:
+def _select_drawn(draw: DrawnRecords, all_records: LocatedRecords, path: Path) -> LocatedRecords:
+    """Yield the records that the declared draw selects, in its order. Raises DataError if the file has another
+    number of records, as then the draw would select other ones."""
     records = list(all_records)
     if len(records) != draw.of:
         raise DataError(
             f"{path} has {len(records):,} records, but {draw.of:,} were drawn from; it is another version"
         )
     order = numpy_permutation(draw.of, draw.seed)
-    yield from (records[order[place]] for place in draw.kept)
+    for place in draw.kept:
+        yield records[order[place]]
 
 
-def _json(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+def _read_json_list(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
     return list_items(path, "", read_json(path, list[msgspec.Raw]), record_type(records.fields))
 
 
-def _list(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+def _read_list_in_object(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
     return stream_list(path, records.list, record_type(records.fields))
 
 
-def _lines(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+def _read_json_lines(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
     return json_lines(path, record_type(records.fields))
 
 
-def _keyed(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+def _read_keyed(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    """Yield the records of an object by their keys, in the order of the object or of the list of a split; the key
+    is the field `@key`."""
     content = read_json(path, dict[str, msgspec.Raw])
     kind = record_type(records.fields)
-    for key, source in _keys(records.split, content, path, folder):
+    for key, source in _keys_to_read(records.split, content, path, folder):
         where = f"{path}: {key}"
         if key not in content:
             raise DataError(f"{source}: there is no record {key!r} in {path.name}")
@@ -247,10 +261,10 @@ def _keyed(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
         yield where, {**record, "@key": key}
 
 
-def _keys(
+def _keys_to_read(
     split: SplitList | None, content: Mapping[str, Any], path: Path, folder: Path | None
 ) -> Iterator[tuple[str, str]]:
-    """The keys of the records to read, each with the location that lists it."""
+    """Yield the keys of the records to read, each with the location that lists it, for error messages."""
     if split is None:
         yield from ((key, str(path)) for key in content)
         return
@@ -258,31 +272,36 @@ def _keys(
     splits = read_json(listing, dict[str, list[str]])
     if split.key not in splits:
         raise DataError(f"{listing}: there is no split {split.key!r}; it has {', '.join(splits)}")
-    yield from (
-        (key, f"{listing}: {split.key}[{number}]") for number, key in enumerate(splits[split.key])
-    )
+    for number, key in enumerate(splits[split.key]):
+        yield key, f"{listing}: {split.key}[{number}]"
 
 
-def _folder(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    """The files, sorted by the numbers in their names: `2` before `10`."""
+def _read_json_folder(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    """Yield the records of a folder with a file for each, sorted by the numbers in their names: `2` before `10`."""
     own_folder = "/" in records.inside
-    files = {
-        file.parent.name if own_folder else file.stem: file for file in path.glob(records.inside)
-    }
+    files = {}
+    for file in path.glob(records.inside):
+        key = file.parent.name if own_folder else file.stem
+        files[key] = file
     if not files:
         raise DataError(
             f"{path}: there is no {records.inside}; is this the folder with the official files?"
         )
     kind = record_type(records.fields)
-    for key in sorted(
-        files, key=lambda name: (len(name), name) if name.isdecimal() else (1 << 30, name)
-    ):
+
+    def sort_key(name: str) -> tuple[int, str]:
+        # A shorter number is a smaller one; other names come last.
+        return (len(name), name) if name.isdecimal() else (1 << 30, name)
+
+    for key in sorted(files, key=sort_key):
         yield str(files[key]), {**read_json(files[key], kind), "@key": key}
 
 
-def _table(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    convert = converter(records.fields)
-    needed = tuple(required(records.fields))
+def _read_table(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    """Yield a record for each row of a CSV or TSV file. Raises DataError for a missing column, or an empty cell of
+    a required field."""
+    convert = record_converter(records.fields)
+    needed = tuple(required_names(records.fields))
     with open_text(path) as file:
         table = DelimitedTable(file, path)
         if missing := [name for name in (*needed, *records.json_cells) if name not in table.header]:
@@ -293,11 +312,11 @@ def _table(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
             where = f"{path}:{line}"
             if empty := [name for name in needed if name not in cells]:
                 raise DataError(f"{where}: {empty[0]} is empty")
-            yield where, convert(_unpacked(cells, records.json_cells, where), where)
+            yield where, convert(_decode_json_cells(cells, records.json_cells, where), where)
 
 
-def _unpacked(cells: dict[str, str], names: tuple[str, ...], where: str) -> dict[str, Any]:
-    """The cells, with the named columns decoded from JSON."""
+def _decode_json_cells(cells: dict[str, str], names: tuple[str, ...], where: str) -> dict[str, Any]:
+    """Return the cells, with the named columns decoded from JSON."""
     decoded: dict[str, Any] = {}
     for name in names:
         try:
@@ -308,8 +327,9 @@ def _unpacked(cells: dict[str, str], names: tuple[str, ...], where: str) -> dict
     return {**cells, **decoded}
 
 
-def _columns(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    """Parallel lines of several files; errors name the file that holds the wrong line."""
+def _read_parallel_files(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    """Yield records of which each field is in a file of its own, on the same line. Error messages name the file
+    with the wrong line."""
     files = {name: path.with_name(file) for name, file in records.columns.items()}
     columns = {name: _text_lines(file) for name, file in files.items()}
     (first, lines), *other_columns = columns.items()
@@ -318,7 +338,9 @@ def _columns(records: Records, path: Path, folder: Path | None) -> LocatedRecord
             raise DataError(
                 f"{files[name]}: {len(other_lines)} lines, but {files[first].name} has {len(lines)}"
             )
-    converts = {name: converter({name: declared}) for name, declared in records.fields.items()}
+    converts = {
+        name: record_converter({name: declared}) for name, declared in records.fields.items()
+    }
     for number in range(len(lines)):
         record: Record = {"@row": number + 1}
         for name, convert in converts.items():
@@ -327,18 +349,22 @@ def _columns(records: Records, path: Path, folder: Path | None) -> LocatedRecord
 
 
 def _text_lines(path: Path) -> list[str]:
+    """Return the lines of a text file without surrounding white space."""
     with open_text(path) as file:
         return [line.strip() for line in DelimitedLines(file, path)]
 
 
-def _pattern(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    fitting, convert = re.compile(records.pattern), converter(records.fields)
+def _read_matching_lines(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    """Yield a record for each line, with the groups of the declared regular expression as fields. Raises DataError
+    for a line that does not match."""
+    line_pattern = re.compile(records.pattern)
+    convert = record_converter(records.fields)
     with open_text(path) as file:
         for number, line in enumerate(DelimitedLines(file, path), 1):
             text = line.strip()
             if not text:
                 continue
-            parts = fitting.fullmatch(text)
+            parts = line_pattern.fullmatch(text)
             if parts is None:
                 raise DataError(
                     f"{path}:{number}: {text[:60]!r} is not {records.looks_like or records.pattern}"
@@ -346,26 +372,24 @@ def _pattern(records: Records, path: Path, folder: Path | None) -> LocatedRecord
             yield f"{path}:{number}", convert(parts.groupdict(), f"{path}:{number}")
 
 
-def _parquet(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+def _read_parquet(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
+    """Yield a record for each row of the Parquet files, with its position in the fields that begin with `@`."""
     table = ParquetSplit(folder, records.file)
-    needed = tuple(required(records.fields))
-    for place, row in table.rows(
-        needed, tuple(set(records.fields) - set(needed)), record_type(records.fields)
-    ):
-        yield (
-            place.where,
-            {**row, "@row": place.number, "@place": place, "@folder": place.path.parent.name},
-        )
+    needed = tuple(required_names(records.fields))
+    optional = tuple(set(records.fields) - set(needed))
+    for place, row in table.rows(needed, optional, record_type(records.fields)):
+        position = {"@row": place.number, "@place": place, "@folder": place.path.parent.name}
+        yield place.where, {**row, **position}
 
 
 _READ: dict[Form, Callable[[Records, Path, Path | None], LocatedRecords]] = {
-    "json": _json,
-    "list": _list,
-    "keyed": _keyed,
-    "lines": _lines,
-    "table": _table,
-    "columns": _columns,
-    "pattern": _pattern,
-    "folder": _folder,
-    "parquet": _parquet,
+    "json": _read_json_list,
+    "list": _read_list_in_object,
+    "keyed": _read_keyed,
+    "lines": _read_json_lines,
+    "table": _read_table,
+    "columns": _read_parallel_files,
+    "pattern": _read_matching_lines,
+    "folder": _read_json_folder,
+    "parquet": _read_parquet,
 }
