@@ -106,9 +106,14 @@ def announce_other_scorings(
         for name in filter(None, scoring_names(folder)):
             settings = kept_settings(folder, name)
             words = [*_flags(settings.scoring, but=()), *_flags(settings.judge, but=("price",))]
-            call = for_caller(
-                f"add {shlex.join(words)}", f"use sn.load_run({str(folder)!r}, scoring={name!r})"
-            )
+            loading = f"sn.load_run({str(folder)!r}, scoring={name!r})"
+            call = for_caller(f"add {shlex.join(words)}", f"use {loading}")
+            if any(metric.startswith("__main__") for metric in settings.scoring.metrics):
+                # A function of a script or notebook: importing it again would evaluate again, or is impossible.
+                writing = for_caller(
+                    f"run in Python {loading}.report('numbers.csv')", f"use {loading}"
+                )
+                call = f"its metrics are functions of a script or notebook; {writing}"
             announce(f"{folder} also has a scoring by other settings; {call} to show it")
 
 
