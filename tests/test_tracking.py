@@ -99,7 +99,7 @@ def test_a_tracker_that_is_not_there_is_named_with_the_way_out(
     results: sn.Results, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(
-        UnknownNameError, match=r"--track mlflw:x: unknown tracker 'mlflw'; did you mean mlflow"
+        UnknownNameError, match=r"^track\('mlflw:x'\): unknown tracker 'mlflw'; did you mean mlflow"
     ):
         results.track("mlflw:x")
     listed = small.command(capsys, "list", "trackers")[1]
@@ -107,7 +107,7 @@ def test_a_tracker_that_is_not_there_is_named_with_the_way_out(
         assert name in listed
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(
-            MissingExtraError, match=rf"--track {name}: needs the package .*\[{name}\]"
+            MissingExtraError, match=rf"^track\('{name}:'\) needs the package .*\[{name}\]"
         ):
             results.track(f"{name}:x")
 
@@ -120,6 +120,6 @@ def test_a_benchmark_is_no_run_to_track(
 
 
 def test_what_mlflow_refuses_is_one_line(results: sn.Results) -> None:
-    with pytest.raises(DataError, match=r"^--track mlflow:nothing://x: .*nothing") as refused:
+    with pytest.raises(DataError, match=r"^track\('mlflow:nothing://x'\): .*nothing") as refused:
         results.track("mlflow:nothing://x")
     assert "\n" not in str(refused.value)

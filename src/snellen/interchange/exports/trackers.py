@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from snellen import __version__
 from snellen.analysis.aggregate import aggregate_run
+from snellen.callers import for_caller
 from snellen.common.late import import_extra
 from snellen.errors import DataError, UnknownNameError
 from snellen.registry import find_registered, names, unknown_name
@@ -98,7 +99,7 @@ def track(runs: Sequence[ScoredRun], target: str) -> list[str]:
     name, _, place = target.partition(":")
     if name not in names("trackers"):
         raise UnknownNameError(
-            f"--track {target}: {unknown_name('tracker', name, names('trackers'))}"
+            f"{_track(target)}: {unknown_name('tracker', name, names('trackers'))}"
         )
     tracker: Tracker = find_registered("trackers", name)
     return [tracker.log(tracked_run(run), place) for run in runs]
@@ -158,7 +159,7 @@ MLFLOW_LONGEST = 6000
 
 def _log_mlflow(run: TrackedRun, place: str) -> str:
     """Parameters, metrics and files of a run, in a store of its own or behind a tracking server."""
-    mlflow = import_extra("mlflow", "mlflow", "--track mlflow:", "mlflow-skinny")
+    mlflow = import_extra("mlflow", "mlflow", _track("mlflow:"), "mlflow-skinny")
     uri, _, experiment = place.partition("#")
     try:
         client = mlflow.MlflowClient(uri or None)
@@ -184,7 +185,9 @@ def _log_mlflow(run: TrackedRun, place: str) -> str:
             client.log_artifact(run_id, str(file))
         client.set_terminated(run_id)
     except (mlflow.MlflowException, OSError) as error:
-        raise DataError(f"--track mlflow:{place}: {' '.join(str(error).split())[:300]}") from None
+        raise DataError(
+            f"{_track(f'mlflow:{place}')}: {' '.join(str(error).split())[:300]}"
+        ) from None
     return f"mlflow: run {run_id} of experiment {experiment or PROJECT} in {uri or mlflow.get_tracking_uri()}"
 
 
@@ -193,7 +196,7 @@ MLFLOW = Tracker(title="MLflow: address of a store or server, then #EXPERIMENT",
 
 def _log_trackio(run: TrackedRun, place: str) -> str:
     """Configuration and numbers of a run, in its local database."""
-    trackio = import_extra("trackio", "trackio", "--track trackio:")
+    trackio = import_extra("trackio", "trackio", _track("trackio:"))
     project = place or PROJECT
     try:
         with redirect_stdout(
@@ -210,7 +213,9 @@ def _log_trackio(run: TrackedRun, place: str) -> str:
             trackio.log(run.values)
             trackio.finish()
     except (OSError, ValueError, RuntimeError) as error:
-        raise DataError(f"--track trackio:{place}: {' '.join(str(error).split())[:300]}") from None
+        raise DataError(
+            f"{_track(f'trackio:{place}')}: {' '.join(str(error).split())[:300]}"
+        ) from None
     return f'trackio: trackio show --project "{project}"'
 
 
@@ -219,7 +224,7 @@ TRACKIO = Tracker(title="Trackio: a project", log=_log_trackio)
 
 def _log_wandb(run: TrackedRun, place: str) -> str:
     """Configuration, summary and files of a run; with WANDB_MODE=offline in a folder here."""
-    wandb = import_extra("wandb", "wandb", "--track wandb:")
+    wandb = import_extra("wandb", "wandb", _track("wandb:"))
     entity, _, project = place.rpartition("/")
     try:
         logged = wandb.init(
@@ -239,9 +244,14 @@ def _log_wandb(run: TrackedRun, place: str) -> str:
     except (wandb.Error, OSError) as error:
         fault = " ".join(str(error).split())[:300]
         raise DataError(
-            f"--track wandb:{place}: {fault}; WANDB_MODE=offline keeps it in a folder here"
+            f"{_track(f'wandb:{place}')}: {fault}; WANDB_MODE=offline keeps it in a folder here"
         ) from None
     return f"wandb: {logged.url or f'wandb sync {Path(logged.dir).parent}'}"
 
 
 WANDB = Tracker(title="Weights & Biases: ENTITY/PROJECT, or a project of your own", log=_log_wandb)
+
+
+def _track(target: str) -> str:
+    """Return a tracker as the caller names it."""
+    return for_caller(f"--track {target}", f"track({target!r})")
