@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pyarrow as pa
 from PIL import Image
@@ -241,6 +242,18 @@ def cc_ocr(number: int) -> Row:
     }
 
 
+def mm_mt_bench(number: int) -> Row:
+    """Two turns a conversation; the first message has the place of the image, the last a text alone."""
+    animal = ANIMALS[number]
+    messages = [
+        {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": ask(number)}]},
+        {"role": "assistant", "content": f"A {animal}."},
+        {"role": "user", "content": [{"type": "text", "text": f"What does the {animal} do?"}]},
+        {"role": "assistant", "content": "It eats."},
+    ]
+    return {"image": shown(number), "conversation": json.dumps(messages), "category": "diagrams"}
+
+
 REMI_TASKS = ("RefCoco", "Clocks", "GeomCost", "Charts", "FuncRead", "IQ")
 
 
@@ -444,6 +457,13 @@ TABLES: dict[str, list[Table]] = {
         ]
         for language in MMMB_LANGUAGES
     },
+    "mm-mt-bench": [
+        Table(
+            "data/eval-00000-of-00001.parquet",
+            {**columns("conversation category"), **PICTURED},
+            mm_mt_bench,
+        )
+    ],
     "remi": [
         Table(
             "test.parquet",

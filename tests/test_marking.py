@@ -320,6 +320,7 @@ def test_all_judged_metrics_say_what_they_are() -> None:
         "worldvqa",
         "llava_bench",
         "mia_bench",
+        "mm_mt_bench",
     }
     for name, metric in judged.items():
         assert metric.description

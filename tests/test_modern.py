@@ -39,7 +39,7 @@ HIDDEN = {
     "vqav2-test",
 }
 """Benchmarks without answers."""
-JUDGED = {"mia-bench"}
+JUDGED = {"mia-bench", "mm-mt-bench"}
 """Benchmarks whose only score is a judge's."""
 SECOND = {
     "charxiv-descriptive": "cat 2", "dynamath": "1.5", "gqa": "cow", "iconqa-choose-txt": "cow",
@@ -48,7 +48,7 @@ SECOND = {
     "refspatial-unseen": "[(0.34375, 0.375)]", "where2place": "[(0.34375, 0.375)]",
     "robospatial-context": "[(0.34375, 0.375)]", "robospatial-configuration": "no", "robospatial-compatibility": "no",
     "osworld-g": "[534.598, 458.333]", "vlmsareblind": "4,5", "vlms-are-biased": "6", "mtvqa": "im Feld 0",
-    "remi": "95", "tallyqa": "1",
+    "mm-mt-bench": "It eats.", "remi": "95", "tallyqa": "1",
 }  # fmt: skip
 """The answer to the second question of a miniature, where it is not a dog."""
 CERTAIN = {

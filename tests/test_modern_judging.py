@@ -204,3 +204,16 @@ def test_chartmuseums_judge_is_asked_with_the_published_prompt(tmp_path: Path) -
 def test_a_word_stands_for_a_mark(reply: str, mark: int | None) -> None:
     verdict = read_mark_word(reply, {"yes": 1, "no": 0})
     assert (verdict.value if verdict else None) == mark
+
+
+def test_mm_mt_benchs_judge_sees_the_conversation_before_a_question(tmp_path: Path) -> None:
+    marks = {"It eats.": "9", "a pet": "4"}
+    asked = judged(
+        "mm-mt-bench",
+        "mm_mt_bench",
+        {"0-1": "It eats."},
+        lambda prompt, reference, reply: marks[reply],
+        tmp_path,
+    )
+    assert asked.values == {"mm_mt_bench": pytest.approx((9 + 11 * 4) / 12)}
+    assert "User: Which animal is number 0?\n\nAssistant: A cat.\n\nUser: What" in asked.prompts[1]

@@ -1,4 +1,4 @@
-"""Published scores that a judge gives: MIA-Bench, MM-Vet, CharXiv, ChartMuseum, MathVista, SimpleVQA, WorldVQA and LLaVA-Bench."""
+"""Published scores that a judge gives: MIA-Bench, MM-MT-Bench, MM-Vet, CharXiv, ChartMuseum, MathVista, SimpleVQA, WorldVQA and LLaVA-Bench."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from snellen.scoring.judged_metrics import (
 
 TENTHS = (0, 10)
 LLAVA_MARKS = (1, 10)
+MM_MT_BENCH_MARKS = (1, 10)
 INCORRECT, NOT_ATTEMPTED, CORRECT = GRADES = (0, 1, 2)
 """What a judge of short facts says of a reply, as SimpleQA has it."""
 _PROMPTS = load_judge_prompts("snellen.suites.modern")
 MIA_BENCH_PROMPT = _PROMPTS["mia-bench-1"]
+MM_MT_BENCH_PROMPT = _PROMPTS["mm-mt-bench-1"]
 MM_VET_PROMPT = _PROMPTS["mm-vet-tenths-1"]
 CHARXIV_REASONING_PROMPT = _PROMPTS["charxiv-reasoning-1"]
 CHARXIV_DESCRIPTIVE_PROMPT = _PROMPTS["charxiv-descriptive-1"]
@@ -41,6 +43,12 @@ def _mean_tenths_of(row: str) -> Reduce:
         return {row: mean(marks) / TENTHS[1]} if marks else unmarked_reason(verdicts)
 
     return mean_tenths
+
+
+def _mean_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
+    """The mean mark of MM-MT-Bench."""
+    marks = valid_marks(verdicts)
+    return {"mm_mt_bench": mean(marks)} if marks else unmarked_reason(verdicts)
 
 
 def _reply_and_reference(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
@@ -92,6 +100,21 @@ MIA_BENCH = JudgedMetric(
     versions=lambda golds: ["mia-bench-1"],
     reduce=_mean_tenths_of("mia_bench"),
     scale=TENTHS,
+)
+MM_MT_BENCH = JudgedMetric(
+    description="mean mark from 1 to 10 of replies in conversations, by a judge that knows the reference (MM-MT-Bench)",
+    rows=(
+        metric_row(
+            "mm_mt_bench",
+            title="MM-MT-Bench",
+            unit="points",
+            low=float(MM_MT_BENCH_MARKS[0]),
+            high=float(MM_MT_BENCH_MARKS[1]),
+        ),
+    ),
+    versions=lambda golds: ["mm-mt-bench-1"],
+    reduce=_mean_mark,
+    scale=MM_MT_BENCH_MARKS,
 )
 MM_VET = JudgedMetric(
     description="how right a reply is, from 0 to 1 in tenths, by a judge that knows the reference (MM-Vet)",

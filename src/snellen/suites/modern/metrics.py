@@ -43,6 +43,8 @@ READING = {
     "Handwritten Mathematical Expression Recognition": 100,
 }
 """OCRBench's types of question, and how many there are of each."""
+HANDWRITTEN = "handwritten answer extraction cn"
+"""OCRBench v2's type of question about letters of options in a filled-in answer sheet."""
 FORMULAS = "HME100k"
 FORMULA_CATEGORY = "Handwritten Mathematical Expression Recognition"
 """The category whose questions are all of that dataset, for files that name the category alone."""
@@ -156,16 +158,26 @@ def ocrbench_v2_right(question: AskedQuestion, prediction: Prediction) -> float:
     """The best over the answers: 1 if it occurs in the reply, and for one that is long 1 minus their edit distance
     divided by the longer's length, 0 below a half. Of an answer that is a letter the reply has no other letters."""
     tags, reply = question.sample.tags, prediction.text or ""
+    if tags.get("category") == HANDWRITTEN:
+        return float(any(written in reply for written in _letters_written(question.golds[0])))
     if tags.get("form") == "multiple choice":
         return float("".join(filter(str.isalpha, reply)) == question.golds[0])
-    chinese = tags.get("category", "").endswith("cn")
+    keeps_case = tags.get("form") == "case sensitive"
+    # Chinese questions whose case counts are compared as English ones.
+    chinese = tags.get("category", "").endswith("cn") and not keeps_case
 
     def plain(text: str) -> str:
         text = text.strip().replace("\n", " ")
-        text = text if tags.get("form") == "case sensitive" else text.lower()
-        return text.replace(" ", "") if chinese and tags.get("form") != "case sensitive" else text
+        text = text if keeps_case else text.lower()
+        return text.replace(" ", "") if chinese else text
 
     return max(_found(plain(reply), plain(gold), chinese) for gold in question.golds)
+
+
+def _letters_written(letters: str) -> list[str]:
+    """The ways in which several letters of options may stand beside each other: `AC`, `A, C`, `A和C`."""
+    between = ("", ".", ". ", ",", ", ", "、", ";", "; ", " ", "和")
+    return [separator.join(letters) for separator in between]
 
 
 def _found(reply: str, gold: str, chinese: bool) -> float:

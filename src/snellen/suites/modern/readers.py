@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import count, groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from snellen.common.drafts import Draft
 from snellen.errors import DataError
-from snellen.formats.json_files import parse_toml
+from snellen.formats.json_files import JSON_FAULTS, parse_toml
 from snellen.formats.listed_cells import python_literal
 from snellen.protocols.prompts.rendering import IMAGE_MARK
 from snellen.readers.mapped import read, read_hub_rows
@@ -110,6 +111,55 @@ def read_remi(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         if draft.tags.get("task") == MARKED_OBJECTS:
             texts = tuple(texts[0].split(","))
         yield replace(draft, rounds=(replace(drawn, question=question, texts=texts),))
+
+
+class _Part(msgspec.Struct):
+    """A part of a message: a text, or the place of the image."""
+
+    type: str
+    text: str = ""
+
+
+class _Message(msgspec.Struct):
+    role: Literal["user", "assistant"]
+    content: str | list[_Part]
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, str):
+            return self.content.strip()
+        return "".join(part.text for part in self.content).strip()
+
+
+def read_mm_mt_bench(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """A question for each turn of a user; the turns before it stand in its text, with their reference answers."""
+    for draft in read_hub_rows(params, folder):
+        [drawn] = draft.rounds
+        earlier = ""
+        for turn, (asked, answered) in enumerate(_turns(drawn.question, draft.where)):
+            question = asked.text
+            if earlier:
+                question = f"The conversation so far:{earlier}\n\nUser: {question}"
+            yield replace(
+                draft,
+                id=f"{draft.id}-{turn}",
+                rounds=(replace(drawn, question=question, texts=(answered.text,)),),
+                tags={**draft.tags, "turn": str(turn)},
+            )
+            earlier += f"\n\nUser: {asked.text}\n\nAssistant: {answered.text}"
+
+
+def _turns(text: str, where: str) -> list[tuple[_Message, _Message]]:
+    """The messages of a conversation, each of the user with the reference answer. Raises DataError."""
+    try:
+        messages = msgspec.json.decode(text, type=list[_Message])
+    except JSON_FAULTS as error:
+        raise DataError(f"{where}: conversation is not a list of messages: {error}") from None
+    asked, answered = messages[::2], messages[1::2]
+    roles = [message.role for message in messages]
+    if not messages or roles != ["user", "assistant"] * len(answered):
+        raise DataError(f"{where}: the messages of user and assistant do not alternate: {roles}")
+    return list(zip(asked, answered, strict=True))
 
 
 def spatialsense_file(texts: list[str]) -> list[str]:
