@@ -78,38 +78,47 @@ def corpus_estimates(
 
 
 def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[str, Estimate]:
-    """Correlation and slope of accuracy against the number of the round; empty below three rounds.
+    """Return the correlation and the slope of accuracy against the number of the round, with intervals.
 
-    `scores` are the accuracies of all rounds. Rounds are unweighted, as in ReForm-Eval (A.8, Table 21); dialogues
-    are the independent groups.
+    Rounds are unweighted, as in ReForm-Eval (A.8, Table 21); dialogues are the independent groups.
+
+    Args:
+        scored: A benchmark of dialogues.
+        scores: The accuracies of all rounds.
+
+    Returns:
+        The estimates by row; empty below three rounds.
     """
-    rounds = max((score.turn for score in scores), default=-1) + 1
-    if rounds < FEWEST_ROUNDS:
+    n_rounds = max((score.turn for score in scores), default=-1) + 1
+    if n_rounds < FEWEST_ROUNDS:
         return {}
-    valued = [score for score in scores if score.value is not None]
-    by_dialogue: dict[str, list[float]] = defaultdict(lambda: [0.0] * (2 * rounds))
-    for score in valued:
-        by_dialogue[score.sample_id][score.turn] += score.value or 0.0
-        by_dialogue[score.sample_id][rounds + score.turn] += 1
+    n_values = 0
+    # For each dialogue, the sum of accuracies in each round, then the number of values in each round.
+    counts_by_dialogue: dict[str, list[float]] = defaultdict(lambda: [0.0] * (2 * n_rounds))
+    for score in scores:
+        if score.value is None:
+            continue
+        n_values += 1
+        counts = counts_by_dialogue[score.sample_id]
+        counts[score.turn] += score.value or 0.0
+        counts[n_rounds + score.turn] += 1
 
     def compute(sums: Counts) -> tuple[float | None, float | None]:
-        if not all(sums[rounds:]):
+        right = sums[:n_rounds]
+        answered = sums[n_rounds:]
+        if not all(answered):
             return None, None  # a round that no dialogue has reached
-        return round_trend(
-            [right / n for right, n in zip(sums[:rounds], sums[rounds:], strict=True)]
-        )
+        return round_trend([r / n for r, n in zip(right, answered, strict=True)])
 
-    groups = [scored.samples[name].group for name in by_dialogue]
-    estimates = linearised_estimates(
-        [tuple(counts) for counts in by_dialogue.values()],
-        groups,
-        compute,
-        [TREND_BOUNDS] * len(ROUND_TREND.names),
-    )
-    return {
-        row: with_counts(estimate, scores, len(valued))
-        for row, estimate in zip(ROUND_TREND.names, estimates, strict=True)
-    }
+    groups = [scored.samples[name].group for name in counts_by_dialogue]
+    all_counts = [tuple(counts) for counts in counts_by_dialogue.values()]
+    bounds = [TREND_BOUNDS] * len(ROUND_TREND.names)
+    estimates = {}
+    for row, estimate in zip(
+        ROUND_TREND.names, linearised_estimates(all_counts, groups, compute, bounds), strict=True
+    ):
+        estimates[row] = with_counts(estimate, scores, n_values)
+    return estimates
 
 
 def round_trend(accuracies: Sequence[float]) -> tuple[float | None, float]:

@@ -15,6 +15,7 @@ from snellen.analysis.subset import replied_by_all
 from snellen.errors import SnellenError
 from snellen.report.chart_drawer import ChartDrawer
 from snellen.report.content import ChartBlock, PageBlock, TableBlock, ViewsBlock
+from snellen.report.drawing import ChartPanel
 from snellen.report.findings import findings
 from snellen.report.paired_tables import tables_of
 from snellen.report.run_view import RunView, benchmarks_of, common_views, method_rows, run_views
@@ -85,45 +86,49 @@ def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunCompariso
 
 
 def _charts(views: Sequence[RunView]) -> Iterator[PageBlock]:
-    """Dimensions, as a radar where there are enough, then benchmarks; over the questions that all runs replied to."""
+    """Yield the charts of several runs: dimensions, as a radar if there are enough, then benchmarks.
+
+    If the runs were not asked the same questions, the charts are over the questions that all of them replied to.
+    """
     alike = _were_asked_alike(views)
     if not alike:
         shared = replied_by_all([view.run for view in views])
         views = run_views(shared, results_of_all(shared))
     drawer = ChartDrawer(views)
     labels = tuple(view.label for view in views)
-    # A chart of one run alone compares nothing.
-    methods = Counter[str](line.method for line in method_rows(views))
-    bars, rim = "Lines are 95% intervals; chance is dashed.", "The rim is 100%; chance is dotted."
-    radar, dimensions, benchmarks = (
-        ChartBlock(
-            tuple(panel for panel in panels if methods.get(panel.title, 2) > 1),
-            caption if alike else caption + OVER_SHARED,
-            labels,
-        )
-        for panels, caption in (
-            (drawer.radar(), rim),
-            (drawer.dimension_bars(), bars),
-            (drawer.benchmark_bars(), bars),
-        )
-    )
-    has_one_each = len(benchmarks_of(views)) == len(
-        drawer.dimensions
-    )  # then both charts show the same numbers
-    if radar.panels or not (has_one_each and benchmarks.panels):
-        yield ViewsBlock(radar, dimensions) if radar.panels else dimensions
+    n_runs_by_method = Counter[str](line.method for line in method_rows(views))
+    scope = "" if alike else OVER_SHARED
+
+    def block(panels: Sequence[ChartPanel], caption: str) -> ChartBlock:
+        # A chart of one run alone compares nothing.
+        shown = [panel for panel in panels if n_runs_by_method.get(panel.title, 2) > 1]
+        return ChartBlock(tuple(shown), caption + scope, labels)
+
+    bars_caption = "Lines are 95% intervals; chance is dashed."
+    radar = block(drawer.radar(), "The rim is 100%; chance is dotted.")
+    dimensions = block(drawer.dimension_bars(), bars_caption)
+    benchmarks = block(drawer.benchmark_bars(), bars_caption)
+
+    # With one benchmark for each dimension, both charts would show the same numbers.
+    has_one_each = len(benchmarks_of(views)) == len(drawer.dimensions)
+    if radar.panels:
+        yield ViewsBlock(radar, dimensions)
+    elif not (has_one_each and benchmarks.panels):
+        yield dimensions
     if benchmarks.panels and not (has_one_each and radar.panels):
         yield benchmarks
 
 
 def _were_asked_alike(views: Sequence[RunView]) -> bool:
-    """Whether the runs were asked the same questions of each benchmark, and replied to all."""
-    selections = defaultdict(set)
+    """Return whether the runs were asked the same questions of each benchmark, and replied to all of them."""
+    selections_by_benchmark: dict[str, set[bytes]] = defaultdict(set)
     for view in views:
+        if any(row.estimate.unanswered for row in view.rows):
+            return False
         for use in view.run.manifest.benchmarks:
-            selections[use.name].add(msgspec.json.encode(use.selection))
-    is_all_there = not any(row.estimate.unanswered for view in views for row in view.rows)
-    return is_all_there and all(len(of_runs) == 1 for of_runs in selections.values())
+            selection = msgspec.json.encode(use.selection)
+            selections_by_benchmark[use.name].add(selection)
+    return all(len(selections) == 1 for selections in selections_by_benchmark.values())
 
 
 def read_scored(run: ShownRun) -> ScoredRun:

@@ -228,37 +228,35 @@ class ViewPages:
 
     def question(self, request: Request) -> Response:
         """Answer with the page of one question of the chosen list, and links to the questions before and after it."""
-        chosen = self._chosen(
-            {**request.query_params, "benchmark": request.query_params.get("in", "")}
-        )
+        query = {**request.query_params, "benchmark": request.query_params.get("in", "")}
+        chosen = self._chosen(query)
         runs = self.library.runs()
         number = self.number(request.query_params)
         ids = self.library.selection(chosen, runs)
         place = ids.index(number) if number in ids else None
-        around: dict[str, Any] = {"previous": None, "next": None}
+        previous_address = None
+        next_address = None
         if place is not None:
-            near = {"previous": place - 1, "next": place + 1}
-            around |= {
-                name: self._address(ids[at], chosen)
-                for name, at in near.items()
-                if 0 <= at < len(ids)
-            }
-        return self._page(
-            request,
-            "question.html",
-            {
-                "chosen": chosen if place is None else chosen.to(page=place // PAGE + 1),
-                "page": read_question(
-                    self.library, number, runs_in_order(runs, chosen.compared), chosen.protocol
-                ),
-                "place": place,
-                "total": len(ids),
-                "labels": _labels(runs),
-                **around,
-                **self.about_question(number, runs),
-                **self._state(runs),
-            },
-        )
+            if place > 0:
+                previous_address = self._address(ids[place - 1], chosen)
+            if place + 1 < len(ids):
+                next_address = self._address(ids[place + 1], chosen)
+            chosen_list = chosen.to(page=place // PAGE + 1)
+        else:
+            chosen_list = chosen
+        compared = runs_in_order(runs, chosen.compared)
+        values = {
+            "chosen": chosen_list,
+            "page": read_question(self.library, number, compared, chosen.protocol),
+            "place": place,
+            "total": len(ids),
+            "labels": _labels(runs),
+            "previous": previous_address,
+            "next": next_address,
+            **self.about_question(number, runs),
+            **self._state(runs),
+        }
+        return self._page(request, "question.html", values)
 
     def exchanges(self, request: Request) -> Response:
         """The recorded exchanges of a run about a question, as JSON."""

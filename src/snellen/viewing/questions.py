@@ -185,12 +185,12 @@ def _decides(line: QuestionLine, protocol: str, chosen: QuestionFilter) -> bool:
 
 
 def _fits(cell: Cell, chosen: QuestionFilter) -> bool:
-    """Return whether an outcome matches the filter."""
-    return (
-        cell.outcome == (chosen.outcome or cell.outcome)
-        and cell.reading == (chosen.reading or cell.reading)
-        and cell.unstable >= chosen.unstable
-    )
+    """Return whether the replies of a run to a question match the filter."""
+    if chosen.outcome and cell.outcome != chosen.outcome:
+        return False
+    if chosen.reading and cell.reading != chosen.reading:
+        return False
+    return cell.unstable >= chosen.unstable
 
 
 def _with_choosing_runs(

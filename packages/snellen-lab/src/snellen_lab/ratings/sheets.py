@@ -203,45 +203,51 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
 
     Rows without any rating are skipped.
     """
-    columns = {
-        name: place for name in table.columns if (place := column_of(name, key.study)) is not None
-    }
+    columns: dict[str, tuple[int, str]] = {}  # item and dimension, by the title of the column
+    other_columns: list[str] = []
+    for title in table.columns:
+        place = column_of(title, key.study)
+        if place is None:
+            other_columns.append(title)
+        else:
+            columns[title] = place
     _check_columns(columns, path, key)
-    other_columns = [name for name in table.columns if name not in columns]
     if not other_columns:
         raise DataError(
             f"{path}: no column names the rater; add a first column whose title has no number"
         )
-    rater, *unread = other_columns
-    sheets, skipped = list[RaterSheet](), 0
+
+    rater_column, *unread = other_columns
+    is_delimited = path.suffix.lower() in DELIMITED
+    sheets: list[RaterSheet] = []
+    n_skipped = 0
     for line, cells in table.rows:
         ratings: ItemRatings = {}
-        for name, (number, dimension) in columns.items():
-            if text := cells.get(name, "").strip():
+        for title, (number, dimension) in columns.items():
+            text = cells.get(title, "").strip()
+            if text:
                 where = f"{path}:{line}: item {number}, {dimension}"
-                ratings.setdefault(number, {})[dimension] = _value(text, where)
-                _check(key, number, dimension, ratings[number][dimension], where)
+                value = _value(text, where)
+                _check(key, number, dimension, value, where)
+                ratings.setdefault(number, {})[dimension] = value
         if not ratings:
-            skipped += 1
+            n_skipped += 1
             continue
         if FORM in other_columns:
             _check_form(cells.get(FORM, ""), key, f"{path}:{line}")
-        if not (name := cells.get(rater, "").strip()):
-            raise DataError(f"{path}:{line}: the column {rater!r} is empty; name the rater")
-        sheets.append(
-            RaterSheet(
-                unguard_formula(name) if path.suffix.lower() in DELIMITED else name,
-                ratings,
-                path.name,
-            )
-        )
+        rater = cells.get(rater_column, "").strip()
+        if not rater:
+            raise DataError(f"{path}:{line}: the column {rater_column!r} is empty; name the rater")
+        if is_delimited:
+            rater = unguard_formula(rater)
+        sheets.append(RaterSheet(rater, ratings, path.name))
+
     notes = list(table.notes)
-    if skipped:
-        notes.append(f"rows without a rating, excluded: {skipped}")
-    if unread := [name for name in unread if name != FORM]:
-        notes.append(
-            f"columns that are not ratings, excluded: {', '.join(name[:40] for name in unread)}"
-        )
+    if n_skipped:
+        notes.append(f"rows without a rating, excluded: {n_skipped}")
+    unread_names = [title[:40] for title in unread if title != FORM]
+    if unread_names:
+        notes.append(f"columns that are not ratings, excluded: {', '.join(unread_names)}")
     return ReadSheets(tuple(sheets), tuple(notes))
 
 

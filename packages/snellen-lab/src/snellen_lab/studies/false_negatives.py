@@ -32,26 +32,32 @@ NOTES = (
 
 
 def _false_negatives(numbers: StudyNumbers) -> StudyPart:
-    """Return how many distractors of each cell's benchmarks are right answers after all, as far as checks of their
-    questions know."""
-    folders = dict.fromkeys(
-        (cell.spec.label, Path(use.folder))
-        for cell in numbers.cells
-        if cell.run
-        for use in cell.run.manifest.benchmarks
-    )
+    """Return which share of the distractors of each cell's benchmarks are right answers after all.
+
+    People who audited the benchmark say so, or a jury of models.
+    """
+    folders: dict[tuple[str, Path], None] = {}
+    for cell in numbers.cells:
+        if cell.run:
+            for use in cell.run.manifest.benchmarks:
+                folders[cell.spec.label, Path(use.folder)] = None
+
     rows: list[StudyRow] = []
-    table: list[tuple[Cell, ...]] = []
+    table_rows: list[tuple[Cell, ...]] = []
     for label, folder in folders:
         if not Benchmark.is_in(folder):
             continue
         benchmark = Benchmark(folder)
-        shares = {
-            "people": (_by_people(benchmark), f"not audited yet: `snellen audit {folder}`"),
-            "the jury": (_by_jury(benchmark), "no jury yet: `snellen lint ... --jury MODEL`"),
-        }
-        rows += [
-            StudyRow(
+        cells: list[Cell] = []
+        for judge, estimate, why_absent in (
+            ("people", _by_people(benchmark), f"not audited yet: `snellen audit {folder}`"),
+            ("the jury", _by_jury(benchmark), "no jury yet: `snellen lint ... --jury MODEL`"),
+        ):
+            if not estimate:
+                cells.append(AbsentCell(why_absent))
+                continue
+            cells.append(NumberCell(SHARE, estimate))
+            row = StudyRow(
                 statistic="false-negatives",
                 quantity=f"false negatives by {judge}",
                 model="",
@@ -62,16 +68,12 @@ def _false_negatives(numbers: StudyNumbers) -> StudyPart:
                 estimate=estimate,
                 cell=label,
             )
-            for judge, (estimate, _) in shares.items()
-            if estimate
-        ]
-        cells = (
-            NumberCell(SHARE, estimate) if estimate else AbsentCell(why)
-            for estimate, why in shares.values()
-        )
-        table.append((label, benchmark.name, *cells))
-    tables = (Table("False negatives", HEADER, tuple(table), label_columns=2, notes=NOTES),)
-    return StudyPart(tuple(rows), tables if table else ())
+            rows.append(row)
+        table_rows.append((label, benchmark.name, *cells))
+    if not table_rows:
+        return StudyPart(tuple(rows), ())
+    table = Table("False negatives", HEADER, tuple(table_rows), label_columns=2, notes=NOTES)
+    return StudyPart(tuple(rows), (table,))
 
 
 def _by_people(benchmark: Benchmark) -> Estimate | None:

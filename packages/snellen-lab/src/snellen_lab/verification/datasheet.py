@@ -5,7 +5,7 @@ one can be of it.
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
@@ -260,26 +260,24 @@ def _contents(material: LintMaterial) -> Iterator[Table]:
 
 
 def _positions(choices: Sequence[LintQuestion]) -> Table:
-    """How often the answer stands in each place, by the number of options."""
-    by_count: dict[int, Counter[int]] = {}
+    """Return the table of how often the answer stands in each place, by the number of options."""
+    n_questions: Counter[int] = Counter()
+    answers_by_count: dict[int, Counter[int]] = defaultdict(Counter)
     for question in choices:
-        by_count.setdefault(len(question.options), Counter()).update(question.gold)
-    most = max(by_count)
-    header = (
-        "options",
-        "questions",
-        *(chr(ord("A") + place) if place < 26 else str(place + 1) for place in range(most)),
-    )
-    sizes = Counter(len(question.options) for question in choices)
-    rows = tuple(
-        (
-            f"{count} options",
-            sizes[count],
-            *(tally[place] if place < count else "" for place in range(most)),
-        )
-        for count, tally in sorted(by_count.items())
-    )
-    return Table("Number of options, and position of the answer", header, rows)
+        n_options = len(question.options)
+        n_questions[n_options] += 1
+        answers_by_count[n_options].update(question.gold)
+
+    most_options = max(answers_by_count)
+    letters = []
+    for place in range(most_options):
+        letters.append(chr(ord("A") + place) if place < 26 else str(place + 1))
+    rows: list[tuple[Cell, ...]] = []
+    for n_options, answers in sorted(answers_by_count.items()):
+        cells = [answers[place] if place < n_options else "" for place in range(most_options)]
+        rows.append((f"{n_options} options", n_questions[n_options], *cells))
+    title = "Number of options, and position of the answer"
+    return Table(title, ("options", "questions", *letters), tuple(rows))
 
 
 def _frequencies(title: str, column: str, counts: Counter[str]) -> Table:
@@ -313,9 +311,12 @@ def _pictures(material: LintMaterial) -> Table:
 
 
 def _removals(benchmark: Benchmark) -> Iterator[Table]:
-    """Yield the tables of how many samples each step from the source to the benchmark left, and of the checks that
-    removed some."""
-    history, verification = benchmark.manifest.build_info, benchmark.manifest.verification
+    """Yield tables of what was left out between the source and the benchmark.
+
+    They say how many samples each step left, what the checks of questions removed, and why distractors were rejected.
+    """
+    history = benchmark.manifest.build_info
+    verification = benchmark.manifest.verification
     rows: list[tuple[Cell, ...]] = [("read from the source", history.read, "")]
     if history.complete != history.read:
         rows.append(("left after selection", history.complete, ""))
@@ -330,24 +331,18 @@ def _removals(benchmark: Benchmark) -> Iterator[Table]:
         tuple(rows),
         notes=benchmark.manifest.warnings,
     )
+
     if verification and verification.checks:
-        checks = tuple(
-            (
-                check.name,
-                check.checked,
-                check.failed,
-                check.repaired,
-                ", ".join(check.by),
-                check.detail,
+        check_rows: list[tuple[Cell, ...]] = []
+        for check in verification.checks:
+            asked = ", ".join(check.by)
+            check_rows.append(
+                (check.name, check.checked, check.failed, check.repaired, asked, check.detail)
             )
-            for check in verification.checks
-        )
-        yield Table(
-            "Checks of questions",
-            ("check", "checked", "failed", "repaired", "by", "result"),
-            checks,
-        )
-    if reasons := _reasons_set_apart(benchmark):
+        check_header = ("check", "checked", "failed", "repaired", "by", "result")
+        yield Table("Checks of questions", check_header, tuple(check_rows))
+    reasons = _reasons_set_apart(benchmark)
+    if reasons:
         yield _frequencies("Set apart, by reason", "reason", reasons)
     if history.rejected:
         rejected = tuple(sorted(history.rejected.items(), key=lambda row: -row[1]))
