@@ -22,17 +22,17 @@ class Canvas:
     def __init__(self, width: int, height: int, ground: int = WHITE) -> None:
         self.image = Image.new("L", (width, height), ground)
 
-    def put(self, shape: Shape, scale: float, at: Point, ink: int = BLACK) -> None:
+    def put(self, shape: Shape, scale: float, origin: Point, ink: int = BLACK) -> None:
         """Draw a shape with `scale` pixels per unit and its origin at a point of the image."""
-        x = math.floor(at[0])
-        y = math.floor(at[1])
-        mask = rasterise(shape, scale, round(at[0] - x, 9), round(at[1] - y, 9))
+        x = math.floor(origin[0])
+        y = math.floor(origin[1])
+        mask = rasterise(shape, scale, round(origin[0] - x, 9), round(origin[1] - y, 9))
         self.put_mask(mask, (x, y), ink)
 
-    def put_mask(self, mask: Mask, at: tuple[int, int], ink: int = BLACK) -> None:
+    def put_mask(self, mask: Mask, corner: tuple[int, int], ink: int = BLACK) -> None:
         """Blend `ink` into the image by the coverage of a mask."""
         coverage = Image.frombytes("L", (mask.width, mask.height), mask.coverage)
-        self.image.paste(ink, at, coverage)
+        self.image.paste(ink, corner, coverage)
 
     def fill(self, left: int, top: int, width: int, height: int, ink: int) -> None:
         """Fill a rectangle of whole pixels."""

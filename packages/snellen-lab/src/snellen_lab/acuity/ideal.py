@@ -36,6 +36,7 @@ def shrinking_to(side: int) -> Processor:
     """Return a processor that reduces images until neither side is longer than this."""
 
     def process(image: Image.Image) -> list[Array]:
+        """Shrink an image to at most `side` pixels and return it as an array of grey values."""
         scale = min(side / max(image.size), 1.0)
         width, height = (max(round(length * scale), 1) for length in image.size)
         resized = image.convert("L").resize((width, height), Image.Resampling.LANCZOS)
@@ -130,6 +131,7 @@ class TemplateReader:
 
 
 def _grey_tiles(arrays: Sequence[Any]) -> list[Array]:
+    """Return tiles of an image as grey values, the mean of their channels."""
     tiles = []
     for array in arrays:
         tile = np.asarray(array, float)

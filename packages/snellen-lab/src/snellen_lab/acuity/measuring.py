@@ -145,7 +145,7 @@ def _measure_model(run: AdaptiveRun, effort: Effort) -> AcuityRun:
     """Ask the questions of a model in rounds until no test needs more."""
     pools = _question_pools(run)
     parts: Parts = _earlier_parts(run, pools)
-    empty_parts = {name: replace(part, samples=()) for name, part in parts.items()}
+    empty_parts = {name: replace(no_questions, samples=()) for name, no_questions in parts.items()}
     run.start(empty_parts, most_asked(pools, parts, effort))
     if parts == empty_parts:
         parts = next_questions(pools, parts, {}, effort)

@@ -76,11 +76,11 @@ def rotated(shape: Shape, degrees: float) -> Shape:
             round(MIDDLE + x * sine + y * cosine, 9),
         )
 
-    parts = []
+    rotated_parts = []
     for part in shape:
         contours = [tuple(map(rotate_point, contour)) for contour in part]
-        parts.append(tuple(contours))
-    return tuple(parts)
+        rotated_parts.append(tuple(contours))
+    return tuple(rotated_parts)
 
 
 def landolt_c(direction: str = "right") -> Shape:
@@ -120,6 +120,7 @@ def _letter_d() -> Shape:
 
 
 def _letter_h() -> Shape:
+    """Return the Sloan letter H: two upright bars and a bar across the middle."""
     left = rectangle(0, 0, 1, 5)
     right = rectangle(4, 0, 5, 5)
     bar = rectangle(1, 2, 4, 3)
@@ -160,6 +161,7 @@ def _letter_r() -> Shape:
 
 
 def _letter_s() -> Shape:
+    """Return the Sloan letter S: three horizontal bars, joined by half and quarter rings."""
     bars = [rectangle(1.5, y, 3.5, y + 1) for y in (0, 2, 4)]
     upper = (_sector(1.5, 1.5, 90, 270), _sector(3.5, 1.5, -90, 0))
     lower = (_sector(3.5, 3.5, -90, 90), _sector(1.5, 3.5, 90, 180))
@@ -196,6 +198,6 @@ SLOAN: dict[str, Shape] = {
 }
 
 
-def put_letter(canvas: Canvas, letter: str, height: float, at: Point, ink: int = BLACK) -> None:
+def put_letter(canvas: Canvas, letter: str, height: float, corner: Point, ink: int = BLACK) -> None:
     """Draw a Sloan letter of this height in pixels, with its upper left corner at a point of the image."""
-    canvas.put(SLOAN[letter], height / UNITS, at, ink)
+    canvas.put(SLOAN[letter], height / UNITS, corner, ink)

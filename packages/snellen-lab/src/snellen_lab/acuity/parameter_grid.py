@@ -167,15 +167,15 @@ class ParameterGrid:
             logs -= np.log(total + count)
         return np.asarray(logs)
 
-    def silence_log_likelihood(self, silent: float, named: float) -> Array32:
-        """Return the log-likelihood, shape (K,), that `silent` wrong replies name no option and `named` ones do.
+    def silence_log_likelihood(self, n_silent: float, n_naming: float) -> Array32:
+        """Return the log-likelihood, shape (K,), that `n_silent` wrong replies name no option and `n_naming` ones do.
 
         A model that sees nothing and names an option with probability g is right with probability g * chance. Of its
         wrong replies, a share of g (1 - chance) / (1 - g chance) names an option.
         """
         naming = np.minimum(self.guesses / self.chance, 1 - 1e-3)
         named_share = naming * (1 - self.chance) / (1 - naming * self.chance)
-        logs = named * np.log(named_share) + silent * np.log1p(-named_share)
+        logs = n_naming * np.log(named_share) + n_silent * np.log1p(-named_share)
         logs_by_guess = np.broadcast_to(logs[:, None], self.shape[1:])
         return np.asarray(logs_by_guess.reshape(-1), dtype=np.float32)
 

@@ -30,21 +30,21 @@ def prescription(run: AcuityRun) -> str:
     """Return what the model needs, test by test; with the method if there are several."""
     needs = {answers.test.name: answers.test.needs for answers in run.answers if answers.test.needs}
     with_method = has_several_methods([run])
-    parts = []
+    needs_by_test = []
     for threshold in run.thresholds:
         if threshold.test not in needs:
             continue
         need = _describe_need(needs[threshold.test], threshold)
         if need and with_method:
             need = f"{need} (by {threshold.method})"
-        parts.append(need)
+        needs_by_test.append(need)
     for shares in run.fields.values():
-        parts.append(_describe_field(shares))
+        needs_by_test.append(_describe_field(shares))
     for threshold in run.thresholds:
         if threshold.notes:
-            parts.append(f"{threshold.test}: does not only rise")
+            needs_by_test.append(f"{threshold.test}: does not only rise")
 
-    text = "; ".join(part for part in parts if part)
+    text = "; ".join(part for part in needs_by_test if part)
     if not text:
         return "the table lists the tests."
     return f"{text}."
@@ -56,16 +56,16 @@ def _describe_need(objects: str, threshold: Threshold) -> str:
         return "sees " + objects.format(f"even {threshold.hardest:.4g}")
     if threshold.verdict == "sees none":
         return "cannot tell " + objects.format(f"even {threshold.easiest:.4g}")
-    needed = level_needed(threshold)
-    if threshold.value is None or needed is None:
+    needed_level = level_needed(threshold)
+    if threshold.value is None or needed_level is None:
         return ""
 
     direction = "less" if threshold.scale.smaller_is_easier else "more"
-    needed_share = f"{threshold.share_at(needed):.0%} right"
+    needed_share = f"{threshold.share_at(needed_level):.0%} right"
     threshold_share = f"{threshold.share_at(threshold.value):.0%} right"
     level = f"{threshold.value:.3g}{threshold.unit_suffix}"
     text = (
-        f"needs {objects.format(f'{needed:g}')} or {direction} "
+        f"needs {objects.format(f'{needed_level:g}')} or {direction} "
         f"({needed_share}; {threshold_share} at its threshold, {level})"
     )
     if _is_wide(threshold):

@@ -69,6 +69,7 @@ def _summarise(run: ScoredRun) -> list[tuple[str, str]]:
 
 
 def _compare(scored: Sequence[ScoredRun]) -> AdaptiveComparison:
+    """Compare the thresholds of several runs, test by test."""
     runs = [read_acuity(run) for run in scored]
     differences = list(threshold_differences(runs))
     if not differences:
@@ -132,6 +133,7 @@ def _threshold_table(runs: Sequence[AcuityRun]) -> Table:
 
 
 def _threshold_cell(threshold: Threshold | None, with_method: bool) -> str:
+    """Return a threshold with its number of replies as text; a dash if there is none."""
     if threshold is None:
         return DASH
     text = f"{threshold.text}, n={threshold.trials}"

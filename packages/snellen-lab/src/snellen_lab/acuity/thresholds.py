@@ -325,6 +325,7 @@ def _level_points(scale: LevelScale, posterior: Posterior) -> tuple[LevelPoint, 
 
 
 def _verdict(posterior: Posterior) -> Verdict:
+    """Return where the threshold lies: among the tested levels, beyond the hardest, beyond the easiest, or undecided."""
     levels = posterior.grid.levels
     harder = posterior.probability_below(levels[0])
     easier = posterior.probability_above(levels[-1])
@@ -339,12 +340,12 @@ def _verdict(posterior: Posterior) -> Verdict:
 
 def misfit_notes(posterior: Posterior) -> tuple[str, ...]:
     """Return a sentence if replies scatter about the curve more than chance allows."""
-    fit = posterior.fit()
-    if fit.p >= MISFIT:
+    fit_test = posterior.fit()
+    if fit_test.p >= MISFIT:
         return ()
-    p = "< 0.01" if fit.p < 0.01 else f"= {fit.p:.2f}"
+    p_text = "< 0.01" if fit_test.p < 0.01 else f"= {fit_test.p:.2f}"
     return (
-        f"the curve does not fit (p {p}): answers scatter about it {fit.overdispersion:.1f} times as much as chance "
+        f"the curve does not fit (p {p_text}): answers scatter about it {fit_test.overdispersion:.1f} times as much as chance "
         "allows, and the interval is widened for that",
     )
 
@@ -383,16 +384,16 @@ class PlaceShare(Struct, frozen=True):
 
 def place_shares(answers: Iterable[tuple[float, bool]]) -> tuple[PlaceShare, ...]:
     """Return the share of right replies at each place, in the order of places."""
-    by_place: dict[int, list[bool]] = defaultdict(list)
+    verdicts_by_place: dict[int, list[bool]] = defaultdict(list)
     for place, is_right in answers:
-        by_place[int(place)].append(is_right)
+        verdicts_by_place[int(place)].append(is_right)
 
     shares = []
-    for place, values in sorted(by_place.items()):
-        total = len(values)
-        right = sum(values)
-        low, high = wilson(right / total, total)
-        shares.append(PlaceShare(place, total, right, low, high))
+    for place, verdicts in sorted(verdicts_by_place.items()):
+        n_replies = len(verdicts)
+        n_right = sum(verdicts)
+        low, high = wilson(n_right / n_replies, n_replies)
+        shares.append(PlaceShare(place, n_replies, n_right, low, high))
     return tuple(shares)
 
 

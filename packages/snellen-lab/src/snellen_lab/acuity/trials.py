@@ -138,11 +138,11 @@ def acuity_test(
     easier: Easier = "larger",
     side: int = 448,
     exemplars: int = 24,
-    **more: Any,
+    **other_fields: Any,
 ) -> Callable[[Callable[[Trial], Stimulus]], AcuityTest]:
     """Declare the decorated function, which draws a question of a level, as a test.
 
-    Levels are rounded to ten decimals, as in the tags of samples. `more` are fields of `AcuityTest`.
+    Levels are rounded to ten decimals, as in the tags of samples. `other_fields` are fields of `AcuityTest`.
     """
 
     def declare(draw: Callable[[Trial], Stimulus]) -> AcuityTest:
@@ -155,7 +155,7 @@ def acuity_test(
             draw=draw,
             side=side,
             exemplars=exemplars,
-            **more,
+            **other_fields,
         )
 
     return declare

@@ -91,10 +91,12 @@ def search(trial: Trial) -> Stimulus:
     canvas = trial.canvas()
     options = ("yes", "no")
     answer = trial.one_of(options)
-    common, other = trial.rng.sample(SIDES, 2)
-    sides = [common] * int(trial.level)
-    sides.append(other if answer == "yes" else common)
-    for side, corner in zip(sides, _cells(trial, len(sides), SIGN_WIDTH), strict=True):
+    common_side, other_side = trial.rng.sample(SIDES, 2)
+    sides_of_signs = [common_side] * int(trial.level)
+    sides_of_signs.append(other_side if answer == "yes" else common_side)
+    for side, corner in zip(
+        sides_of_signs, _cells(trial, len(sides_of_signs), SIGN_WIDTH), strict=True
+    ):
         canvas.put(tumbling_e(side), SIGN_WIDTH / UNITS, corner)
     question = "Does one of the signs point another way than all others?"
     return stimulus(canvas, question, options, answer)
@@ -116,18 +118,18 @@ SPACE = 24  # between patches
 def colour_difference(trial: Trial) -> Stimulus:
     """Four patches of 160 px, equally light up to rounding; the tag `difference` has the exact difference."""
     canvas = ColourCanvas(trial.side, trial.side, (128, 128, 128))
-    odd = trial.one_of(CORNERS)
-    common, other = _colour_pair(trial.level, trial.rng)
+    odd_corner = trial.one_of(CORNERS)
+    common_colour, odd_colour = _colour_pair(trial.level, trial.rng)
     left, top = trial.corner(trial.canvas(), 2 * PATCH + SPACE)
     for index, name in enumerate(CORNERS):
         row, column = divmod(index, 2)
         x = left + column * (PATCH + SPACE)
         y = top + row * (PATCH + SPACE)
-        canvas.rectangle(x, y, PATCH, PATCH, other if name == odd else common)
+        canvas.rectangle(x, y, PATCH, PATCH, odd_colour if name == odd_corner else common_colour)
     question = "Three of the four patches have the same colour. Which one has another colour?"
-    difference = ciede2000(lab_of(common), lab_of(other))
+    difference = ciede2000(lab_of(common_colour), lab_of(odd_colour))
     tags = {"difference": f"{difference:.3f}"}
-    return Stimulus((canvas.png(),), question, CORNERS, CORNERS.index(odd), tags)
+    return Stimulus((canvas.png(),), question, CORNERS, CORNERS.index(odd_corner), tags)
 
 
 def _colour_pair(difference: float, rng: Random) -> tuple[RGB, RGB]:

@@ -53,15 +53,15 @@ def hard_items(run: Path) -> Iterator[HardItem]:
         StoreError: The folder is not a run.
     """
     extractors = named_extractors()
-    seen: set[str] = set()
+    yielded_ids: set[str] = set()
     for item in label_items(run):
-        if item.id in seen:
+        if item.id in yielded_ids:
             continue
-        seen.add(item.id)
-        matching = item.unparsed.judge_task()
+        yielded_ids.add(item.id)
+        task = item.unparsed.judge_task()
         labels = item.unparsed.prediction.variant.labels
         readings = {
-            name: extractor.read(matching.reply, matching.options, labels).choice
+            name: extractor.read(task.reply, task.options, labels).choice
             for name, extractor in extractors.items()
         }
         yield HardItem(item.id, item.unparsed, readings)
@@ -126,6 +126,7 @@ def import_labels(source: Path, run: Path) -> tuple[int, int]:
 
 
 def _parse_label(line: bytes, where: str) -> _ImportedLabel:
+    """Parse a line of a file of labels; `where` is the file and line for error messages."""
     try:
         imported = msgspec.json.decode(line, type=_ImportedLabel)
     except JSON_FAULTS as error:
@@ -147,7 +148,7 @@ def label_by_judges(
         SnellenError: As `JudgeEnsemble.verdicts`.
     """
     panel = JudgeEnsemble([load_model(model).model for model in spec.models], run, spec, announce)
-    by = f"{JUDGE_LABELLER}{panel.name} ({panel.prompt_version})"
+    rater = f"{JUDGE_LABELLER}{panel.name} ({panel.prompt_version})"
     earlier_labels = read_labels(run / LABELS_FILE)
     tasks = [item.unparsed.judge_task(spec) for item in items]
     for item, verdicts in zip(items, panel.verdicts(tasks), strict=True):
@@ -155,11 +156,11 @@ def label_by_judges(
         if verdict.outcome not in ("given", "none"):
             continue
         label = NO_OPTION if verdict.value is None else item.option_labels[verdict.value]
-        earlier = earlier_labels.get((item.id, by))
-        if earlier is None or earlier.label != label:
+        earlier_label = earlier_labels.get((item.id, rater))
+        if earlier_label is None or earlier_label.label != label:
             sample_id = item.unparsed.prediction.sample_id
-            add_lines(run / LABELS_FILE, HumanLabel(item.id, label, by, sample_id))
-    return by
+            add_lines(run / LABELS_FILE, HumanLabel(item.id, label, rater, sample_id))
+    return rater
 
 
 def people_of(
@@ -172,13 +173,14 @@ def people_of(
     """
     option_labels = {item.id: item.option_labels for item in items}
     readings: dict[str, list[Reading]] = defaultdict(list)
-    for (item_id, by), label in labels.items():
-        if item_id in option_labels and not by.startswith(JUDGE_LABELLER):
+    for (item_id, rater), label in labels.items():
+        if item_id in option_labels and not rater.startswith(JUDGE_LABELLER):
             readings[item_id].append(_reading_of(label, option_labels[item_id]))
     return dict(readings)
 
 
 def _reading_of(label: HumanLabel, option_labels: Sequence[str]) -> Reading:
+    """Return the index of the option that a label names; None if it says that the reply names no option."""
     if label.label == NO_OPTION:
         return None
     if label.label not in option_labels:

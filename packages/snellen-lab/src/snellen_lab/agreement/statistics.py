@@ -51,12 +51,12 @@ def agreement(
         rng: Source of the resamples.
     """
     disagreements = [pair for pair in pairs if pair[0] != pair[1]]
-    case_one = sum(None in pair for pair in disagreements)
+    n_one_finds_none = sum(None in pair for pair in disagreements)
     share, kappa, alpha = bootstrap_agreement(
         pairs, groups, (observed_agreement, cohen_kappa, krippendorff_alpha), rng
     )
-    case_two = len(disagreements) - case_one
-    return Agreement(reader, len(pairs), share, kappa, alpha, case_one, case_two)
+    n_different_options = len(disagreements) - n_one_finds_none
+    return Agreement(reader, len(pairs), share, kappa, alpha, n_one_finds_none, n_different_options)
 
 
 def observed_agreement(pairs: Sequence[Pair]) -> float | None:
@@ -71,7 +71,7 @@ def cohen_kappa(pairs: Sequence[Pair]) -> float | None:
 
     It is at most 1, and 0 at chance. It is undefined (None) if both sides give the same single reading throughout.
     """
-    n = len(pairs)
+    n_pairs = len(pairs)
     observed = observed_agreement(pairs)
     if observed is None:
         return None
@@ -80,8 +80,8 @@ def cohen_kappa(pairs: Sequence[Pair]) -> float | None:
     for (first, second), count in Counter(pairs).items():
         first_counts[first] += count
         second_counts[second] += count
-    products = sum(count * second_counts[value] for value, count in first_counts.items())
-    expected = products / n**2
+    agreeing_products = sum(count * second_counts[value] for value, count in first_counts.items())
+    expected = agreeing_products / n_pairs**2
     if expected >= 1:
         return None
     return (observed - expected) / (1 - expected)

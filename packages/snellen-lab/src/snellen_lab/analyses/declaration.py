@@ -64,6 +64,7 @@ class Grouping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def heading(self) -> str:
+        """Return the heading of the column of groups."""
         return (
             self.name
             or self.by

@@ -216,6 +216,7 @@ class _RunValues(Struct, frozen=True):
     def _observation(
         self, method: Method, quantity: str, value: float, unit: str, better: Better
     ) -> Observation:
+        """Return one quantity of the run by one method as an observation."""
         return Observation(
             model=self.view.label,
             card=self.card,

@@ -281,6 +281,7 @@ def write_analysis(outcome: AnalysisOutcome, path: Path) -> Path:
 
 
 def _tables(outcome: AnalysisOutcome) -> list[Table]:
+    """Return the table of an analysis and, if it repeats printed numbers, the table of these checks."""
     tables = [outcome.table]
     if outcome.checks:
         tables.append(outcome.check_table)

@@ -117,10 +117,10 @@ class BenchmarkCorrections:
         audited = self._protocols.get((benchmark, protocol))
         if self._audit is None or audited is None:
             return None
-        part = audited.part(metric, self._audit.meanings)
-        if part is None:
+        audited_part = audited.part(metric, self._audit.meanings)
+        if audited_part is None:
             return None
-        estimate = corrected_number([[[part]]], declared_row(metric).bounds)
+        estimate = corrected_number([[[audited_part]]], declared_row(metric).bounds)
         return None if estimate.value is None else estimate
 
 

@@ -117,13 +117,13 @@ def cell_of(weight: float, scored: float, labels: Sequence[tuple[float, float]])
         scored: Mean count by the reading, from 0 to 1.
         labels: For each label, a pair of its weight and of the true count, from 0 to 1.
     """
-    drawn = math.fsum(label_weight for label_weight, _ in labels)
-    if not drawn:
+    drawn_weight = math.fsum(label_weight for label_weight, _ in labels)
+    if not drawn_weight:
         return ReadingCell(weight, float(scored))
-    right = math.fsum(label_weight * truth for label_weight, truth in labels) / drawn
+    right = math.fsum(label_weight * truth for label_weight, truth in labels) / drawn_weight
     right = max(0.0, min(1.0, right))
-    effective_labels = drawn**2 / math.fsum(label_weight**2 for label_weight, _ in labels)
-    return ReadingCell(weight, right, effective_labels, drawn)
+    effective_labels = drawn_weight**2 / math.fsum(label_weight**2 for label_weight, _ in labels)
+    return ReadingCell(weight, right, effective_labels, drawn_weight)
 
 
 def with_reading_error(
@@ -232,7 +232,7 @@ class _Linearisation(Struct, frozen=True):
     @classmethod
     def of(cls, part: AuditedPart, means: MeanTruths) -> _Linearisation | None:
         """Linearise a part at its corrected sums. None if the value is not defined there, or nearby."""
-        n = len(part.counts)
+        n_questions = len(part.counts)
         n_columns = len(part.counts[0])
         sums = [math.fsum(counts[column] for counts in part.counts) for column in range(n_columns)]
         for contribution in part.contributions:
@@ -241,15 +241,15 @@ class _Linearisation(Struct, frozen=True):
                 difference = expected - contribution.counted[column]
                 sums[column] += contribution.share * difference
         if part.compute is None:
-            mean = sums[0] / n
+            mean = sums[0] / n_questions
             return cls(mean, (1.0,), mean)
 
         value = part.compute(tuple(sums))
         sum_gradient = gradient_of(part.compute, tuple(sums))
         if value is None or sum_gradient is None:
             return None
-        gradient = tuple(n * slope for slope in sum_gradient)
-        mean_counts = [total / n for total in sums]
+        gradient = tuple(n_questions * slope for slope in sum_gradient)
+        mean_counts = [total / n_questions for total in sums]
         return cls(value, gradient, _product(gradient, mean_counts))
 
     def project(self, counts: Counts) -> float:
@@ -284,6 +284,7 @@ class _Linearisation(Struct, frozen=True):
 
 
 def _product(gradient: Counts, counts: Sequence[float]) -> float:
+    """Return the scalar product of a gradient and counts; the first count if the number is a plain mean."""
     if gradient == (1.0,):
         return counts[0]
     return math.fsum(

@@ -226,6 +226,7 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
                 )
 
     def _accuracy_part(self, meanings: Meanings) -> AuditedPart | None:
+        """Return the accuracy of this protocol as a number that labels can correct; None without questions."""
         questions = [(score.sample_id, score.turn) for score in self.scores]
         if not questions:
             return None

@@ -48,12 +48,12 @@ def right_each_time(
         A value for each question. None if more than `MAX_GIVEN_UP` of the questions were given up before a pass that
         fewer than `MIN_CONTINUED` labelled questions reached.
     """
-    drawn: dict[Hashable, float] = defaultdict(float)
+    labelled_weights: dict[Hashable, float] = defaultdict(float)
     for question in labelled:
-        drawn[question.cell] += question.weight
+        labelled_weights[question.cell] += question.weight
     weights = []
     for question in labelled:
-        weights.append(question.weight * sizes[question.cell] / drawn[question.cell])
+        weights.append(question.weight * sizes[question.cell] / labelled_weights[question.cell])
 
     n_passes = max((question.promised for question in labelled), default=0)
     n_reached = [0] * n_passes

@@ -71,11 +71,11 @@ def audit_of(run: ScoredRun, by: str | None = None) -> Audit | None:
     design = read_design(run.folder)
     if design is None or not design.is_of(run.folder):
         return None
-    drawn = design.drawn_replies_of(run)
-    raters, labels = labels_that_count(run.folder, {reply.item for reply in drawn}, by)
+    drawn_replies = design.drawn_replies_of(run)
+    raters, labels = labels_that_count(run.folder, {reply.item for reply in drawn_replies}, by)
     samples_by_benchmark = {scored.spec.name: scored.samples for scored in run.benchmarks}
     meanings = {}
-    for reply in labelled_beginning(drawn, labels):
+    for reply in labelled_beginning(drawn_replies, labels):
         label = labels.get(reply.item)
         if label:
             sample = samples_by_benchmark[reply.benchmark][reply.sample_id]
@@ -84,10 +84,12 @@ def audit_of(run: ScoredRun, by: str | None = None) -> Audit | None:
     if not meanings:
         return None
     errors = tuple(_reading_errors(run, meanings))
-    return Audit(design, len(drawn), raters, len(meanings), errors, meanings)
+    return Audit(design, len(drawn_replies), raters, len(meanings), errors, meanings)
 
 
-def labelled_beginning(drawn: Sequence[DrawnReply], items: Container[str]) -> Sequence[DrawnReply]:
+def labelled_beginning(
+    drawn_replies: Sequence[DrawnReply], items: Container[str]
+) -> Sequence[DrawnReply]:
     """Return the longest beginning of a draw of which at least nine in ten replies are labelled.
 
     It ends where labelling stopped. Labels after it were made for another reason, for example by `snellen agree`, which
@@ -95,12 +97,12 @@ def labelled_beginning(drawn: Sequence[DrawnReply], items: Container[str]) -> Se
     """
     n_labelled = 0
     length = 0
-    for n, reply in enumerate(drawn, 1):
+    for n_seen, reply in enumerate(drawn_replies, 1):
         if reply.item in items:
             n_labelled += 1
-        if n_labelled >= MIN_LABELLED_SHARE * n:
-            length = n
-    return drawn[:length]
+        if n_labelled >= MIN_LABELLED_SHARE * n_seen:
+            length = n_seen
+    return drawn_replies[:length]
 
 
 def labels_that_count(
@@ -126,7 +128,9 @@ def labels_that_count(
     for (item, rater), label in labels.items():
         if rater in raters:
             votes[item].append(label)
-    majority_labels = {item: next(majority_votes(own), "") for item, own in votes.items()}
+    majority_labels = {
+        item: next(majority_votes(item_votes), "") for item, item_votes in votes.items()
+    }
     return tuple(sorted(raters)), majority_labels
 
 

@@ -75,6 +75,7 @@ def analyse_command(
 
 
 def _list() -> None:
+    """Print the names of all analyses, with what each shows."""
     rows = tuple((name, spec.title, spec.about) for name, spec in analyses().items())
     print_tables(
         [Table("Analyses", ("analysis", "what it shows", "repeats"), rows, label_columns=3)]

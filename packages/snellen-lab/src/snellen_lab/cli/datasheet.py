@@ -35,8 +35,8 @@ def report_benchmark(
     else:
         console.print(f"{sheet.benchmark.name}: {sheet.summary}", soft_wrap=True)
         for criterion in sheet.certificate.criteria:
-            met = "yes" if criterion.is_met else "no"
-            console.print(f"  {met:4} {criterion.name:7} {criterion.result}", soft_wrap=True)
+            met_text = "yes" if criterion.is_met else "no"
+            console.print(f"  {met_text:4} {criterion.name:7} {criterion.result}", soft_wrap=True)
 
     show = announce if as_json else console.print
     for path in outputs or (() if as_json else (sheet_name(sheet.benchmark),)):

@@ -142,6 +142,7 @@ def agree_command(
 
 
 def _show_agreement(rows: Sequence[Agreement], as_json: bool) -> None:
+    """Print a row for each extractor and judge: how well its readings agree with those of people."""
     header = ("reader", "n", "agreement", "kappa", "alpha", "case I", "case II")
     gap = "\n" if console.width < WIDE and not as_json else " "  # an interval stays in one piece
     table = [
@@ -160,30 +161,34 @@ def _show_agreement(rows: Sequence[Agreement], as_json: bool) -> None:
     show_table("agreement with people", header, table, as_json)
 
 
-def ask_for_labels(items: Sequence[LabelItem], path: Path, by: str, key: Callable[[], str]) -> None:
-    """Ask for the labels that `by` has not given yet, one key per reply, until all are given or q is pressed."""
-    labelled = {item for item, who in read_labels(path) if who == by}
+def ask_for_labels(
+    items: Sequence[LabelItem], path: Path, labeller: str, key: Callable[[], str]
+) -> None:
+    """Ask for the labels that `labeller` has not given yet, one key per reply, until all are given or q is pressed."""
+    labelled = {item for item, rater in read_labels(path) if rater == labeller}
     waiting = [item for item in items if item.id not in labelled]
     positions: list[int] = []
-    at, notice = 0, ""
-    while at < len(waiting):
-        item = waiting[at]
-        _show(item, at + 1 + len(items) - len(waiting), len(items), notice)
+    position, notice = 0, ""
+    while position < len(waiting):
+        item = waiting[position]
+        _show(item, position + 1 + len(items) - len(waiting), len(items), notice)
         pressed = key().lower()
         notice = ""
         if pressed in ("q", "\x03", "\x04"):
             return
         if pressed == "u" and positions:
-            at = positions.pop()
-            add_lines(path, HumanLabel(waiting[at].id, None, by))
+            position = positions.pop()
+            add_lines(path, HumanLabel(waiting[position].id, None, labeller))
             notice = "undone"
         elif pressed == "s":
-            at += 1
+            position += 1
             notice = "skipped the previous reply"
         elif (label := _label(item, pressed)) is not None:
-            add_lines(path, HumanLabel(item.id, label, by, item.unparsed.prediction.sample_id))
-            positions.append(at)
-            at += 1
+            add_lines(
+                path, HumanLabel(item.id, label, labeller, item.unparsed.prediction.sample_id)
+            )
+            positions.append(position)
+            position += 1
             notice = "previous reply: " + ("no option" if label == NO_OPTION else label)
         else:
             notice = (
@@ -194,11 +199,12 @@ def ask_for_labels(items: Sequence[LabelItem], path: Path, by: str, key: Callabl
 
 
 def _label(item: LabelItem, pressed: str) -> str | None:
+    """Return the label that a key stands for; None if it stands for none."""
     if pressed in ("0", "x"):
         return NO_OPTION
-    place = KEYS.find(pressed) if len(pressed) == 1 else -1
-    if 0 <= place < len(item.option_labels):
-        return item.option_labels[place]
+    option_index = KEYS.find(pressed) if len(pressed) == 1 else -1
+    if 0 <= option_index < len(item.option_labels):
+        return item.option_labels[option_index]
     # With more than nine options letters are keys of places, and labels are none.
     pressed_labels = [
         label
@@ -221,8 +227,8 @@ def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
     reply = shortened(unparsed.reply)
     console.print(strip_controls(f"\nReply: {reply}\n"), style="bold")
     if len(reply) < len(unparsed.reply.strip()):
-        whole = f"shown without reasoning and as short as a judge sees it; the full reply has {len(unparsed.reply):,} letters\n"
-        console.print(whole, style="dim")
+        shortening_note = f"shown without reasoning and as short as a judge sees it; the full reply has {len(unparsed.reply):,} letters\n"
+        console.print(shortening_note, style="dim")
     console.print(HELP, style="dim")
 
 
@@ -317,7 +323,7 @@ def audit_command(
             f"--judge: {target} is a benchmark, which people audit; to check it with models, use `snellen lint --jury`"
         )
     benchmark = open_benchmark(target)
-    of = len({sample_id for sample_id, _ in open_answers(benchmark.folder)})
+    n_questions = len({sample_id for sample_id, _ in open_answers(benchmark.folder)})
     items = (
         named_items(benchmark, list(ids_in(only)))
         if only
@@ -331,7 +337,10 @@ def audit_command(
         )
     elif page:
         write_audit_page(
-            AuditForm(benchmark, items, by or "", _to_settle(benchmark, items, of, settle)), page
+            AuditForm(
+                benchmark, items, by or "", _to_settle(benchmark, items, n_questions, settle)
+            ),
+            page,
         )
         console.print(
             f"{page}: {len(items):,} questions; add the file of labels that it saves with --labels",
@@ -341,8 +350,10 @@ def audit_command(
     elif form or settle or (form is None and not keep and sys.stdin.isatty()):
         if not by:
             raise DataError("name the labeller with --by NAME; labels of two people are compared")
-        _serve(AuditForm(benchmark, items, by, _to_settle(benchmark, items, of, settle)), path)
-    outcome = audit_outcome(items, of, read_audit_labels(path))
+        _serve(
+            AuditForm(benchmark, items, by, _to_settle(benchmark, items, n_questions, settle)), path
+        )
+    outcome = audit_outcome(items, n_questions, read_audit_labels(path))
     _show_outcome(benchmark, outcome, as_json)
     if outcome.is_complete and not only:
         benchmark = with_bound(benchmark, outcome.bound())
@@ -352,22 +363,22 @@ def audit_command(
             raise DataError(
                 f"{target}: some drawn questions have no label yet; label them, or draw fewer (--limit)"
             )
-        kept = keep_good(benchmark, outcome, keep, bounded=not only)
-        print_built(kept)
-        if kept.manifest.verification and kept.manifest.verification.bound:
-            _show_bound(kept.manifest.verification.bound, as_json)
+        kept_benchmark = keep_good(benchmark, outcome, keep, bounded=not only)
+        print_built(kept_benchmark)
+        if kept_benchmark.manifest.verification and kept_benchmark.manifest.verification.bound:
+            _show_bound(kept_benchmark.manifest.verification.bound, as_json)
 
 
 # --- a benchmark -----------------------------------------------------------------------------------------------------
 
 
 def _to_settle(
-    benchmark: Benchmark, items: Sequence[AuditItem], of: int, settle: bool
+    benchmark: Benchmark, items: Sequence[AuditItem], n_questions: int, settle: bool
 ) -> dict[str, ItemVerdict]:
     """What raters differ in, if it is to be settled. Raises DataError where there is nothing."""
     if not settle:
         return {}
-    verdicts = audit_outcome(items, of, read_audit_labels(labels_file(benchmark))).verdicts
+    verdicts = audit_outcome(items, n_questions, read_audit_labels(labels_file(benchmark))).verdicts
     differing = {verdict.item.id: verdict for verdict in verdicts if verdict.differs}
     if not differing:
         raise DataError(
@@ -390,24 +401,28 @@ def _serve(form: AuditForm, path: Path) -> None:
 
 
 def _show_outcome(benchmark: Benchmark, outcome: AuditOutcome, as_json: bool) -> None:
+    """Print how far each rater of a benchmark is, and how many questions are good, bad or not settled."""
     if as_json:
         return
-    again = f"snellen audit {shlex.quote(benchmark.name)}"
+    command = f"snellen audit {shlex.quote(benchmark.name)}"
     if not outcome.raters:
         console.print(
-            f"{benchmark.name}: no labels yet; label with `{again} --by NAME`",
+            f"{benchmark.name}: no labels yet; label with `{command} --by NAME`",
             soft_wrap=True,
         )
         return
     progress = "; ".join(
-        f"{by} has {n:,} to label" if n else f"{by} is done" for by, n in outcome.unlabelled.items()
+        f"{rater} has {n_unlabelled:,} to label" if n_unlabelled else f"{rater} is done"
+        for rater, n_unlabelled in outcome.unlabelled.items()
     )
-    kinds = "".join(f", {count:,} {kind}" for kind, count in outcome.kinds.most_common())
-    good = len(outcome.verdicts) - len(outcome.bad)
-    console.print(f"{benchmark.name}: {progress}\n  {good:,} good{kinds}", soft_wrap=True)
+    fault_counts = "".join(
+        f", {count:,} {fault_kind}" for fault_kind, count in outcome.kinds.most_common()
+    )
+    n_good = len(outcome.verdicts) - len(outcome.bad)
+    console.print(f"{benchmark.name}: {progress}\n  {n_good:,} good{fault_counts}", soft_wrap=True)
     if still_open := sum(verdict.is_open for verdict in outcome.verdicts):
         console.print(
-            f"  {still_open:,} not settled (counted as bad): {again} --settle --by NAME",
+            f"  {still_open:,} not settled (counted as bad): {command} --settle --by NAME",
             soft_wrap=True,
         )
 
@@ -431,12 +446,14 @@ def _audit_run(
     as_json: bool,
 ) -> None:
     """Label replies, and show the corrected numbers."""
-    [whole] = score_folders([run], ScoringSpec(), JudgeSpec(), announce)
-    [scored] = filter_runs([whole], where) if where else [whole]
-    design = design_for(whole, limit, seed, scored)
-    strata = ", ".join(f"{s.drawn:,} of {s.replies:,} {s.reading}" for s in design.strata)
+    [whole_run] = score_folders([run], ScoringSpec(), JudgeSpec(), announce)
+    [scored_part] = filter_runs([whole_run], where) if where else [whole_run]
+    design = design_for(whole_run, limit, seed, scored_part)
+    strata = ", ".join(
+        f"{stratum.drawn:,} of {stratum.replies:,} {stratum.reading}" for stratum in design.strata
+    )
     announce(f"drawn: {strata}; kept in {run / AUDIT_FILE}")
-    keys = [reply.key for reply in design.drawn_replies_of(scored)]
+    keys = [reply.key for reply in design.drawn_replies_of(scored_part)]
     if where:
         announce(f"of these, {len(keys):,} are about questions where {where}")
     items = list({item.id: item for item in drawn_items(run, keys).values()}.values())
@@ -448,16 +465,16 @@ def _audit_run(
     elif form or (form is None and sys.stdin.isatty()):
         ask_for_labels(items, run / LABELS_FILE, by or "", click.getchar)
         announce(f"labels are kept in {run / LABELS_FILE}; run the same command again to continue")
-    audit = audit_of(scored, by)
+    audit = audit_of(scored_part, by)
     if audit is None:
         raise DataError(
             f"{run}: none of the drawn replies has a label yet; run {_command(run, where)} in a terminal"
         )
-    name, rows = scored.manifest.model, aggregate_run(scored)
+    name, rows = scored_part.manifest.model, aggregate_run(scored_part)
     if as_json:
-        print_records([*audit.readings, *corrected_rows(scored, rows, audit)])
+        print_records([*audit.readings, *corrected_rows(scored_part, rows, audit)])
         return
-    print_tables([readings_table(name, audit), corrected_table(name, scored, rows, audit)])
+    print_tables([readings_table(name, audit), corrected_table(name, scored_part, rows, audit)])
 
 
 def _command(run: Path, where: str) -> str:

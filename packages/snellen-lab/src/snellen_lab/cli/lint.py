@@ -162,24 +162,24 @@ def lint_command(
 def _finding(benchmark: Benchmark, name: str, outcome: CheckOutcome) -> Finding:
     """What a check of questions found, as a finding beside the others."""
     check: QuestionCheck = find_registered("checks", name)
-    by = f" (asked: {', '.join(outcome.by)})" if outcome.by else ""
+    asked_models = f" (asked: {', '.join(outcome.by)})" if outcome.by else ""
     ids = list(dict.fromkeys(fault.sample_id for fault in outcome.faults))
     details = "; ".join(filter(None, [outcome.detail, against_people(benchmark, ids)]))
-    message = f"have {check.title}{by}" + (f": {details}" if details else "")
+    message = f"have {check.title}{asked_models}" + (f": {details}" if details else "")
     return Finding(
         name, "warning" if ids else "note", message, len(ids), outcome.checked, first_examples(ids)
     )
 
 
-def _keep(whole: Benchmark, name: str, solvers: Solvers, as_json: bool) -> None:
+def _keep(benchmark: Benchmark, name: str, solvers: Solvers, as_json: bool) -> None:
     """Make a benchmark of the questions that pass, and say how many did not."""
-    kept = solvers.keep_passing(whole, name)
-    verification = kept.manifest.verification
+    kept_benchmark = solvers.keep_passing(benchmark, name)
+    verification = kept_benchmark.manifest.verification
     if as_json:
         print_records([verification])
         return
-    print_built(kept, with_verification=True)
-    console.print(f"next: snellen audit {shlex.quote(kept.name)}", soft_wrap=True)
+    print_built(kept_benchmark, with_verification=True)
+    console.print(f"next: snellen audit {shlex.quote(kept_benchmark.name)}", soft_wrap=True)
 
 
 def _asked(run: ScoredRun, benchmark: Benchmark) -> bool:
@@ -221,6 +221,7 @@ def _print_lines(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
 
 
 def _print_table(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
+    """Print the findings about a benchmark as a table in the terminal."""
     counts = benchmark.manifest.counts
     table = RichTable(
         title=f"{benchmark.name}: {counts.questions:,} questions, {counts.images:,} images",

@@ -88,6 +88,10 @@ def paper_command(
 
 
 def _check(chosen: Sequence[Paper], strict: bool, form: Form) -> None:
+    """Print whether the printed tables of papers agree with themselves.
+
+    With `strict`, exit with 1 if misprints and errata differ.
+    """
     reports = [check_paper(paper) for paper in chosen]
     if form == "json":
         print_records(row for report in reports for row in _check_rows(report))
@@ -122,6 +126,7 @@ def _show_details(report: PaperReport, form: Form) -> None:
 
 
 def _check_rows(report: PaperReport) -> Iterator[dict[str, Any]]:
+    """Yield each check of a paper as a record for JSON."""
     for check in report.checks:
         yield {
             "suite": report.paper.suite,
@@ -137,6 +142,7 @@ def _check_rows(report: PaperReport) -> Iterator[dict[str, Any]]:
 
 
 def _tidy(paper: Paper, table: str) -> Iterator[dict[str, Any]]:
+    """Yield the numbers of a printed table as records, one for each number."""
     for cell in paper.values(table):
         yield {
             "suite": paper.suite,
@@ -155,6 +161,7 @@ def _tidy(paper: Paper, table: str) -> Iterator[dict[str, Any]]:
 
 
 def _show(table: Table, form: Form) -> None:
+    """Print a table as JSON, CSV, Markdown or in the terminal."""
     notes = table.footnotes()
     cells = table.text_rows()
     if form == "json":

@@ -163,6 +163,7 @@ def table(
 
 
 def _show_models(key: RatingKey, summary: RatingSummary, standardised: bool, as_json: bool) -> None:
+    """Print the mean rating of each model by dimension."""
     titles = shown_titles(key)
     gap = "\n" if console.width < WIDE and not as_json else " "
     rows = []
@@ -180,6 +181,7 @@ def _show_models(key: RatingKey, summary: RatingSummary, standardised: bool, as_
 
 
 def _show_dimensions(key: RatingKey, summary: RatingSummary, as_json: bool) -> None:
+    """Print how well raters agree in each dimension."""
     rows = [
         (
             key.study.dimension(row.dimension).title,
@@ -195,6 +197,7 @@ def _show_dimensions(key: RatingKey, summary: RatingSummary, as_json: bool) -> N
 
 
 def _show_raters(summary: RatingSummary, as_json: bool) -> None:
+    """Print how each rater worked: number of ratings, missing ones, failed checks, and flags."""
     rows = [
         (
             row.rater,

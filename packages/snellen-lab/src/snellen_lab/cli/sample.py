@@ -124,10 +124,10 @@ def sample_command(
             f"{', '.join(what)} matches {count_of_benchmarks} benchmarks; draw from each separately"
         )
     [use] = find_benchmarks(what, announce=announce)
-    whole = use.benchmark
-    subset = draw_subset(whole, sampling, name=name, by=by, seed=seed, to=to)
+    full_benchmark = use.benchmark
+    subset = draw_subset(full_benchmark, sampling, name=name, by=by, seed=seed, to=to)
     console.print(
-        f"drew {subset.manifest.counts.samples:,} of {whole.manifest.counts.samples:,} samples of {whole.name}: "
+        f"drew {subset.manifest.counts.samples:,} of {full_benchmark.manifest.counts.samples:,} samples of {full_benchmark.name}: "
         f"{subset.name} version {subset.manifest.version}\n  {subset.folder}",
         soft_wrap=True,
     )
@@ -135,15 +135,15 @@ def sample_command(
         console.print(f"  {_chances(*subset.manifest.build_info.chance)}")
 
 
-def _chances(lowest: float, highest: float) -> str:
-    if lowest == highest:
-        return f"each sample had a chance of {percent_text(lowest)}"
-    return (
-        f"samples had chances of {percent_text(lowest)} to {percent_text(highest)}, by their strata"
-    )
+def _chances(lowest_chance: float, highest_chance: float) -> str:
+    """Return a sentence on the probability with which each sample was drawn."""
+    if lowest_chance == highest_chance:
+        return f"each sample had a chance of {percent_text(lowest_chance)}"
+    return f"samples had chances of {percent_text(lowest_chance)} to {percent_text(highest_chance)}, by their strata"
 
 
 def _ratios(text: str) -> tuple[float, ...]:
+    """Parse the ratios of `--ratios`, such as `0.02,0.1,0.5`."""
     try:
         ratios = tuple(float(ratio_text) for ratio_text in text.split(","))
     except ValueError:
@@ -156,6 +156,7 @@ def _ratios(text: str) -> tuple[float, ...]:
 
 
 def _sampling(rule: str, amounts: dict[str, Any]) -> Sampling:
+    """Return the sampling of these flags; `amounts` are the values of --ratio, --count, --each and --step."""
     try:
         return Sampling(cast(SamplingRule, rule), **amounts)
     except ValueError as error:
@@ -163,6 +164,7 @@ def _sampling(rule: str, amounts: dict[str, Any]) -> Sampling:
 
 
 def _stability_table(rows: Sequence[SampleStability]) -> Table:
+    """Return the table of how well scores on samples agree with scores on the complete benchmark."""
     title = f"samples compared with the full benchmark, {rows[0].draws} draws each; `*` is the mean over benchmarks"
     cells = tuple(
         (

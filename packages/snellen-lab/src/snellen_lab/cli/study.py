@@ -97,6 +97,7 @@ def study_command(
 
 
 def _show_study(outcome: StudyOutcome) -> None:
+    """Print the tables and notes of a study; long tables are only named."""
     for part in outcome.parts.values():
         for table in part.tables:
             if len(table.rows) > MOST_ROWS:
@@ -111,12 +112,13 @@ def _show_study(outcome: StudyOutcome) -> None:
     console.print(f"{', '.join(STUDY_FILES)}\n  {outcome.folder}", highlight=False, soft_wrap=True)
 
 
-def _levels(texts: tuple[str, ...]) -> dict[str, Any]:
+def _levels(flag_values: tuple[str, ...]) -> dict[str, Any]:
+    """Return the levels of each factor from values of `--levels`: a file, or the list of values."""
     levels: dict[str, Any] = {}
-    for text in texts:
-        factor, equals, value = text.partition("=")
+    for flag_value in flag_values:
+        factor, equals, value = flag_value.partition("=")
         if not equals or not value:
-            raise DataError(f"--levels {text!r}: write FACTOR=FILE, or FACTOR=a,b,c")
+            raise DataError(f"--levels {flag_value!r}: write FACTOR=FILE, or FACTOR=a,b,c")
         levels[factor] = (
             value if Path(value).is_file() else [_plain(level) for level in value.split(",")]
         )

@@ -47,12 +47,12 @@ def built_counts(material: LintMaterial) -> Iterator[Finding]:
     manifest = material.benchmark.manifest
     expected = entries().get(material.spec.name, material.spec).expected
     messages = list(manifest.warnings)
-    for kind, target, actual in (
+    for counted_things, expected_count, built_count in (
         ("samples", expected.samples, manifest.counts.samples),
         ("images", expected.images, manifest.counts.images),
     ):
-        if target is not None and target != actual:
-            messages.append(f"{kind}: built {actual}, expected {target}")
+        if expected_count is not None and expected_count != built_count:
+            messages.append(f"{counted_things}: built {built_count}, expected {expected_count}")
     for message in dict.fromkeys(messages):
         yield Finding("counts", "warning", message)
 

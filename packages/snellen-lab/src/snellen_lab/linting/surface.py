@@ -189,6 +189,7 @@ class _TraitCounts:
         self.wrong: Counter[str] = Counter()
 
     def add(self, question: LintQuestion, traits: Traits) -> None:
+        """Count the traits of the options of a question, those of right and of wrong options apart."""
         for index, option_traits in enumerate(traits):
             if index in question.gold:
                 self.right.update(option_traits)
@@ -215,6 +216,7 @@ def _log_odds(training: Sequence[_TraitCounts]) -> dict[str, float]:
 
 
 def _likeliest_options(traits: Traits, log_odds: Mapping[str, float]) -> list[int]:
+    """Return the indexes of the options whose traits are the most typical of right ones."""
     scores = []
     for option_traits in traits:
         scores.append(math.fsum(log_odds.get(trait, 0.0) for trait in option_traits))

@@ -61,6 +61,7 @@ def _text_only_findings(scored: ScoredBenchmark, rows: Sequence[Result]) -> Iter
 
 
 def _unparsed_rate(rows: Sequence[Result]) -> float:
+    """Return the share of unparsed replies among rows of results; 0 if no row has it."""
     for row in rows:
         if row.metric == "unparsed_rate":
             return row.estimate.value or 0.0

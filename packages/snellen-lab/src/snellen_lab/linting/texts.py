@@ -154,6 +154,7 @@ def similar_options(material: LintMaterial) -> Iterator[Finding]:
 
 
 def _are_nested(options: Sequence[str]) -> bool:
+    """Return whether the words of an option are part of another option, or equal to it."""
     # Signs are at the end of a folded text, so that -5 does not contain 5.
     padded = [f" {option} " for option in options]
     joined = "\n".join(padded)

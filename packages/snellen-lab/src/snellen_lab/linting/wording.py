@@ -163,7 +163,9 @@ class _WordReader:
 
     def _log_probability(self, answer: str, words: frozenset[str]) -> float:
         """Return the log-probability of an answer up to a constant."""
-        n = self._answer_counts[answer]
+        n_questions = self._answer_counts[answer]
         word_counts = self._word_counts[answer]
-        likelihood = math.fsum(math.log((word_counts[word] + 1) / (n + 2)) for word in words)
-        return math.log(n) + likelihood
+        likelihood = math.fsum(
+            math.log((word_counts[word] + 1) / (n_questions + 2)) for word in words
+        )
+        return math.log(n_questions) + likelihood

@@ -42,6 +42,7 @@ def check_summary(reports: Sequence[PaperReport]) -> Table:
 
 
 def _by_formula(checks: Sequence[PaperCheck]) -> dict[str, list[PaperCheck]]:
+    """Group the checks of a paper's figures by the formula that they check."""
     by_formula: dict[str, list[PaperCheck]] = defaultdict(list)
     for check in checks:
         by_formula[check.formula].append(check)
@@ -79,7 +80,10 @@ def _explanation(check: PaperCheck) -> str:
     """Return the reason from the errata, and the sources that may be wrong instead."""
     reasons = [check.erratum.why if check.erratum else "not a known erratum"]
     if check.suspects:
-        suspects = ", ".join(f"{place} (then {value})" for place, value in check.suspects)
+        suspects = ", ".join(
+            f"{suspect_place} (then {value_if_wrong})"
+            for suspect_place, value_if_wrong in check.suspects
+        )
         reasons.append(f"or one of these, which no number of tests gives: {suspects}")
     return "; ".join(reason for reason in reasons if reason)
 

@@ -190,8 +190,8 @@ class _Checker:
             example_cells: dict[tuple[str, ...], PrintedValue] = {}
             for cell in self._cells_in(column):
                 if _is_in(derivation.rows, cell) and MODEL in cell.labels:
-                    kind = tuple(text for name, text in cell.labels.items() if name != MODEL)
-                    example_cells[kind] = cell
+                    row_kind = tuple(text for name, text in cell.labels.items() if name != MODEL)
+                    example_cells[row_kind] = cell
             for cell in example_cells.values():
                 figure = replace(cell, labels={**cell.labels, MODEL: model})
                 n_printed_sources = self._count_sources(derivation, cell, column.wildcard)

@@ -102,18 +102,20 @@ def _run_rows(
     lines = [line for view in views for line in view.method_rows]
     for line in lines:
         derived = _derived_comparisons(paper, line)
-        for kind in _row_kinds(paper, name):
+        for row_kind in _row_kinds(paper, name):
             comparisons: dict[str, PrintedComparison | None] = {}
-            for column, cells in kind.cells_by_column.items():
+            for column, cells in row_kind.cells_by_column.items():
                 comparison = compare_with_printed(paper, line, cells)
                 if comparison is None:
                     comparison = derived.get(_cell_of_run(line, cells[0]).place)
                 comparisons[column] = comparison
-            found = [comparison for comparison in comparisons.values() if comparison is not None]
-            if not found:
+            found_comparisons = [
+                comparison for comparison in comparisons.values() if comparison is not None
+            ]
+            if not found_comparisons:
                 continue
 
-            if any(comparison.estimate.value is not None for comparison in found):
+            if any(comparison.estimate.value is not None for comparison in found_comparisons):
                 in_order = [comparisons.get(column) for column in columns]
                 label = line.view.label
                 for run_label, text_of in (
@@ -121,7 +123,7 @@ def _run_rows(
                     (f"{label} (95% interval)", _interval_text),
                     (f"{label} (rank)", _rank_text),
                 ):
-                    labels = [kind.labels.get(column, run_label) for column in label_columns]
+                    labels = [row_kind.labels.get(column, run_label) for column in label_columns]
                     rows.append((*labels, *map(text_of, in_order)))
             for column, comparison in comparisons.items():
                 note = NOT_SHARED if comparison is None else comparison.note
@@ -154,8 +156,8 @@ def _derived_comparisons(paper: Paper, line: ModelMethodRow) -> dict[str, Printe
     """Return figures that follow from a run's other numbers, by their places (`28: MODEL: Complete Rank`)."""
     run_cells: list[PrintedValue] = []
     for name in paper.tables:
-        for kind in _row_kinds(paper, name):
-            for cells in kind.cells_by_column.values():
+        for row_kind in _row_kinds(paper, name):
+            for cells in row_kind.cells_by_column.values():
                 comparison = compare_with_printed(paper, line, cells)
                 if comparison is not None and comparison.estimate.value is not None:
                     cell = _cell_of_run(line, cells[0])
@@ -249,12 +251,12 @@ PAPER_SECTION = ReportSection(
 def _comparison_table(paper: Paper, name: str, views: Sequence[RunView]) -> Table | None:
     """Return the columns of a table that runs share; None if they share none."""
     rows: list[tuple[Cell, ...]] = []
-    for kind in _row_kinds(paper, name):
-        for column, cells in kind.cells_by_column.items():
+    for row_kind in _row_kinds(paper, name):
+        for column, cells in row_kind.cells_by_column.items():
             comparisons = [_first_comparison(paper, view, cells) for view in views]
             if not any(comparisons):
                 continue
-            row: list[Cell] = [", ".join((*kind.labels.values(), column))]
+            row: list[Cell] = [", ".join((*row_kind.labels.values(), column))]
             for comparison in comparisons:
                 row.extend(_comparison_cells(comparison))
             row.extend(_printed_spread(cells))
@@ -272,6 +274,7 @@ def _comparison_table(paper: Paper, name: str, views: Sequence[RunView]) -> Tabl
 def _first_comparison(
     paper: Paper, view: RunView, cells: Sequence[PrintedValue]
 ) -> PrintedComparison | None:
+    """Return the comparison of the first protocol of a run that has these printed numbers; None if none has."""
     for line in view.method_rows:
         comparison = compare_with_printed(paper, line, cells)
         if comparison is not None:

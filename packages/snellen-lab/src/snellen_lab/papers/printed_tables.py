@@ -201,6 +201,7 @@ class Paper(Struct, frozen=True, dict=True):
 
     @cached_property
     def _rows(self) -> dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+        """Read the CSV file of each printed table: its header and its rows."""
         return {
             name: _read_csv(self.folder.joinpath(f"{name}.csv"), table)
             for name, table in self.tables.items()
@@ -225,17 +226,17 @@ class Paper(Struct, frozen=True, dict=True):
     ) -> PrintedValue:
         """Return a printed number with what it is about: benchmark, dimension, slice, metric and unit."""
         subjects = {**self.subjects, **table.subjects}
-        about, metric_name = self._column(table, column)
+        column_subject, metric_name = self._column(table, column)
         metric = self.metrics.get(metric_name, PrintedMetric())
         # Of several subjects, the last one that names a benchmark, a dimension or a slice counts.
         benchmark = table.subject.benchmark
         dimension = table.subject.dimension
-        part = table.subject.slice
-        for text in (*labels.values(), about):
+        slice_name = table.subject.slice
+        for text in (*labels.values(), column_subject):
             if text in subjects:
                 benchmark = subjects[text].benchmark or benchmark
                 dimension = subjects[text].dimension or dimension
-                part = subjects[text].slice or part
+                slice_name = subjects[text].slice or slice_name
         method = labels.get(METHOD, table.method)
         return PrintedValue(
             table=name,
@@ -247,7 +248,7 @@ class Paper(Struct, frozen=True, dict=True):
             method="likelihood" if method == "likelihood" else "generation",
             benchmark=benchmark,
             dimension=dimension,
-            slice=part,
+            slice=slice_name,
             metric=metric.of_dimension if dimension else metric.metric,
         )
 

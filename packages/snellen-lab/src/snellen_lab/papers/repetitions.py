@@ -38,8 +38,8 @@ def repeated_pairs(paper: Paper) -> Iterator[RepeatedPair]:
                 if counterpart is not None and counterpart.value:
                     cells_by_pair[cell.printed, counterpart.printed].append(cell)
 
-        for pair, same_cells in cells_by_pair.items():
+        for printed_pair, same_cells in cells_by_pair.items():
             for first, second in combinations(same_cells, 2):
                 n_same = (first.model == second.model) + (first.benchmark == second.benchmark)
                 if n_same == (1 if first.method == second.method else 2):
-                    yield RepeatedPair(first, second, pair)
+                    yield RepeatedPair(first, second, printed_pair)

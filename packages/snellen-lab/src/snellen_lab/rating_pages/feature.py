@@ -151,20 +151,24 @@ def save_ratings(
     connection: Connection, form: str, rater: Account, number: int, values: Mapping[str, int]
 ) -> None:
     """Keep ratings of an item, beside those of its other dimensions."""
-    place = (
+    is_this_item = (
         item_rating.c.form == form,
         item_rating.c.account_id == rater.id,
         item_rating.c.item == number,
     )
     # Whoever sends two at once is served one after the other.
     connection.execute(select(account.c.id).where(account.c.id == rater.id).with_for_update())
-    earlier = connection.execute(select(item_rating.c.ratings).where(*place)).scalar()
-    if earlier is None:
+    earlier_ratings = connection.execute(
+        select(item_rating.c.ratings).where(*is_this_item)
+    ).scalar()
+    if earlier_ratings is None:
         key = {"form": form, "account_id": rater.id, "item": number}
         connection.execute(insert(item_rating).values(**key, ratings=dict(values), at=utc_now()))
     else:
         connection.execute(
-            update(item_rating).where(*place).values(ratings={**earlier, **values}, at=utc_now())
+            update(item_rating)
+            .where(*is_this_item)
+            .values(ratings={**earlier_ratings, **values}, at=utc_now())
         )
 
 
@@ -280,6 +284,7 @@ async def rate_item(
 
 @router.get(f"{ROOT}/{{study}}/images/{{digest}}", include_in_schema=False)
 async def rated_image(study: str, digest: str, rater: PersonDep, services: ServicesDep) -> Response:
+    """Answer with an image of a study; 404 if the study does not show it."""
     opened = await _form(services, study)
     if digest not in opened.prepared.pictures:
         raise HTTPException(404, "there is no image with this name")
@@ -313,6 +318,7 @@ async def all_ratings(study: str, admin: AdminDep, services: ServicesDep) -> Res
     sheets = await services.database.read(all_sheets, opened)
 
     def written() -> bytes:
+        """Return the ratings as the bytes of a CSV file."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "ratings.csv"
             write_questionnaire(path, opened.prepared.key, sheets)
@@ -353,6 +359,7 @@ def _whole(value: object) -> int:
 
 
 def _download(name: str, content: bytes, media_type: str) -> Response:
+    """Return a response that the browser saves as a file of this name."""
     return Response(
         content,
         media_type=media_type,

@@ -106,23 +106,23 @@ def replies_of(runs: Sequence[Path]) -> Replies:
 
 def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
     """The first presentation of each question that has a reply, and how many exchanges are left out, by reason."""
-    first: dict[tuple[str, str, int], tuple[Request, str]] = {}
-    dropped: Counter[str] = Counter()
-    failed: set[tuple[str, str, int]] = set()
+    first_replies: dict[tuple[str, str, int], tuple[Request, str]] = {}
+    n_excluded: Counter[str] = Counter()
+    failed_questions: set[tuple[str, str, int]] = set()
     for exchange in read_exchanges(run):
         request = exchange.request
-        place = (request.benchmark, request.sample_id, request.variant.turn)
+        question_key = (request.benchmark, request.sample_id, request.variant.turn)
         if request.kind != "generate":
             continue
         if exchange.response.error is not None or exchange.response.text is None:
-            failed.add(place)
-        elif place in first:
-            dropped["additional presentations of a question, excluded"] += 1
+            failed_questions.add(question_key)
+        elif question_key in first_replies:
+            n_excluded["additional presentations of a question, excluded"] += 1
         else:
-            first[place] = request, exchange.response.text
-    if without := failed - set(first):
-        dropped["questions without a reply, excluded"] = len(without)
-    return list(first.values()), dropped
+            first_replies[question_key] = request, exchange.response.text
+    if without_reply := failed_questions - set(first_replies):
+        n_excluded["questions without a reply, excluded"] = len(without_reply)
+    return list(first_replies.values()), n_excluded
 
 
 def _rated(model: str, request: Request, text: str) -> RatedReply:

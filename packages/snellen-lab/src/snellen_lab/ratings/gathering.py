@@ -104,17 +104,17 @@ def give_ratings(
     Raises StoreError for a folder that is not a study's, and DataError for a run without rated replies.
     """
     key = read_key(folder)
-    counted = counted_sheets(key, read_gathered(folder), without_flagged=without_flagged)
+    sheets_that_count = counted_sheets(key, read_gathered(folder), without_flagged=without_flagged)
     ratings_by_run = {}
     for run in runs:
         model = read_manifest(run).model
-        means = question_means(key, counted, model)
+        means = question_means(key, sheets_that_count, model)
         if not means:
             rated = ", ".join(key.models)
             raise DataError(
                 f"{run}: no reply of {model} was rated in {folder}, only those of {rated}"
             )
-        ratings_by_run[run] = RunRatings(key.study.name, len(counted), means)
+        ratings_by_run[run] = RunRatings(key.study.name, len(sheets_that_count), means)
     # No run is written unless all can be.
     for run, ratings in ratings_by_run.items():
         ratings.write(run)

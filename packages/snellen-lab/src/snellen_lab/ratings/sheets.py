@@ -73,10 +73,13 @@ def published_key(study: RatingStudy) -> RatingKey:
             f"the study {study.name} declares no [sheet], so the model of each item is unknown; "
             "read the ratings into the folder that `snellen rate form` made"
         )
-    pairs = [(scene, model) for scene in sheet.scenes for model in sheet.models]
+    scenes_and_models = [(scene, model) for scene in sheet.scenes for model in sheet.models]
     return RatingKey(
         study,
-        tuple(KeyItem(number, model, scene) for number, (scene, model) in enumerate(pairs, 1)),
+        tuple(
+            KeyItem(number, model, scene)
+            for number, (scene, model) in enumerate(scenes_and_models, 1)
+        ),
     )
 
 
@@ -177,6 +180,7 @@ def _read_saved(path: Path, key: RatingKey) -> RaterSheet:
 
 
 def _check_form(form: str, key: RatingKey, where: str) -> None:
+    """Raise if ratings are for another form than that of the key."""
     if key.form and form != key.form:
         raise DataError(
             f"{where}: these are ratings for another form ({form or 'none named'}, not {key.form})"
@@ -206,18 +210,18 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
     columns: dict[str, tuple[int, str]] = {}  # item and dimension, by the title of the column
     other_columns: list[str] = []
     for title in table.columns:
-        place = column_of(title, key.study)
-        if place is None:
+        item_and_dimension = column_of(title, key.study)
+        if item_and_dimension is None:
             other_columns.append(title)
         else:
-            columns[title] = place
+            columns[title] = item_and_dimension
     _check_columns(columns, path, key)
     if not other_columns:
         raise DataError(
             f"{path}: no column names the rater; add a first column whose title has no number"
         )
 
-    rater_column, *unread = other_columns
+    rater_column, *other_titles = other_columns
     is_delimited = path.suffix.lower() in DELIMITED
     sheets: list[RaterSheet] = []
     n_skipped = 0
@@ -245,7 +249,7 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
     notes = list(table.notes)
     if n_skipped:
         notes.append(f"rows without a rating, excluded: {n_skipped}")
-    unread_names = [title[:40] for title in unread if title != FORM]
+    unread_names = [title[:40] for title in other_titles if title != FORM]
     if unread_names:
         notes.append(f"columns that are not ratings, excluded: {', '.join(unread_names)}")
     return ReadSheets(tuple(sheets), tuple(notes))
@@ -256,15 +260,15 @@ def column_of(title: str, study: RatingStudy) -> tuple[int, str] | None:
     match = _ITEM.match(title)
     if not match:
         return None
-    words = _REMARK.sub("", title[match.end() :]).strip().casefold()
-    fitting = [
+    heading_text = _REMARK.sub("", title[match.end() :]).strip().casefold()
+    matching_headings = [
         (len(heading), dimension.name)
         for dimension in study.dimensions
         for heading in (dimension.title, dimension.name, *dimension.columns)
-        if words.endswith(heading.casefold())
+        if heading_text.endswith(heading.casefold())
     ]
     # Of two titles, one of which ends with the other, the longer one is meant.
-    return (int(match[1]), max(fitting)[1]) if fitting else None
+    return (int(match[1]), max(matching_headings)[1]) if matching_headings else None
 
 
 def _check_columns(columns: Mapping[str, tuple[int, str]], path: Path, key: RatingKey) -> None:
@@ -287,12 +291,13 @@ def _check_columns(columns: Mapping[str, tuple[int, str]], path: Path, key: Rati
 
 
 def _value(text: str, where: str) -> int:
-    whole = _WHOLE.fullmatch(text)
-    if not whole:
+    """Parse a rating, a whole number; `where` is the file, line and item for the error message."""
+    number_match = _WHOLE.fullmatch(text)
+    if not number_match:
         raise DataError(
             f"{where}: {text[:40]!r} is not a whole number; correct it, or leave it empty"
         )
-    return int(whole[1])
+    return int(number_match[1])
 
 
 def write_questionnaire(path: Path, key: RatingKey, sheets: Sequence[RaterSheet]) -> None:

@@ -87,8 +87,8 @@ def summarise_ratings(
         without_flagged: Leave out flagged raters, except in the table of raters.
         seed: Seed of the bootstrap of alpha.
     """
-    counted = counted_sheets(key, sheets, without_flagged=without_flagged)
-    ratings = _Ratings(key, counted)
+    sheets_that_count = counted_sheets(key, sheets, without_flagged=without_flagged)
+    ratings = _Ratings(key, sheets_that_count)
     scale = (float(key.study.lowest), float(key.study.highest))
     models = []
     for model in key.models:
@@ -104,7 +104,7 @@ def summarise_ratings(
             ratings.agreement(dimension.name, seed) for dimension in key.study.dimensions
         ),
         raters=tuple(_rater_check(key, sheet) for sheet in sheets),
-        excluded_raters=tuple(sheet.rater for sheet in sheets if sheet not in counted),
+        excluded_raters=tuple(sheet.rater for sheet in sheets if sheet not in sheets_that_count),
     )
 
 

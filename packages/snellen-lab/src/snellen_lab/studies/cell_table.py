@@ -51,6 +51,7 @@ def _capitalise(text: str) -> str:
 
 
 def _compute(numbers: StudyNumbers) -> StudyPart:
+    """Return the score of each cell of a study, as rows, tables and charts."""
     rows = [
         study_row(series, "cells", "value", scores.estimate, cell=scores.label)
         for series in numbers.series
@@ -180,7 +181,8 @@ class StudyOutcome(Struct, frozen=True):
 
     @property
     def rows(self) -> list[StudyRow]:
-        return [row for part in self.parts.values() for row in part.rows]
+        """Return the rows of all parts of the study."""
+        return [row for study_part in self.parts.values() for row in study_part.rows]
 
     def runs_table(self) -> Table:
         """Return a table with the numbers of requests and the folder of each cell."""
@@ -219,10 +221,10 @@ def _document(outcome: StudyOutcome) -> Document:
         heading=(outcome.study.title,),
         lines=_facts(outcome),
     )
-    for number, (title, part) in enumerate(outcome.parts.items()):
+    for number, (title, study_part) in enumerate(outcome.parts.items()):
         section = document.section(f"part-{number}", title)
-        section.charts(list(part.charts), WHISKERS, outcome.numbers.models)
-        for table in part.tables:
+        section.charts(list(study_part.charts), WHISKERS, outcome.numbers.models)
+        for table in study_part.tables:
             section.table(table)
     document.section("runs", "Runs").table(outcome.runs_table())
     return document
@@ -241,6 +243,7 @@ def _markdown(outcome: StudyOutcome) -> str:
 
 
 def _csv(outcome: StudyOutcome) -> str:
+    """Return the rows of a study as CSV, with long texts shortened."""
     rows = [flat_study_row(row) for row in outcome.rows]
     return csv_table(
         [
@@ -251,6 +254,7 @@ def _csv(outcome: StudyOutcome) -> str:
 
 
 def _json(outcome: StudyOutcome) -> str:
+    """Return the rows of a study as a JSON list."""
     return (
         json.dumps([flat_study_row(row) for row in outcome.rows], indent=1, ensure_ascii=False)
         + "\n"

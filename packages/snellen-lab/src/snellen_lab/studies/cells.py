@@ -75,6 +75,7 @@ def grid_of(
 
 
 def _cell(factors: Sequence[Factor], combination: Sequence[tuple[str, Any]]) -> CellSpec:
+    """Return the cell of a combination of levels, one of each factor, with the fields that they set."""
     levels: dict[str, str] = {}
     fields: dict[str, Any] = {}
     for factor, (label, value) in zip(factors, combination, strict=True):

@@ -175,6 +175,7 @@ FormT = TypeVar("FormT")
 
 
 def _converted(content: Mapping[str, Any], form: type[FormT], where: str) -> FormT:
+    """Convert content of a file to this type; `where` is the file and table for the error message."""
     try:
         return msgspec.convert(content, form)
     except msgspec.ValidationError as error:

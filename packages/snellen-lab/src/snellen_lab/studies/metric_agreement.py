@@ -93,16 +93,16 @@ def agreement_part(numbers: StudyNumbers) -> StudyPart:
     rows: list[StudyRow] = []
     table_rows: list[tuple[Cell, ...]] = []
     example_tables: list[Table] = []
-    for pair in _metric_pairs(numbers):
-        series = pair.first.series
-        correlation = pair.correlation
+    for metric_pair in _metric_pairs(numbers):
+        series = metric_pair.first.series
+        correlation = metric_pair.correlation
         row = study_row(
             series,
             "agreement",
             "rank correlation",
             correlation,
-            cell=pair.label,
-            against=pair.second.series.metric,
+            cell=metric_pair.label,
+            against=metric_pair.second.series.metric,
             unit="",
         )
         rows.append(row)
@@ -111,11 +111,13 @@ def agreement_part(numbers: StudyNumbers) -> StudyPart:
             number = AbsentCell(CONSTANT_METRIC)
         else:
             number = NumberCell("", correlation)
-            example_rows, example_table = _examples(pair)
+            example_rows, example_table = _examples(metric_pair)
             rows.extend(example_rows)
             if example_table.rows:
                 example_tables.append(example_table)
-        table_rows.append((series.model, series.benchmark, pair.label, pair.names, number))
+        table_rows.append(
+            (series.model, series.benchmark, metric_pair.label, metric_pair.names, number)
+        )
     title = "Rank correlation of metrics"
     table = Table(title, HEADER, tuple(table_rows), label_columns=4, notes=NOTES)
     return part_of(rows, table, example_tables)
@@ -153,13 +155,19 @@ def _pairs_of_cells(first: StudySeries, second: StudySeries) -> Iterator[_Metric
         )
 
 
-def _examples(pair: _MetricPair) -> tuple[list[StudyRow], Table]:
+def _examples(metric_pair: _MetricPair) -> tuple[list[StudyRow], Table]:
     """Return the samples whose ranks by the two metrics are farthest apart, as rows and as a table."""
-    first_ranks = pair.first.ranks
-    second_ranks = pair.second.ranks
-    n = len(pair.questions)
+    first_ranks = metric_pair.first.ranks
+    second_ranks = metric_pair.second.ranks
+    n_questions = len(metric_pair.questions)
     gaps = [first - second for first, second in zip(first_ranks, second_ranks, strict=True)]
-    farthest_first = sorted(range(n), key=lambda i: (-abs(gaps[i]), pair.questions[i]))
+    farthest_first = sorted(
+        range(n_questions),
+        key=lambda question_index: (
+            -abs(gaps[question_index]),
+            metric_pair.questions[question_index],
+        ),
+    )
 
     rows: list[StudyRow] = []
     table_rows: list[tuple[Cell, ...]] = []
@@ -167,30 +175,32 @@ def _examples(pair: _MetricPair) -> tuple[list[StudyRow], Table]:
         gap = gaps[index]
         if not gap:
             break
-        sample, turn = pair.questions[index]
+        sample, turn = metric_pair.questions[index]
         row = study_row(
-            pair.first.series,
+            metric_pair.first.series,
             "agreement",
             "difference of ranks",
-            bare(gap, n),
-            cell=f"{pair.label} {sample}".strip(),
-            against=pair.second.series.metric,
+            bare(gap, n_questions),
+            cell=f"{metric_pair.label} {sample}".strip(),
+            against=metric_pair.second.series.metric,
             unit="ranks",
         )
         rows.append(row)
 
-        first_cells = _metric_cells(pair.first, index, first_ranks)
-        second_cells = _metric_cells(pair.second, index, second_ranks)
-        reply, reference = _texts(pair.first.scores, sample, turn)
+        first_cells = _metric_cells(metric_pair.first, index, first_ranks)
+        second_cells = _metric_cells(metric_pair.second, index, second_ranks)
+        reply, reference = _texts(metric_pair.first.scores, sample, turn)
         # The metric that ranks the reply higher comes first.
         if gap < 0:
             table_rows.append((sample, reply, reference, *first_cells, *second_cells))
         else:
             table_rows.append((sample, reply, reference, *second_cells, *first_cells))
 
-    series = pair.first.series
-    place = ", ".join(name for name in (series.model, series.benchmark, pair.label) if name)
-    title = f"Where {pair.names} differ most: {place}"
+    series = metric_pair.first.series
+    subject = ", ".join(
+        name for name in (series.model, series.benchmark, metric_pair.label) if name
+    )
+    title = f"Where {metric_pair.names} differ most: {subject}"
     return rows, Table(title, EXAMPLES_HEADER, tuple(table_rows))
 
 
@@ -222,6 +232,7 @@ def _texts(scores: CellScores, sample: str, turn: int) -> tuple[str, str]:
 
 
 def _shorten(text: str) -> str:
+    """Return a text in one line, cut at `MAX_TEXT_LENGTH` characters."""
     line = " ".join(text.split())
     if len(line) <= MAX_TEXT_LENGTH:
         return line

@@ -35,14 +35,14 @@ def model_means_part(numbers: StudyNumbers) -> StudyPart:
 
     rows: list[StudyRow] = []
     table_rows: list[tuple[Cell, ...]] = []
-    for (place, _, _, label), model_scores in members.items():
+    for (model_and_benchmark, _, _, label), model_scores in members.items():
         series, _ = model_scores[0]
         mean = _mean_over_models(series, [scores for _, scores in model_scores])
         row = study_row(series, "models", "mean over models", mean, cell=label)
         rows.append(replace(row, model=ALL_MODELS))
         table_rows.append(
             (
-                place,
+                model_and_benchmark,
                 series.row.heading,
                 label or "as declared",
                 len(model_scores),

@@ -156,7 +156,7 @@ def _claim_folder(study: StudySpec, folder: Path) -> None:
 
 def _metrics(study: StudySpec, judge: JudgeSpec) -> tuple[list[str], dict[str, str]]:
     """Return the metrics to request, and a note for each row that is left out because it needs a judge."""
-    needed: list[str] = []
+    requested_metrics: list[str] = []
     left_out: dict[str, str] = {}
     for row in study.metrics:
         name = metric_with(row)
@@ -164,8 +164,8 @@ def _metrics(study: StudySpec, judge: JudgeSpec) -> tuple[list[str], dict[str, s
         if metric.computed_over == "judge" and not judge.models:
             left_out[row] = f"{row} needs a judge and is left out; name one as judge"
         elif not metric.is_always_reported:
-            needed.append(name)
-    return needed, left_out
+            requested_metrics.append(name)
+    return requested_metrics, left_out
 
 
 def _patterns_built_as_usual(study: StudySpec, grid: CellGrid) -> list[str]:
@@ -268,9 +268,11 @@ class _Asking:
         if ratio:
             sample = replace(sample, sampling=Sampling(sample.sampling.rule, ratio=ratio))
         for use in find_benchmarks(patterns, announce=self._announce):
-            part = _part(use.benchmark, sample, seed, self._folder / PARTS)
-            full_benchmarks[part.name] = full_benchmarks.get(use.benchmark.name, use.benchmark.name)
-            yield str(part.folder)
+            drawn_sample = _part(use.benchmark, sample, seed, self._folder / PARTS)
+            full_benchmarks[drawn_sample.name] = full_benchmarks.get(
+                use.benchmark.name, use.benchmark.name
+            )
+            yield str(drawn_sample.folder)
 
     def _variants(
         self,
@@ -302,14 +304,14 @@ class _Asking:
                 yield str(folder)
 
 
-def _part(whole: Benchmark, sample: StudySample, seed: int, folder: Path) -> Benchmark:
+def _part(benchmark: Benchmark, sample: StudySample, seed: int, folder: Path) -> Benchmark:
     """Draw a sample of a benchmark, or return the existing one if the benchmark is unchanged."""
-    name = sample.sampling.subset_name(whole.name)
+    name = sample.sampling.subset_name(benchmark.name)
     if sample.by:
         name += f"-by-{sample.by}"
     name += f"-seed-{seed}"
     return draw_subset(
-        whole,
+        benchmark,
         sample.sampling,
         name=name,
         by=sample.by,

@@ -326,6 +326,7 @@ def _scaled(score: float | None, scale: int) -> float | None:
 
 
 def _share(seconds: Sequence[float], indexes: Iterable[int]) -> float | None:
+    """Return the share of the time that some requests took; None if no time was recorded."""
     total = math.fsum(seconds)
     if not total:
         return None

@@ -195,6 +195,7 @@ class _Part(Struct, frozen=True):
 
 
 def _has_several_protocols(cells: Sequence[StudyCell]) -> bool:
+    """Return whether a benchmark of a run was evaluated under several protocols."""
     protocol_counts = [
         len(use.protocols) for cell in cells if cell.run for use in cell.run.manifest.benchmarks
     ]
@@ -244,23 +245,23 @@ def _part(cell: StudyCell, run: ScoredRun, result: Result, scored: ScoredBenchma
     )
 
 
-def _series(key: tuple[str, str, str, str], parts: Sequence[_Part]) -> StudySeries:
+def _series(key: tuple[str, str, str, str], cell_numbers: Sequence[_Part]) -> StudySeries:
     """Return the cells of one model, benchmark, slice and metric as a series, with the baseline cell apart."""
     model, benchmark, split, metric = key
-    protocols = {part.result.protocol for part in parts}
-    methods = {part.result.method for part in parts}
+    protocols = {cell_number.result.protocol for cell_number in cell_numbers}
+    methods = {cell_number.result.method for cell_number in cell_numbers}
     cells: list[CellScores] = []
     baseline: CellScores | None = None
     groups: dict[Question, str] = {}
     chance: float | None = None
-    for part in parts:
-        groups.update(part.groups)
-        if not part.scores.cell.spec.is_baseline:
-            cells.append(part.scores)
+    for cell_number in cell_numbers:
+        groups.update(cell_number.groups)
+        if not cell_number.scores.cell.spec.is_baseline:
+            cells.append(cell_number.scores)
         elif baseline is None:
-            baseline = part.scores
+            baseline = cell_number.scores
         if chance is None:
-            chance = part.chance
+            chance = cell_number.chance
 
     return StudySeries(
         model,
@@ -269,7 +270,7 @@ def _series(key: tuple[str, str, str, str], parts: Sequence[_Part]) -> StudySeri
         methods.pop() if len(methods) == 1 else None,
         split,
         metric,
-        parts[0].result.unit,
+        cell_numbers[0].result.unit,
         tuple(cells),
         baseline,
         groups,
@@ -308,9 +309,11 @@ class StudyPart(Struct, frozen=True):
     charts: tuple[ChartPanel, ...] = ()
 
 
-def part_of(rows: Sequence[StudyRow], table: Table, more: Sequence[Table] = ()) -> StudyPart:
+def part_of(
+    rows: Sequence[StudyRow], table: Table, other_tables: Sequence[Table] = ()
+) -> StudyPart:
     """Return rows with their tables, which are left out if the first one is empty."""
-    return StudyPart(tuple(rows), (table, *more) if table.rows else ())
+    return StudyPart(tuple(rows), (table, *other_tables) if table.rows else ())
 
 
 class StudyStatistic(Struct, frozen=True):

@@ -83,7 +83,7 @@ def variance_components(
     mean_squares: dict[Subset, float] = {}
     degrees_of_freedom: dict[Subset, int] = {}
     for subset in _subsets(all_factors):
-        terms = [_sign(subset, part) * sums_of_squares[part] for part in _subsets(subset)]
+        terms = [_sign(subset, inner) * sums_of_squares[inner] for inner in _subsets(subset)]
         degrees = math.prod(counts[factor] - 1 for factor in subset)
         degrees_of_freedom[subset] = degrees
         mean_squares[subset] = max(0.0, math.fsum(terms)) / degrees

@@ -83,7 +83,7 @@ def _content(form: AuditForm) -> dict[str, Any]:
     images = {image.digest: image for item in form.displayed_items for image in item.sample.images}
     image_indexes = {digest: index for index, digest in enumerate(images)}
     store = form.benchmark.images
-    drawn = " ".join(item.id for item in form.displayed_items)
+    item_ids = " ".join(item.id for item in form.displayed_items)
 
     earlier = {}
     for item_id, label in form.earlier.items():
@@ -102,7 +102,7 @@ def _content(form: AuditForm) -> dict[str, Any]:
             }
         )
     return {
-        "draw": hashlib.blake2b(drawn.encode(), digest_size=8).hexdigest(),
+        "draw": hashlib.blake2b(item_ids.encode(), digest_size=8).hexdigest(),
         "by": form.by,
         "sends": form.sends,
         "settles": form.settles,

@@ -84,7 +84,7 @@ class AuditOutcome(Struct, frozen=True):
     @property
     def is_complete(self) -> bool:
         """Whether a rater has labelled all drawn questions."""
-        return bool(self.raters) and not any(self.unlabelled[by] for by in self.raters)
+        return bool(self.raters) and not any(self.unlabelled[rater] for rater in self.raters)
 
     @property
     def bad(self) -> list[ItemVerdict]:
@@ -106,9 +106,9 @@ class AuditOutcome(Struct, frozen=True):
         Args:
             removed: Return the bound of the benchmark without the bad questions that were found.
         """
-        n = len(self.verdicts)
+        n_reviewed = len(self.verdicts)
         n_bad = len(self.bad)
-        max_bad = most_bad(self.of, n, n_bad)
+        max_bad = most_bad(self.of, n_reviewed, n_bad)
         if removed:
             at_most = (max_bad - n_bad) / max(1, self.of - n_bad)
         else:
@@ -116,14 +116,14 @@ class AuditOutcome(Struct, frozen=True):
 
         kappa = None
         if len(self.raters) == 2:
-            pairs = []
+            labels_of_two_raters = []
             for verdict in self.verdicts:
                 first, second = (int(label == "good") for label in verdict.labels.values())
-                pairs.append((first, second))
-            kappa = cohen_kappa(pairs)
+                labels_of_two_raters.append((first, second))
+            kappa = cohen_kappa(labels_of_two_raters)
         n_differing = sum(verdict.differs for verdict in self.verdicts)
         return ErrorBound(
-            n,
+            n_reviewed,
             self.of,
             n_bad,
             at_most,
@@ -136,20 +136,20 @@ class AuditOutcome(Struct, frozen=True):
 
 
 def audit_outcome(
-    items: Sequence[AuditItem], of: int, labels: Iterable[AuditLabel]
+    items: Sequence[AuditItem], n_questions: int, labels: Iterable[AuditLabel]
 ) -> AuditOutcome:
     """Return the result of labels.
 
     Args:
         items: The drawn questions.
-        of: Number of questions from which they were drawn.
+        n_questions: Number of questions from which they were drawn.
         labels: The labels.
     """
-    drawn = {item.id for item in items}
+    drawn_ids = {item.id for item in items}
     labels_by_rater: dict[str, dict[str, Label]] = defaultdict(dict)
     settled: dict[str, Label] = {}
     for label in labels:
-        if label.item not in drawn or not label.label:
+        if label.item not in drawn_ids or not label.label:
             continue
         if label.settles:
             settled[label.item] = label.label
@@ -158,7 +158,7 @@ def audit_outcome(
 
     unlabelled = {}
     for rater, rater_labels in sorted(labels_by_rater.items()):
-        unlabelled[rater] = len(drawn) - len(rater_labels)
+        unlabelled[rater] = len(drawn_ids) - len(rater_labels)
     finished = tuple(rater for rater, count in unlabelled.items() if not count)
     raters = finished or tuple(unlabelled)
 
@@ -167,42 +167,44 @@ def audit_outcome(
         if raters and all(item.id in labels_by_rater[rater] for rater in raters):
             item_labels = {rater: labels_by_rater[rater][item.id] for rater in raters}
             verdicts.append(ItemVerdict(item, item_labels, settled.get(item.id)))
-    return AuditOutcome(tuple(verdicts), of, raters, unlabelled)
+    return AuditOutcome(tuple(verdicts), n_questions, raters, unlabelled)
 
 
-def most_bad(of: int, drawn: int, bad: int, level: float = LEVEL) -> int:
+def most_bad(n_questions: int, n_drawn: int, n_bad: int, level: float = LEVEL) -> int:
     """Return an exact upper bound of the number of bad questions (hypergeometric, one-sided).
 
     It is the largest number for which so few bad questions are drawn, without replacement, with a probability above
     1 - level.
 
     Args:
-        of: Number of all questions.
-        drawn: Number of drawn questions.
-        bad: Number of bad questions among them.
+        n_questions: Number of all questions.
+        n_drawn: Number of drawn questions.
+        n_bad: Number of bad questions among them.
         level: Confidence level.
     """
-    low = bad
-    high = of - (drawn - bad)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if few_bad_probability(of, middle, drawn, bad) > 1 - level:
-            low = middle
+    lowest = n_bad
+    highest = n_questions - (n_drawn - n_bad)
+    while lowest < highest:
+        middle = (lowest + highest + 1) // 2
+        if few_bad_probability(n_questions, middle, n_drawn, n_bad) > 1 - level:
+            lowest = middle
         else:
-            high = middle - 1
-    return low
+            highest = middle - 1
+    return lowest
 
 
-def few_bad_probability(of: int, bad_in_all: int, drawn: int, bad: int) -> float:
-    """Return the probability that at most `bad` of the drawn questions are bad."""
-    good_in_all = of - bad_in_all
-    fewest = max(0, drawn - good_in_all)
-    most = min(bad, bad_in_all, drawn)
-    total = _log_choices(of, drawn)
+def few_bad_probability(n_questions: int, n_bad_in_all: int, n_drawn: int, n_bad: int) -> float:
+    """Return the probability that at most `n_bad` of the drawn questions are bad."""
+    n_good_in_all = n_questions - n_bad_in_all
+    lowest = max(0, n_drawn - n_good_in_all)
+    highest = min(n_bad, n_bad_in_all, n_drawn)
+    log_all_draws = _log_choices(n_questions, n_drawn)
     probabilities = []
-    for k in range(fewest, most + 1):
-        ways = _log_choices(bad_in_all, k) + _log_choices(good_in_all, drawn - k)
-        probabilities.append(math.exp(ways - total))
+    for n_found in range(lowest, highest + 1):
+        log_these_draws = _log_choices(n_bad_in_all, n_found) + _log_choices(
+            n_good_in_all, n_drawn - n_found
+        )
+        probabilities.append(math.exp(log_these_draws - log_all_draws))
     return math.fsum(probabilities)
 
 
@@ -244,11 +246,15 @@ def keep_good(
     for verdict in outcome.bad:
         sample_id = verdict.item.sample.id
         decisions[sample_id] = ItemDecision(sample_id, set_apart=(verdict.reason,))
-    part = draw_subset(benchmark, Sampling(), name=name, to=to, decisions=decisions)
-    count = part.manifest.counts.samples
-    before = benchmark.manifest.verification or Verification(count + len(decisions), count)
+    kept_benchmark = draw_subset(benchmark, Sampling(), name=name, to=to, decisions=decisions)
+    n_kept = kept_benchmark.manifest.counts.samples
+    earlier_verification = benchmark.manifest.verification or Verification(
+        n_kept + len(decisions), n_kept
+    )
     bound = outcome.bound(removed=True) if bounded else None
-    return part.with_verification(replace(before, passing_questions=count, bound=bound))
+    return kept_benchmark.with_verification(
+        replace(earlier_verification, passing_questions=n_kept, bound=bound)
+    )
 
 
 def against_people(benchmark: Benchmark, failed: Collection[str]) -> str:

@@ -67,6 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: AuditServer  # pyrefly: ignore[bad-override-mutable-attribute]  # no other server makes one
 
     def do_GET(self) -> None:
+        """Send the page of the audit at its secret address, and 404 at all others."""
         if self.path == self.server.secret:
             self._send(200, self.server.page(), "text/html; charset=utf-8")
         else:
@@ -91,9 +92,10 @@ class _Handler(BaseHTTPRequestHandler):
         written = self.headers.get("Audit-Order", "")
         return int(written) if written.isdecimal() and len(written) < 10 else 0
 
-    def _send(self, status: int, content: bytes, kind: str) -> None:
+    def _send(self, status: int, content: bytes, media_type: str) -> None:
+        """Send a response that the browser must not store."""
         self.send_response(status)
-        self.send_header("Content-Type", kind)
+        self.send_header("Content-Type", media_type)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Cache-Control", "no-store")
         self.end_headers()

@@ -48,8 +48,8 @@ def audited_items(benchmark: Benchmark, limit: int, seed: int = 0) -> list[Audit
     def random_order(name: str) -> tuple[float, str]:
         return rng_for(benchmark.name, name, "audit", seed).random(), name
 
-    drawn = sorted(answers, key=random_order)[:limit]
-    return _items(benchmark, answers, drawn)
+    drawn_names = sorted(answers, key=random_order)[:limit]
+    return _items(benchmark, answers, drawn_names)
 
 
 def named_items(benchmark: Benchmark, names: Sequence[str]) -> list[AuditItem]:
@@ -76,10 +76,10 @@ def _items(
     benchmark: Benchmark, answers: Mapping[str, Sequence[Answer]], names: Sequence[str]
 ) -> list[AuditItem]:
     """Return the items of these samples, in the order of `names`."""
-    wanted = set(names)
+    wanted_names = set(names)
     items = {}
     for sample in benchmark.samples():
-        if sample.id in wanted:
+        if sample.id in wanted_names:
             golds = tuple(answers[sample.id])
             items[sample.id] = AuditItem(_digest(sample, golds), sample, golds)
     return [items[name] for name in names]

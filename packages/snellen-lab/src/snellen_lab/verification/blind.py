@@ -184,6 +184,7 @@ def solved_blind(votes: Sequence[BlindVotes], wrongly: float) -> list[BlindVotes
 
 
 def _is_above_chance(votes: Sequence[BlindVotes]) -> bool:
+    """Return whether models answer these questions without images better than by chance."""
     differences = [vote.accuracy - vote.chance for vote in votes]
     groups = [vote.group for vote in votes]
     estimate = estimate_mean(differences, groups, bounds=(-1.0, 1.0))

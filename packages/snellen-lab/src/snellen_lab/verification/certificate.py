@@ -54,8 +54,8 @@ class Certificate(Struct, frozen=True):
         if self.is_certified:
             return f"Certified: all {len(self.criteria)} criteria are met."
         unmet = [criterion.name for criterion in self.criteria if not criterion.is_met]
-        words = "the criterion {} is" if len(unmet) == 1 else "the criteria {} are"
-        return f"Not certified: {words.format(', '.join(unmet))} not met."
+        clause = "the criterion {} is" if len(unmet) == 1 else "the criteria {} are"
+        return f"Not certified: {clause.format(', '.join(unmet))} not met."
 
 
 def certify(
@@ -87,27 +87,29 @@ def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> C
     )
     if verification is None or not verification.checks:
         return Criterion(name, rule, False, "no question was checked during the build")
-    apart = verification.candidates - verification.passing_questions
-    failed = sum(check.failed - check.repaired for check in verification.checks)
+    n_set_apart = verification.candidates - verification.passing_questions
+    n_failed = sum(check.failed - check.repaired for check in verification.checks)
     # One question may fail several checks, so no more are needed than the check that set most of them apart.
-    needed = max(check.failed - check.repaired for check in verification.checks)
+    n_to_set_apart = max(check.failed - check.repaired for check in verification.checks)
     is_current = verification.passing_questions in (
         manifest.counts.samples,
         manifest.counts.questions,
     )
-    result = f"{len(verification.checks)} checks of {verification.candidates:,} questions: {apart:,} set apart"
+    result = f"{len(verification.checks)} checks of {verification.candidates:,} questions: {n_set_apart:,} set apart"
     if not is_current:
         result += f"; {verification.passing_questions:,} passed, but the benchmark has {manifest.counts.questions:,}"
-    if needed > apart:
-        result += f"; {needed - apart:,} of the {failed:,} that failed are still in it"
+    if n_to_set_apart > n_set_apart:
+        result += (
+            f"; {n_to_set_apart - n_set_apart:,} of the {n_failed:,} that failed are still in it"
+        )
     # Not every check applies to every question: how many it looked at is said, and no fault.
-    partly = [
+    partial_checks = [
         f"{check.name} checked {check.checked:,}"
         for check in verification.checks
         if check.checked < verification.candidates
     ]
-    result = "; ".join([result, *partly])
-    return Criterion(name, rule, is_current and needed <= apart, result)
+    result = "; ".join([result, *partial_checks])
+    return Criterion(name, rule, is_current and n_to_set_apart <= n_set_apart, result)
 
 
 def _blind(
@@ -161,6 +163,7 @@ def _is_above(estimate: Estimate, chance: float, models: int) -> bool:
 
 
 def _lint(findings: Sequence[Finding]) -> Criterion:
+    """Return the criterion that lint has no serious finding."""
     serious = [finding.check for finding in findings if finding.severity == "serious"]
     result = (
         f"serious: {', '.join(serious)}" if serious else f"{len(findings)} findings, none serious"
@@ -169,6 +172,7 @@ def _lint(findings: Sequence[Finding]) -> Criterion:
 
 
 def _audit(bound: ErrorBound | None, error_limit: float) -> Criterion:
+    """Return the criterion that people reviewed a random sample, which bounds the share of bad questions."""
     rule = f"people reviewed questions drawn at random, and at most {100 * error_limit:g}% of all can be bad"
     if bound is None:
         return Criterion(

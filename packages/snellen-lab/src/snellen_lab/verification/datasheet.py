@@ -214,6 +214,7 @@ def _check_run(run: ScoredRun, benchmark: Benchmark) -> None:
 
 
 def _form(manifest: BenchmarkManifest) -> str:
+    """Return the form of a benchmark's questions in words."""
     return {
         "choice": "multiple-choice questions",
         "text": "open questions",
@@ -248,7 +249,7 @@ def _contents(material: LintMaterial) -> Iterator[Table]:
 
     answer_counts: Counter[str] = Counter()
     for question in material.questions:
-        right_options = [question.folded[place] for place in question.gold]
+        right_options = [question.folded[gold_index] for gold_index in question.gold]
         answer_counts.update(right_options or question.texts[:1])
     if answer_counts:
         yield _frequencies("Answers", "answer", answer_counts)
@@ -270,11 +271,13 @@ def _positions(choices: Sequence[LintQuestion]) -> Table:
 
     most_options = max(answers_by_count)
     letters = []
-    for place in range(most_options):
-        letters.append(chr(ord("A") + place) if place < 26 else str(place + 1))
+    for position in range(most_options):
+        letters.append(chr(ord("A") + position) if position < 26 else str(position + 1))
     rows: list[tuple[Cell, ...]] = []
     for n_options, answers in sorted(answers_by_count.items()):
-        cells = [answers[place] if place < n_options else "" for place in range(most_options)]
+        cells = [
+            answers[position] if position < n_options else "" for position in range(most_options)
+        ]
         rows.append((f"{n_options} options", n_questions[n_options], *cells))
     title = "Number of options, and position of the answer"
     return Table(title, ("options", "questions", *letters), tuple(rows))
@@ -322,9 +325,11 @@ def _removals(benchmark: Benchmark) -> Iterator[Table]:
         rows.append(("left after selection", history.complete, ""))
     if verification:
         rows.append(("candidates that were checked", verification.candidates, ""))
-    drawn = "" if history.chance is None else f"drawn with a chance of {_range(*history.chance)}"
+    chance_text = (
+        "" if history.chance is None else f"drawn with a chance of {_range(*history.chance)}"
+    )
     counts = benchmark.manifest.counts
-    rows.append(("in the benchmark", counts.samples + counts.examples, drawn))
+    rows.append(("in the benchmark", counts.samples + counts.examples, chance_text))
     yield Table(
         "From the source to the benchmark",
         ("step", "samples", "how"),
@@ -335,9 +340,16 @@ def _removals(benchmark: Benchmark) -> Iterator[Table]:
     if verification and verification.checks:
         check_rows: list[tuple[Cell, ...]] = []
         for check in verification.checks:
-            asked = ", ".join(check.by)
+            asked_models = ", ".join(check.by)
             check_rows.append(
-                (check.name, check.checked, check.failed, check.repaired, asked, check.detail)
+                (
+                    check.name,
+                    check.checked,
+                    check.failed,
+                    check.repaired,
+                    asked_models,
+                    check.detail,
+                )
             )
         check_header = ("check", "checked", "failed", "repaired", "by", "result")
         yield Table("Checks of questions", check_header, tuple(check_rows))
@@ -349,11 +361,12 @@ def _removals(benchmark: Benchmark) -> Iterator[Table]:
         yield Table("Distractor candidates left out", ("reason", "candidates"), rejected)
 
 
-def _range(lowest: float, highest: float) -> str:
+def _range(lowest_share: float, highest_share: float) -> str:
+    """Return two shares as text, or as one if they are equal."""
     return (
-        percent_text(lowest)
-        if lowest == highest
-        else f"{percent_text(lowest)} to {percent_text(highest)}"
+        percent_text(lowest_share)
+        if lowest_share == highest_share
+        else f"{percent_text(lowest_share)} to {percent_text(highest_share)}"
     )
 
 
@@ -369,6 +382,7 @@ def _reasons_set_apart(benchmark: Benchmark) -> Counter[str]:
 
 
 def baseline_table(lines: Sequence[Baseline]) -> Table:
+    """Return the table of baselines: what a guess, a constant answer or a text-only model scores."""
     rows = tuple(
         (line.name, line.metric, NumberCell(line.unit, line.estimate), line.note) for line in lines
     )
@@ -376,6 +390,7 @@ def baseline_table(lines: Sequence[Baseline]) -> Table:
 
 
 def lint_table(findings: Sequence[Finding]) -> Table:
+    """Return the table of lint's findings."""
     rows = tuple(
         (
             finding.severity,
@@ -389,6 +404,7 @@ def lint_table(findings: Sequence[Finding]) -> Table:
 
 
 def certificate_table(certificate: Certificate) -> Table:
+    """Return the table of the certificate's criteria, and whether each is met."""
     rows = tuple(
         (criterion.name, "yes" if criterion.is_met else "no", criterion.rule, criterion.result)
         for criterion in certificate.criteria
@@ -417,6 +433,7 @@ def source_table(manifest: BenchmarkManifest) -> Table:
 
 
 def digest_table(manifest: BenchmarkManifest) -> Table:
+    """Return the table of the benchmark's version and of the digests of its files."""
     rows = [
         ("version (questions, answers, images)", manifest.version),
         ("questions without answers", manifest.questions),

@@ -39,37 +39,37 @@ def rebuild_command(benchmark: Benchmark) -> str:
         return _sample_command(spec, recipe)
 
     if spec.name in entries():
-        words = ["snellen build", shlex.quote(spec.name)]
+        arguments = ["snellen build", shlex.quote(spec.name)]
         is_complete = source.embedded or entry_folder(spec)
         if not is_complete:
-            words.append("--source OFFICIAL_FILES")
+            arguments.append("--source OFFICIAL_FILES")
     elif "file" in source.params or "files" in source.params:
         file = source.params.get("file") or source.params["files"][0]
-        words = ["snellen build", shlex.quote(file), f"--name {shlex.quote(spec.name)}"]
+        arguments = ["snellen build", shlex.quote(file), f"--name {shlex.quote(spec.name)}"]
         if source.params.get("images"):
-            words.append(f"--images {shlex.quote(source.params['images'])}")
+            arguments.append(f"--images {shlex.quote(source.params['images'])}")
     else:
-        words = ["snellen build", "ENTRY.toml"]
+        arguments = ["snellen build", "ENTRY.toml"]
 
     sampling = recipe.pop("sample", None) or {}
     if sampling.get("ratio"):
-        words.append(f"--ratio {sampling['ratio']}")
+        arguments.append(f"--ratio {sampling['ratio']}")
     for name, value in recipe.items():
-        words.append(f"--{name} {shlex.quote(str(value))}")
-    return " ".join(words)
+        arguments.append(f"--{name} {shlex.quote(str(value))}")
+    return " ".join(arguments)
 
 
 def _sample_command(spec: BenchmarkSpec, recipe: Mapping[str, Any]) -> str:
     """Return the command that draws the same sample of another benchmark again."""
     sampling = msgspec.to_builtins(spec.source.sample)
-    words = ["snellen sample", shlex.quote(spec.source.params["of"])]
+    arguments = ["snellen sample", shlex.quote(spec.source.params["of"])]
     for name in ("rule", "ratio", "count", "each", "step"):
         if sampling[name]:
-            words.append(f"--{name} {sampling[name]}")
+            arguments.append(f"--{name} {sampling[name]}")
     if "seed" in recipe:
-        words.append(f"--seed {recipe['seed']}")
-    words.append(f"--name {shlex.quote(spec.name)}")
-    return " ".join(words)
+        arguments.append(f"--seed {recipe['seed']}")
+    arguments.append(f"--name {shlex.quote(spec.name)}")
+    return " ".join(arguments)
 
 
 def write_datasheet(sheet: Datasheet, path: Path) -> Path:
