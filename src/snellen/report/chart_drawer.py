@@ -103,7 +103,9 @@ class ChartDrawer:
                 continue
             # The page shows only the first rows of a long table, so the chart has the best models on top.
             if len(points) > FOLDED:
-                points.sort(key=lambda pair: -(pair[0].estimate.value or 0.0))
+                points.sort(
+                    key=lambda point_and_chance: -(point_and_chance[0].estimate.value or 0.0)
+                )
 
             axis = _metric_axis(HEADLINE, units.pop(), [point.estimate for point, _ in points])
             groups = [IntervalRow(point.name, (point,), chance) for point, chance in points]
@@ -134,6 +136,7 @@ class ChartDrawer:
         return [name for name in self.dimensions if self._is_share(name)]
 
     def _is_share(self, dimension: str) -> bool:
+        """Return whether a run has a value of this dimension in percent."""
         for rows in self._rows_by_method.values():
             for _, row in rows:
                 number = row.lookup(CAPABILITY, OVERALL, dimension)
@@ -234,14 +237,18 @@ class ChartDrawer:
                 for tag, estimates in accuracy_by_tag(row, MOST_RADAR_AXES).items():
                     estimates_by_tag[tag].append((series, row, estimates))
             for tag, models in estimates_by_tag.items():
-                values = list(dict.fromkeys(value for _, _, found in models for value in found))
+                values = list(
+                    dict.fromkeys(
+                        value for _, _, estimates_by_value in models for value in estimates_by_value
+                    )
+                )
                 if not FEWEST_AXES <= len(values) <= MOST_RADAR_AXES:
                     continue
                 polygons: list[tuple[int, list[PlotPoint | None]]] = []
-                for series, row, found in models:
+                for series, row, estimates_by_value in models:
                     points: list[PlotPoint | None] = []
                     for value in values:
-                        estimate = found.get(value)
+                        estimate = estimates_by_value.get(value)
                         name = f"{row.view.label}, {tag}={value}"
                         points.append(PlotPoint(series, name, estimate) if estimate else None)
                     polygons.append((series, points))
@@ -446,6 +453,7 @@ def _position_row(
     name: str,
     models: Sequence[tuple[int, ModelMethodRow, Mapping[OptionPosition, Estimate]]],
 ) -> IntervalRow:
+    """Return the marks of all runs for one option position, with chance: 1 divided by the number of options."""
     points: list[PlotPoint] = []
     for series, row, estimates in models:
         if key in estimates:

@@ -59,10 +59,10 @@ def cost_scatters(views: Sequence[RunView]) -> list[ChartPanel]:
         if len(groups) > 1:
             plural = "" if len(benchmarks) == 1 else "s"
             scope = f", {len(benchmarks)} benchmark{plural}"
-        for kind in range(len(COST_KINDS)):
-            with_cost = [point for point in points if point.costs[kind] is not None]
+        for cost_kind in range(len(COST_KINDS)):
+            with_cost = [point for point in points if point.costs[cost_kind] is not None]
             if len(with_cost) > 1:
-                panels.append(_cost_panel(kind, with_cost, scope))
+                panels.append(_cost_panel(cost_kind, with_cost, scope))
     return panels
 
 
@@ -114,20 +114,22 @@ def _costs_per_question(
     return price, tokens, mean_seconds
 
 
-def _cost_panel(kind: int, points: Sequence[CostPoint], scope: str) -> ChartPanel:
+def _cost_panel(cost_kind: int, points: Sequence[CostPoint], scope: str) -> ChartPanel:
     """Draw one kind of cost. Points on the Pareto front are filled, and joined by a line.
 
     Args:
-        kind: Index into `COST_KINDS`.
+        cost_kind: Index into `COST_KINDS`.
         points: Points that have this cost.
         scope: The end of the title, which says over which benchmarks the chart is.
     """
-    heading, digits = COST_KINDS[kind]
-    places = [(point.accuracy.value or 0.0, point.costs[kind] or 0.0) for point in points]
+    heading, digits = COST_KINDS[cost_kind]
+    scores_and_costs = [
+        (point.accuracy.value or 0.0, point.costs[cost_kind] or 0.0) for point in points
+    ]
     dots: list[ScatterPoint] = []
     front: set[tuple[float, float]] = set()
-    for point, (score, cost) in zip(points, places, strict=True):
-        is_best = on_front((score, cost), places)
+    for point, (score, cost) in zip(points, scores_and_costs, strict=True):
+        is_best = on_front((score, cost), scores_and_costs)
         accuracy = figure_text(point.accuracy, point.unit)
         tooltip = f"{point.name}: accuracy {accuracy}, {heading} {decimal_text(cost, digits)}"
         if is_best:
@@ -144,7 +146,7 @@ def _cost_panel(kind: int, points: Sequence[CostPoint], scope: str) -> ChartPane
                 tooltip=tooltip,
             )
         )
-    greatest_cost = max(cost for _, cost in places)
+    greatest_cost = max(cost for _, cost in scores_and_costs)
     x_axis = ChartAxis(heading, "", 1.06 * greatest_cost or 1.0)
     y_axis = ChartAxis.of_metric(declared_row("accuracy"), (), points[0].unit)
     title = f"Accuracy against {heading}{scope}"

@@ -67,11 +67,11 @@ class _CostRow(Struct, frozen=True):
             return None
         return cost_of(usage, self.view.run.price)
 
-    def cost_in(self, kind: CostKind) -> float | None:
+    def cost_in(self, cost_kind: CostKind) -> float | None:
         """Return a cost: the price, the number of tokens, or the median seconds of a request."""
-        if kind == "price":
+        if cost_kind == "price":
             return self.price
-        if kind == "tokens":
+        if cost_kind == "tokens":
             return self.tokens
         return self.cost.seconds[0] if self.cost.seconds else None
 
@@ -178,11 +178,11 @@ def _front_text(row: _CostRow, rows: Sequence[_CostRow]) -> str:
     return "yes" if on_front(own_point[0], points) else "no"
 
 
-def _score_and_cost(rows: Sequence[_CostRow], kind: CostKind) -> list[tuple[float, float]]:
+def _score_and_cost(rows: Sequence[_CostRow], cost_kind: CostKind) -> list[tuple[float, float]]:
     """Return (score, cost) of the rows that have both. The score of a metric where lower is better is negated."""
     points: list[tuple[float, float]] = []
     for row in rows:
-        cost = row.cost_in(kind)
+        cost = row.cost_in(cost_kind)
         if row.estimate is None or row.estimate.value is None or cost is None:
             continue
         sign = -1 if declared_row(row.metric).better == "lower" else 1

@@ -89,7 +89,7 @@ def _named_figures(blocks: dict[str, ChartBlock]) -> Iterator[_NamedFigure]:
         caption = block.caption.replace(f" {POINT_AT}", "")
         for panel in block.panels:
             title = re.sub(r"[^a-z0-9]+", "-", panel.title.lower()).strip("-")
-            stem = "-".join(part for part in (block_name, title) if part)
+            stem = "-".join(name_part for name_part in (block_name, title) if name_part)
             name = stem
             number = 1
             while name in names:
@@ -267,14 +267,14 @@ def with_legend(drawing: ChartDrawing, series: Sequence[str]) -> ChartDrawing:
     """
     if len(series) < 2:
         return drawing
-    room = max(drawing.width, CHART_WIDTH)
+    line_width = max(drawing.width, CHART_WIDTH)
     left_edges: list[float] = []
     lines: list[int] = []
     x = 0.0
     line = 0
     for name in series:
         width = KEY_WIDTH + LETTER_WIDTH * len(name)
-        if x and x + width > room:
+        if x and x + width > line_width:
             x = 0.0
             line += 1
         left_edges.append(x)
@@ -298,6 +298,7 @@ def _svg(drawing: str) -> bytes:
 
 
 def _png(drawing: str) -> bytes:
+    """Return a chart, given as SVG, as the bytes of a PNG file."""
     image: bytes = _cairo().svg2png(
         bytestring=_svg(drawing), scale=PNG_SCALE, background_color="white"
     )

@@ -122,10 +122,12 @@ def _run_cautions(
             f"This summary excludes {name_list(left_out)}: reference baselines, not models."
         )
 
-    early = [view.label for view in described if view.label in stopped and _is_complete(view)]
-    if early:
+    stopped_early = [
+        view.label for view in described if view.label in stopped and _is_complete(view)
+    ]
+    if stopped_early:
         cautions.append(
-            f"A rule stopped {name_list(early)} early; the section “Stopped by a rule” has intervals that allow for that."
+            f"A rule stopped {name_list(stopped_early)} early; the section “Stopped by a rule” has intervals that allow for that."
         )
     for view in described:
         if view.run.extent and not _is_complete(view):
@@ -166,7 +168,7 @@ def sentences(
         return []
     models = [model for model in numbers if model.method == methods[0]]
 
-    found: list[str] = []
+    all_sentences: list[str] = []
     if any(model.metric == WORD_OVERLAP for model in models):
         judging = for_caller(
             "--metric judged_correct --judge MODEL", "metrics='judged_correct' and judge=MODEL"
@@ -174,24 +176,24 @@ def sentences(
         [first, *others] = models
         is_single = not others and first.headline.value is not None
         value = f" ({value_text(first.headline, first.unit)})" if is_single else ""
-        found.append(
+        all_sentences.append(
             "Right answers are long texts, and only a judge can say which replies mean the same: score with "
             f"{judging}. Until then ROUGE-L counts the words in common{value}."
         )
     if len(models) == 1:
-        found.append(_level(numbers))
-        found.append(_dimension_range(models[0]))
+        all_sentences.append(_level(numbers))
+        all_sentences.append(_dimension_range(models[0]))
     else:
-        by_method = list(standings(differences, models, family))
-        found += by_method[:1]
+        standing_sentences = list(standings(differences, models, family))
+        all_sentences += standing_sentences[:1]
         lead = dimension_lead(differences.get(methods[0], ()))
-        found.append(f"{lead} {_above_chance(models)}".strip())
-        found.append(order_sentence(in_every_order))
-        found += by_method[1:]
-    found.append(_lowest_benchmarks(models))
-    found.append(_stability(models))
-    found.append(_caution(models))
-    return [sentence for sentence in found if sentence]
+        all_sentences.append(f"{lead} {_above_chance(models)}".strip())
+        all_sentences.append(order_sentence(in_every_order))
+        all_sentences += standing_sentences[1:]
+    all_sentences.append(_lowest_benchmarks(models))
+    all_sentences.append(_stability(models))
+    all_sentences.append(_caution(models))
+    return [sentence for sentence in all_sentences if sentence]
 
 
 # --- one model -------------------------------------------------------------------------------------------------------

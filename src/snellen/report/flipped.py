@@ -88,6 +88,6 @@ def _count_flips(
     for protocol, outcomes in counts.items():
         only_first = outcomes[True, False]
         only_second = outcomes[False, True]
-        pair = f"{first}, {second}"
-        rows.append(_FlipCounts(pair, protocol, only_first, only_second, outcomes.total()))
+        labels = f"{first}, {second}"
+        rows.append(_FlipCounts(labels, protocol, only_first, only_second, outcomes.total()))
     return rows

@@ -295,26 +295,29 @@ def _notes(lines: Sequence[ModelMethodRow]) -> list[str]:
 
 def _reproduction_notes(views: Sequence[RunView]) -> list[str]:
     """Return what is known of the printed figures of benchmarks: reproduced for no model, or only for some."""
-    own: list[str] = []
-    in_part: list[str] = []
+    not_reproduced: list[str] = []
+    partly_reproduced: list[str] = []
     for name in benchmarks_of(views):
         number = _published_number(views, name)
         if number is None:
             continue
         if not number.is_reproduced:
-            own.append(name)
+            not_reproduced.append(name)
         elif number.n_reproduced < len(number.reproductions):
-            in_part.append(f"{name} {number.mark}")
+            partly_reproduced.append(f"{name} {number.mark}")
 
     notes: list[str] = []
-    if own:
-        notes.append(f"{OWN_NUMBER}, no printed figure of it was reproduced: {', '.join(own)}.")
-    if in_part:
-        notes.append(f"Not every printed figure was reproduced: {', '.join(in_part)}.")
+    if not_reproduced:
+        notes.append(
+            f"{OWN_NUMBER}, no printed figure of it was reproduced: {', '.join(not_reproduced)}."
+        )
+    if partly_reproduced:
+        notes.append(f"Not every printed figure was reproduced: {', '.join(partly_reproduced)}.")
     return notes
 
 
 def _published_number(views: Sequence[RunView], benchmark: str) -> PublishedNumber | None:
+    """Return what is known of the printed figure of a benchmark, from the first run that has the benchmark."""
     for view in views:
         scored = view.benchmark(benchmark)
         if scored is not None:
@@ -427,8 +430,8 @@ def requested_metrics_table(views: Sequence[RunView]) -> Table | None:
         for name in view.run.scoring.metrics:
             requested.update(find_metric(name).names)
         headlines = set[tuple[str, str]]()
-        for of_method in view.headlines.values():
-            headlines.update((row.benchmark, row.metric) for row in of_method.values())
+        for headlines_of_method in view.headlines.values():
+            headlines.update((row.benchmark, row.metric) for row in headlines_of_method.values())
         for row in view.rows:
             is_headline = (row.benchmark, row.metric) in headlines
             is_of_benchmark = row.benchmark != OVERALL and not row.slice
@@ -437,9 +440,11 @@ def requested_metrics_table(views: Sequence[RunView]) -> Table | None:
     if not rows:
         return None
     columns: list[Column[tuple[RunView, Result]]] = [
-        Column("run", lambda pair: pair[0].label, is_label=True),
-        Column("benchmark", lambda pair: pair[1].benchmark, is_label=True),
-        Column("metric", lambda pair: metric_title(pair[1].metric), is_label=True),
-        Column("value", lambda pair: NumberCell(pair[1].unit, pair[1].estimate)),
+        Column("run", lambda view_and_row: view_and_row[0].label, is_label=True),
+        Column("benchmark", lambda view_and_row: view_and_row[1].benchmark, is_label=True),
+        Column("metric", lambda view_and_row: metric_title(view_and_row[1].metric), is_label=True),
+        Column(
+            "value", lambda view_and_row: NumberCell(view_and_row[1].unit, view_and_row[1].estimate)
+        ),
     ]
     return tabulate("Metrics on request", columns, rows)

@@ -157,6 +157,7 @@ def _body_lines(prepared: PageTable) -> list[str]:
 
 
 def _cell_text(cell: PageCell) -> str:
+    """Return a cell as LaTeX, with the number of its note."""
     if cell.figures:
         text = "; ".join(_figure_text(figure) for figure in cell.figures)
     elif cell.is_absent:
@@ -188,6 +189,7 @@ def _note_lines(prepared: PageTable) -> list[str]:
 
 
 def _table_line(cells: Sequence[str]) -> str:
+    """Return cells as a line of a LaTeX table."""
     texts: list[str] = []
     for cell in cells:
         # A bracket after the end of a line would be read as its argument.

@@ -95,12 +95,12 @@ def order_differences(
     circular = overall_difference(in_circular)
     if circular is None:
         return ()
-    pair = [
+    both_runs = [
         run
         for run, label in zip(compared.runs, compared.headline.labels, strict=True)
         if label in (first, second)
     ]
-    of_drop = compare_runs(pair, metrics=("circular_drop",), resamples=0, with_flips=False)
+    of_drop = compare_runs(both_runs, metrics=("circular_drop",), resamples=0, with_flips=False)
     drop = overall_difference(differences_of(of_drop, first, second, "generation", ""))
     if drop is None:
         return ()
@@ -118,6 +118,7 @@ class _Outcomes(NamedTuple):
 
 
 def _split_by_outcome(differences: Iterable[PairedDifference]) -> _Outcomes:
+    """Sort differences into better, worse, and undecided (whose interval includes 0)."""
     outcomes = _Outcomes([], [], [])
     for difference in differences:
         if not is_shown(difference):
@@ -176,9 +177,9 @@ def _benchmark_scope(
     if compared and len(compared) < n_most:
         return f" on the {len(compared)} compared benchmarks of {n_most}"
     if len(compared) > 1:
-        has_equal_weight = {model.over for model in models}
-        over = has_equal_weight.pop() if len(has_equal_weight) == 1 else ""
-        return f" {average_words(len(compared), over)}"
+        units = {model.over for model in models}
+        averaged_over = units.pop() if len(units) == 1 else ""
+        return f" {average_words(len(compared), averaged_over)}"
     return ""
 
 

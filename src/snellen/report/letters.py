@@ -49,19 +49,19 @@ def letter_tables(views: Sequence[RunView]) -> list[Table]:
     verdicts: list[str] = []
     for view in views:
         preferences = letter_preferences(view.run.benchmarks)
-        for protocol, of_protocol in groupby(preferences, lambda letter: letter.protocol):
-            letters = corrected_letters(list(of_protocol))
+        for protocol, letters_of_protocol in groupby(preferences, lambda letter: letter.protocol):
+            letters = corrected_letters(list(letters_of_protocol))
             rows += [_LetterRow(view.label, letter) for letter in letters]
             for n_options, verdict in _verdicts(letters):
                 if verdict:
-                    place = f"{view.label} under {protocol}, with {_options_text(n_options)}"
-                    verdicts.append(f"{place}: {verdict}.")
+                    subject = f"{view.label} under {protocol}, with {_options_text(n_options)}"
+                    verdicts.append(f"{subject}: {verdict}.")
     if not rows:
         return []
 
     if any(row.letter.difference.value is not None for row in rows):
-        which = "No other letter" if verdicts else "No letter"
-        verdicts.append(f"{which} is significantly favoured or avoided.")
+        quantifier = "No other letter" if verdicts else "No letter"
+        verdicts.append(f"{quantifier} is significantly favoured or avoided.")
     columns: list[Column[_LetterRow]] = [
         Column("run", lambda row: row.run, is_label=True),
         Column("protocol", lambda row: row.letter.protocol, is_label=True),
@@ -127,12 +127,14 @@ def _verdicts(letters: Sequence[LetterPreference]) -> Iterator[tuple[int, str]]:
     Args:
         letters: Corrected letters of one protocol, sorted by number of options.
     """
-    for n_options, of_count in groupby(letters, lambda letter: letter.options):
-        known = [letter for letter in of_count if letter.difference.value is not None]
-        if not known:
+    for n_options, letters_of_count in groupby(letters, lambda letter: letter.options):
+        with_difference = [
+            letter for letter in letters_of_count if letter.difference.value is not None
+        ]
+        if not with_difference:
             continue
         clauses: list[str] = []
-        for letter in known:
+        for letter in with_difference:
             low = letter.difference.low or 0.0
             high = letter.difference.high or 0.0
             if low > 0:

@@ -95,6 +95,7 @@ def html_report(views: Sequence[RunView], further: Sequence[ReportSection] = ())
 
 
 def _title(views: Sequence[RunView]) -> str:
+    """Return the title of a report: the labels of its runs, or their number if there are four or more."""
     labels = [view.label for view in views]
     if len(labels) < 4:
         return "Snellen report: " + ", ".join(labels)
@@ -111,12 +112,12 @@ def _head(views: Sequence[RunView], sentences: Sequence[str]) -> PageHead:
         period = f"{dates[0]} to {dates[-1]}"
 
     names = tuple(view.label for view in views)
-    more = ""
+    count_text = ""
     if len(names) > MOST_NAMES:
-        more = f"{len(names)} runs"
+        count_text = f"{len(names)} runs"
         names = ()
     facts = _head_facts(views)
-    return PageHead(f"Snellen report · {period}", names, more, facts, tuple(sentences[:1]))
+    return PageHead(f"Snellen report · {period}", names, count_text, facts, tuple(sentences[:1]))
 
 
 def _head_facts(views: Sequence[RunView]) -> tuple[tuple[int, str], ...]:
@@ -164,17 +165,17 @@ def _sections(
         for heading, name in FIGURES.get(anchor, ()):
             blocks += _figure(heading, figures[name])
 
-        kind: Kind = "matrix"
+        table_kind: Kind = "matrix"
         table_views = views
         if anchor == "summary":
             blocks.append(SentencesBlock(tuple(sentences)))
-            kind = "summary"
+            table_kind = "summary"
             if len(method_rows(views)) > FOLDED:
                 table_views = _best_first(views)
         table_fold: Fold = "folded" if anchor in FOLDED_TABLES else "none"
         for table in section.tables(table_views):
             linked = replace(table, samples=sample_queries)
-            blocks.append(TableBlock(linked, kind, table_fold))
+            blocks.append(TableBlock(linked, table_kind, table_fold))
         fold = FOLDS.get(anchor, "folded")
         sections.append(PageSection(anchor, section.title, tuple(blocks), section.lead, fold))
     return sections

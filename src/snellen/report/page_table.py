@@ -124,8 +124,8 @@ def _head_rows(table: Table) -> PageRows:
         top.append(PageCell(prefix, scope="colgroup", columns=count))
         start = len(below)
         for name in headings[start : start + count]:
-            rest = name.removeprefix(f"{prefix}, ")
-            below.append(PageCell(rest, scope="col", is_number=True))
+            heading_end = name.removeprefix(f"{prefix}, ")
+            below.append(PageCell(heading_end, scope="col", is_number=True))
     return tuple(top), tuple(below)
 
 

@@ -102,9 +102,9 @@ def tables_of(comparison: Comparison, first: str = "") -> list[Table]:
     Runs that have nothing in common have no table.
     """
     tables: list[Table] = []
-    for part in (comparison, comparison.in_circular):
-        if part.differences:
-            tables += comparison_tables(part, first)
+    for one_comparison in (comparison, comparison.in_circular):
+        if one_comparison.differences:
+            tables += comparison_tables(one_comparison, first)
     return tables
 
 
@@ -121,11 +121,11 @@ def comparison_tables(comparison: Comparison, first: str = "") -> list[Table]:
     for difference in comparison.differences:
         if first and first not in (difference.first, difference.second):
             continue
-        shown = oriented_from(difference, first) if first else difference
-        if shown.scope == "benchmark":
-            single.append(shown)
+        oriented = oriented_from(difference, first) if first else difference
+        if oriented.scope == "benchmark":
+            single.append(oriented)
         else:
-            means.append(shown)
+            means.append(oriented)
 
     tables = [_benchmark_table(single, comparison)]
     if means:
@@ -198,13 +198,13 @@ def _title(
 ) -> str:
     """Return `Paired differences of accuracy: A minus B`, with the metric and the models if all rows share them."""
     metrics = {metric_text(difference) for difference in differences}
-    pairs = {(difference.first, difference.second) for difference in differences}
+    model_pairs = {(difference.first, difference.second) for difference in differences}
     title = "Paired differences"
     if len(metrics) == 1:
         title += f" of {metrics.pop()}"
     title += scope
-    if len(pairs) == 1:
-        first, second = pairs.pop()
+    if len(model_pairs) == 1:
+        first, second = model_pairs.pop()
         title += f": {first} minus {second}"
     return title
 
@@ -315,8 +315,8 @@ def flips_line(comparison: Comparison) -> str:
     questions = {(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips}
     metrics = {_metric_under_protocol(flip) for flip in comparison.flips}
     subject = "question differs" if len(questions) == 1 else "questions differ"
-    place = f"in {metrics.pop()}" if len(metrics) == 1 else "in what is compared"
-    return f"{len(questions):,} {subject} {place}; -o FILE.json lists them."
+    metric_clause = f"in {metrics.pop()}" if len(metrics) == 1 else "in what is compared"
+    return f"{len(questions):,} {subject} {metric_clause}; -o FILE.json lists them."
 
 
 def mean_label(difference: PairedDifference) -> str:
@@ -394,6 +394,7 @@ class _RankedMetric(Struct, frozen=True):
 
     @property
     def label(self) -> str:
+        """Return the name of what was ranked: a benchmark, a dimension, or the average rank."""
         if self.benchmark != OVERALL:
             return self.benchmark
         if self.dimension == OVERALL:

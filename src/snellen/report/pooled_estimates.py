@@ -143,7 +143,9 @@ def by_option_position(line: ModelMethodRow) -> PositionEstimates:
     for n_options in sorted(chosen):
         for position in range(n_options):
             choice_rate[n_options, position] = chosen[n_options].share_of(position)
-    accuracy = {place: correct[place].estimate() for place in sorted(correct)}
+    accuracy = {
+        option_position: correct[option_position].estimate() for option_position in sorted(correct)
+    }
     return PositionEstimates(choice_rate, accuracy, labels, frozenset(protocols))
 
 

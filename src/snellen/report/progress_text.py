@@ -59,13 +59,13 @@ def progress_lines(write: Callable[[str], object]) -> ProgressListener:
 
     It writes nothing before the first request, so that the first line counts all replies of earlier sessions.
     """
-    words = ProgressWords(SECONDS_BETWEEN_LINES)
+    progress = ProgressWords(SECONDS_BETWEEN_LINES)
 
     def listen(state: RunProgress) -> None:
         was_complete_before = 0 < state.done == state.total
         if not state.requests and not was_complete_before:
             return
-        line = words.due(state)
+        line = progress.due(state)
         if line:
             write(f"{short_name(state.model)}: {line}")
 
@@ -86,11 +86,11 @@ def _bars() -> ProgressListener:
     """Return a listener that shows a bar for each run in a notebook, and updates it."""
     from IPython.display import display
 
-    words = ProgressWords(SECONDS_BETWEEN_BARS)
+    progress = ProgressWords(SECONDS_BETWEEN_BARS)
     bars: dict[str, Any] = {}
 
     def listen(state: RunProgress) -> None:
-        line = words.due(state)
+        line = progress.due(state)
         if not line:
             return
         name = short_name(state.model)

@@ -85,12 +85,12 @@ def _merge(rows: Sequence[RowT]) -> list[RowT]:
 
 def _benchmark_row(view: RunView, use: BenchmarkUse) -> _BenchmarkRow:
     """Return the row that says which build of a benchmark, and which part of it, a run asked."""
-    part = str(use.part or DASH)
+    part_text = str(use.part or DASH)
     if isinstance(use.part, RandomPart):
-        part = f"{use.part.images:,} of {use.part.total_images:,} images, seed {use.part.seed}"
+        part_text = f"{use.part.images:,} of {use.part.total_images:,} images, seed {use.part.seed}"
     limit = DASH if use.limit is None else use.limit
     return _BenchmarkRow(
-        view.label, use.name, use.version, use.origin or DASH, use.where or DASH, limit, part
+        view.label, use.name, use.version, use.origin or DASH, use.where or DASH, limit, part_text
     )
 
 
@@ -123,18 +123,18 @@ def _facts(view: RunView) -> Iterator[tuple[str, str]]:
 
 def _decoding_text(decoding: Decoding) -> str:
     """Return `temperature 0, top_p 1, seed 0, at most 64 tokens`."""
-    parts = [
+    settings = [
         f"temperature {decoding.temperature:g}",
         f"top_p {decoding.top_p:g}",
         f"seed {decoding.seed}",
     ]
     if decoding.stop:
-        parts.append(f"stop {list(decoding.stop)}")
+        settings.append(f"stop {list(decoding.stop)}")
     if decoding.max_new_tokens:
-        parts.append(f"at most {decoding.max_new_tokens} tokens")
+        settings.append(f"at most {decoding.max_new_tokens} tokens")
     else:
-        parts.append("each benchmark's own limit")
-    return ", ".join(parts)
+        settings.append("each benchmark's own limit")
+    return ", ".join(settings)
 
 
 def _few_shot_text(manifest: RunManifest) -> str:

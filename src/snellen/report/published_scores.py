@@ -168,10 +168,10 @@ def _matching_benchmark(written: str, benchmarks: Sequence[str]) -> str:
     """
     key = _letters(written)
     for name in benchmarks:
-        short = _letters(name.rpartition("/")[2])
-        if key in (short, _letters(name)):
+        short_name = _letters(name.rpartition("/")[2])
+        if key in (short_name, _letters(name)):
             return name
-        if len(short) > 2 and key.startswith(short):
+        if len(short_name) > 2 and key.startswith(short_name):
             return name
     return ""
 

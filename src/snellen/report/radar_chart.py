@@ -48,6 +48,7 @@ def radar_chart(
     radius = zoom * 128.0
 
     def to_pixels(axis: int, share: float) -> ChartPoint:
+        """Return the point on an axis at this share of the radius; axis 0 points up."""
         angle = 2 * math.pi * axis / len(axes) - math.pi / 2
         x = centre[0] + radius * share * math.cos(angle)
         y = centre[1] + radius * share * math.sin(angle)
@@ -104,11 +105,11 @@ def _axis_name(name: str, x: float, y: float, centre: ChartPoint) -> list[ChartT
     else:
         side = "middle"
 
-    words = name.split(" ")
+    name_words = name.split(" ")
     lines = [name]
-    if len(words) > 1:
-        half = (len(words) + 1) // 2
-        lines = [" ".join(words[:half]), " ".join(words[half:])]
+    if len(name_words) > 1:
+        half = (len(name_words) + 1) // 2
+        lines = [" ".join(name_words[:half]), " ".join(name_words[half:])]
 
     # The text ends at the rim if it is above, begins there if it is below, and is centred if it is at the side.
     direction = 0.0

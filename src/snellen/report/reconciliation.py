@@ -42,14 +42,14 @@ class _BridgeRow(Struct, frozen=True):
     step: BridgeStep | None = None
 
 
-def bridge_table(found: Reconciliation) -> Table:
+def bridge_table(reconciliation: Reconciliation) -> Table:
     """Return the bridge from the first number to the second, with totals in percent after each step."""
-    total = found.first_number
-    rows = [_BridgeRow(found.first_label, total)]
-    for step in found.steps:
+    total = reconciliation.first_number
+    rows = [_BridgeRow(reconciliation.first_label, total)]
+    for step in reconciliation.steps:
         total += step.change
         rows.append(_BridgeRow(step.words, total, step))
-    rows.append(_BridgeRow(found.second_label, found.second_number))
+    rows.append(_BridgeRow(reconciliation.second_label, reconciliation.second_number))
 
     columns: list[Column[_BridgeRow]] = [
         Column("step", lambda row: row.label, is_label=True),
@@ -60,47 +60,53 @@ def bridge_table(found: Reconciliation) -> Table:
         Column("number", lambda row: _percent_text(row.number)),
     ]
     note = (
-        f"Both results contain {found.common:,} questions. Up and down count the questions whose verdict is "
+        f"Both results contain {reconciliation.common:,} questions. Up and down count the questions whose verdict is "
         "higher or lower in the second result. The steps add up exactly to the difference."
     )
     return tabulate("From the first number to the second", columns, rows, [note])
 
 
-def bridge_summary(found: Reconciliation) -> list[str]:
+def bridge_summary(reconciliation: Reconciliation) -> list[str]:
     """Return the sentences that open a reconciliation: both numbers, their difference, and its largest step."""
-    gap = found.second_number - found.first_number
+    gap = reconciliation.second_number - reconciliation.first_number
     sentences = [
-        f"{found.first_label}: {_percent_text(found.first_number)}. "
-        f"{found.second_label}: {_percent_text(found.second_number)}. "
+        f"{reconciliation.first_label}: {_percent_text(reconciliation.first_number)}. "
+        f"{reconciliation.second_label}: {_percent_text(reconciliation.second_number)}. "
         f"Difference: {_points_text(gap)} points.",
-        f"The verdicts differ on {len(found.differences):,} of {found.common:,} questions.",
+        f"The verdicts differ on {len(reconciliation.differences):,} of {reconciliation.common:,} questions.",
     ]
-    largest = max(found.steps, key=lambda step: abs(step.change), default=None)
+    largest = max(reconciliation.steps, key=lambda step: abs(step.change), default=None)
     if largest is not None and largest.change:
         sentences.append(
             f"The largest step: {largest.words} ({_points_text(largest.change)} points)."
         )
-    if found.same_verdict_other_reading:
+    if reconciliation.same_verdict_other_reading:
         sentences.append(
-            f"On {found.same_verdict_other_reading:,} further questions, replies or readings differ but the "
+            f"On {reconciliation.same_verdict_other_reading:,} further questions, replies or readings differ but the "
             "verdicts are equal."
         )
-    for note in found.notes:
+    for note in reconciliation.notes:
         sentences.append(f"{note}.")
     return sentences
 
 
-def examples(found: Reconciliation, most: int = EXAMPLES) -> list[tuple[str, list[Difference]]]:
+def examples(
+    reconciliation: Reconciliation, n_examples: int = EXAMPLES
+) -> list[tuple[str, list[Difference]]]:
     """Return the description of each cause with its first differences.
 
     Args:
-        found: The reconciliation.
-        most: Number of differences of each cause.
+        reconciliation: The reconciliation.
+        n_examples: Number of differences of each cause.
     """
     by_cause: dict[Cause, list[Difference]] = {}
-    for difference in found.differences:
+    for difference in reconciliation.differences:
         by_cause.setdefault(difference.cause, []).append(difference)
-    return [(words, by_cause[cause][:most]) for cause, words in CAUSES.items() if cause in by_cause]
+    return [
+        (description, by_cause[cause][:n_examples])
+        for cause, description in CAUSES.items()
+        if cause in by_cause
+    ]
 
 
 def example_lines(difference: Difference, labels: Sequence[str]) -> list[str]:
@@ -115,22 +121,22 @@ def example_lines(difference: Difference, labels: Sequence[str]) -> list[str]:
     question = first.question or second.question or first.prompt or second.prompt
     lines = [f"{difference.name}: {_shorten(question)}"]
     for label, item in zip(labels, (first, second), strict=True):
-        parts = [f"reply {_quoted(item.reply)}"]
+        clauses = [f"reply {_quoted(item.reply)}"]
         if item.reading:
-            parts.append(f"read as {_quoted(item.reading)}")
+            clauses.append(f"read as {_quoted(item.reading)}")
         elif item.reading is not None:
-            parts.append("nothing read")
+            clauses.append("nothing read")
         correct = " / ".join(_quoted(gold) for gold in item.golds)
-        parts.append(f"correct: {correct}")
-        parts.append(f"verdict {float(item.verdict):g}")
-        lines.append(f"  {label}: {', '.join(parts)}")
+        clauses.append(f"correct: {correct}")
+        clauses.append(f"verdict {float(item.verdict):g}")
+        lines.append(f"  {label}: {', '.join(clauses)}")
     return lines
 
 
-def as_values(found: Reconciliation) -> dict[str, object]:
+def as_values(reconciliation: Reconciliation) -> dict[str, object]:
     """Return a reconciliation as values of JSON. Numbers are shares, 0 to 1."""
     steps: list[dict[str, object]] = []
-    for step in found.steps:
+    for step in reconciliation.steps:
         steps.append(
             {
                 "cause": step.cause,
@@ -142,7 +148,7 @@ def as_values(found: Reconciliation) -> dict[str, object]:
             }
         )
     differences: list[dict[str, object]] = []
-    for difference in found.differences:
+    for difference in reconciliation.differences:
         differences.append(
             {
                 "name": difference.name,
@@ -152,20 +158,21 @@ def as_values(found: Reconciliation) -> dict[str, object]:
             }
         )
     return {
-        "first": found.first_label,
-        "second": found.second_label,
-        "first_number": float(found.first_number),
-        "second_number": float(found.second_number),
-        "common": found.common,
-        "only_first": found.only_first,
-        "only_second": found.only_second,
+        "first": reconciliation.first_label,
+        "second": reconciliation.second_label,
+        "first_number": float(reconciliation.first_number),
+        "second_number": float(reconciliation.second_number),
+        "common": reconciliation.common,
+        "only_first": reconciliation.only_first,
+        "only_second": reconciliation.only_second,
         "steps": steps,
         "differences": differences,
-        "notes": list(found.notes),
+        "notes": list(reconciliation.notes),
     }
 
 
 def _item_values(item: ReconciledItem) -> dict[str, object]:
+    """Return one side's reading of a question as values of JSON."""
     return {
         "reply": item.reply,
         "reading": item.reading,
@@ -175,44 +182,47 @@ def _item_values(item: ReconciledItem) -> dict[str, object]:
     }
 
 
-def as_markdown(found: Reconciliation) -> str:
+def as_markdown(reconciliation: Reconciliation) -> str:
     """Return a reconciliation as a section in Markdown."""
-    sentences = [f"- {escape_markdown(sentence)}" for sentence in bridge_summary(found)]
-    tables = markdown_tables(reconciliation_tables(found), 3)
+    sentences = [f"- {escape_markdown(sentence)}" for sentence in bridge_summary(reconciliation)]
+    tables = markdown_tables(reconciliation_tables(reconciliation), 3)
     return "\n".join([f"## {TITLE}", "", *sentences, "", *tables])
 
 
-def as_html(found: Reconciliation) -> str:
+def as_html(reconciliation: Reconciliation) -> str:
     """Return a reconciliation as an HTML page that opens offline."""
     head = PageHead(
         "Reconciliation",
-        (found.first_label, found.second_label),
-        facts=((found.common, "common questions"), (len(found.differences), "other verdicts")),
-        findings=tuple(bridge_summary(found)),
+        (reconciliation.first_label, reconciliation.second_label),
+        facts=(
+            (reconciliation.common, "common questions"),
+            (len(reconciliation.differences), "other verdicts"),
+        ),
+        findings=tuple(bridge_summary(reconciliation)),
     )
-    title = f"{found.first_label} and {found.second_label}"
-    blocks = tuple(TableBlock(table, "summary") for table in reconciliation_tables(found))
+    title = f"{reconciliation.first_label} and {reconciliation.second_label}"
+    blocks = tuple(TableBlock(table, "summary") for table in reconciliation_tables(reconciliation))
     return offline_document(title, head, [PageSection("why", TITLE, blocks)])
 
 
 # --- in a report of runs ----------------------------------------------------------------------------------------------
 
 
-def reconciliation_section(found: Reconciliation) -> ReportSection:
+def reconciliation_section(reconciliation: Reconciliation) -> ReportSection:
     """Return the section of a report that explains why another result on the same questions differs."""
-    lead = f"from {found.first_label} to {found.second_label}"
-    tables = reconciliation_tables(found)
+    lead = f"from {reconciliation.first_label} to {reconciliation.second_label}"
+    tables = reconciliation_tables(reconciliation)
     return ReportSection("why", TITLE, lead, lambda views: tables, after="comparison")
 
 
-def reconciliation_tables(found: Reconciliation) -> list[Table]:
+def reconciliation_tables(reconciliation: Reconciliation) -> list[Table]:
     """Return the bridge and, if verdicts differ, the examples of each cause."""
-    bridge = bridge_table(found)
-    notes = [f"{note}." for note in found.notes]
+    bridge = bridge_table(reconciliation)
+    notes = [f"{note}." for note in reconciliation.notes]
     tables = [replace(bridge, notes=(*bridge.notes, *notes))]
-    shown = _example_table(found)
-    if shown.rows:
-        tables.append(shown)
+    example_table = _example_table(reconciliation)
+    if example_table.rows:
+        tables.append(example_table)
     return tables
 
 
@@ -226,17 +236,17 @@ class _ExampleRow(Struct, frozen=True):
     item: ReconciledItem
 
 
-def _example_table(found: Reconciliation) -> Table:
+def _example_table(reconciliation: Reconciliation) -> Table:
     """Return the first differences of each cause, with a row for each of the two results."""
     rows: list[_ExampleRow] = []
-    for cause, differences in examples(found):
+    for cause, differences in examples(reconciliation):
         for difference in differences:
             name = difference.name
             text = difference.first.question or difference.first.prompt
             if text:
                 name = f"{name}: {_shorten(text)}"
-            rows.append(_ExampleRow(cause, name, found.first_label, difference.first))
-            rows.append(_ExampleRow(cause, name, found.second_label, difference.second))
+            rows.append(_ExampleRow(cause, name, reconciliation.first_label, difference.first))
+            rows.append(_ExampleRow(cause, name, reconciliation.second_label, difference.second))
     columns: list[Column[_ExampleRow]] = [
         Column("cause", lambda row: row.cause, is_label=True),
         Column("question", lambda row: row.question, is_label=True),

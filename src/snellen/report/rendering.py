@@ -65,9 +65,9 @@ def _bytecode_cache() -> BytecodeCache:
         def dump_bytecode(self, bucket: Bucket) -> None:
             with suppress(OSError):
                 folder.mkdir(parents=True, exist_ok=True)
-                part = folder / f"{bucket.key}.{os.getpid()}"
-                part.write_bytes(bucket.bytecode_to_string())
-                part.replace(folder / bucket.key)
+                unfinished_file = folder / f"{bucket.key}.{os.getpid()}"
+                unfinished_file.write_bytes(bucket.bytecode_to_string())
+                unfinished_file.replace(folder / bucket.key)
 
     return Compiled()
 

@@ -46,7 +46,7 @@ def with_registered_sections(
     """Insert each registered section behind the one it names, or at the end if that section is unknown."""
     sections = list(builtin_sections)
     for section in registered:
-        anchors = [each.anchor for each in sections]
+        anchors = [earlier_section.anchor for earlier_section in sections]
         if section.after in anchors:
             position = anchors.index(section.after) + 1
         else:

@@ -52,7 +52,7 @@ def report_sections(
         further: Sections of this report alone; those of other packages are in the registry.
     """
     compared = partial(paired_tables, comparisons=comparisons)
-    own = (
+    builtin_sections = (
         ReportSection("summary", "Result", tables=_result_tables),
         ReportSection(
             "stopped",
@@ -115,7 +115,7 @@ def report_sections(
         ),
     )
     registered = registry.loadable("report_sections").values()
-    return with_registered_sections(own, [*registered, *further])
+    return with_registered_sections(builtin_sections, [*registered, *further])
 
 
 def report_tables(

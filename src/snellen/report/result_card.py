@@ -120,6 +120,8 @@ def result_card(runs: Sequence[ScoredRun], headlines: Sequence[Result]) -> Resul
 
 
 def _model_column(model: str) -> Column[CardRow]:
+    """Return the column of a model, with its number in each row, or why it has none."""
+
     def cell(row: CardRow) -> Cell:
         result = row.results.get(model)
         if result is None:
@@ -133,6 +135,7 @@ def _model_column(model: str) -> Column[CardRow]:
 
 
 def _title(scored: ScoredBenchmark) -> str:
+    """Return the title of a benchmark, marked if its printed figure was not reproduced, or only in part."""
     title = scored.spec.title
     number = published_number_of(scored.spec)
     if number is None:
@@ -146,21 +149,21 @@ def _title(scored: ScoredBenchmark) -> str:
 
 def _setting(run: ScoredRun, scored: ScoredBenchmark, protocol: str) -> str:
     """How a benchmark was asked: `0-shot, vanilla, prompts official, 200 of 900 questions`."""
-    parts = []
+    clauses = []
     specs = run.manifest.question_specs
     if specs:
-        parts.append(f"{specs[-1].few_shot}-shot")
-    parts.append(protocol)
+        clauses.append(f"{specs[-1].few_shot}-shot")
+    clauses.append(protocol)
     if specs and specs[-1].templates:
-        parts.append(f"prompts {specs[-1].templates}")
+        clauses.append(f"prompts {specs[-1].templates}")
     if specs and specs[-1].prompt:
-        parts.append("a prompt of the run's own")
+        clauses.append("a prompt of the run's own")
     if run.convention == "as-published":
-        parts.append("scored as published")
+        clauses.append("scored as published")
     if run.judges:
-        parts.append("judged by " + ", ".join(dict.fromkeys(use.judge for use in run.judges)))
-    expected = scored.spec.expected.samples
-    asked = len(scored.samples)
-    if expected is not None and asked < expected:
-        parts.append(f"{asked:,} of {expected:,} questions")
-    return ", ".join(parts)
+        clauses.append("judged by " + ", ".join(dict.fromkeys(use.judge for use in run.judges)))
+    n_expected = scored.spec.expected.samples
+    n_asked = len(scored.samples)
+    if n_expected is not None and n_asked < n_expected:
+        clauses.append(f"{n_asked:,} of {n_expected:,} questions")
+    return ", ".join(clauses)

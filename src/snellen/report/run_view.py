@@ -188,7 +188,7 @@ OVER: dict[MeanOver, str] = {
 """Description of a mean by what has equal weight in it."""
 
 
-def average_words(n_benchmarks: int, over: str) -> str:
+def average_words(n_benchmarks: int, averaged_over: str) -> str:
     """Return what a mean is over, as a sentence says it.
 
     Where dimensions count alike, a mean differs from that of the benchmarks that a table shows.
@@ -199,7 +199,7 @@ def average_words(n_benchmarks: int, over: str) -> str:
         >>> average_words(3, "benchmarks")
         'on average over 3 benchmarks'
     """
-    of_dimensions = "the dimensions of " if over == "dimensions" else ""
+    of_dimensions = "the dimensions of " if averaged_over == "dimensions" else ""
     return f"on average over {of_dimensions}{n_benchmarks} benchmarks"
 
 

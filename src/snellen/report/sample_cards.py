@@ -207,8 +207,8 @@ def _picture(
 ) -> Picture:
     """Return an image of a sample card, or words that say why it is not shown."""
     if image.digest in numbers:
-        words = f"Image of {entry.sample.id}, {image.width} by {image.height} pixels"
-        return Picture(numbers[image.digest], words, image.width, image.height)
+        alternative_text = f"Image of {entry.sample.id}, {image.width} by {image.height} pixels"
+        return Picture(numbers[image.digest], alternative_text, image.width, image.height)
     reason = "omitted: the page is full"
     if image.digest in gallery.missing:
         reason = "missing from the benchmark's folder"
@@ -216,6 +216,7 @@ def _picture(
 
 
 def _count_of_replies(entry: GalleryEntry) -> str:
+    """Return how many replies an entry has, `asked 2 of 4` if others may follow; empty for a single reply."""
     count = len(entry.predictions)
     if entry.outcome == "right so far":
         expected = labelled_declaration(entry.protocol).n_presentations(entry.sample)
@@ -269,11 +270,13 @@ def shown_talk(exchange: Exchange) -> ShownTalk:
 
 
 def _sent_message(message: Message, *, is_last: bool) -> SentMessage:
+    """Return a message as the card shows it: its texts, with None for each image."""
     parts = tuple(None if isinstance(part, ImagePart) else part.text for part in message.content)
     return SentMessage(message.role, parts, is_last and message.role == "assistant")
 
 
 def _failure(response: Response) -> ShownFailure | None:
+    """Return why a request failed and after how many attempts; None if it has a response."""
     error = response.error
     if not error:
         return None
@@ -282,6 +285,7 @@ def _failure(response: Response) -> ShownFailure | None:
 
 
 def _facts(exchange: Exchange) -> tuple[str, ...]:
+    """Return facts about an exchange: why the reply ended, seconds, whether it was reused, and notes."""
     response = exchange.response
     facts = []
     if response.finish:
@@ -294,9 +298,10 @@ def _facts(exchange: Exchange) -> tuple[str, ...]:
 
 
 def _describe_step(step: Step, role: str) -> str:
+    """Return a step of a dialogue as text: `round 2 · its purpose · role`."""
     round_text = f"round {step.round}" if step.round else ""
-    parts = [part for part in (round_text, step.purpose, role) if part]
-    return " · ".join(parts)
+    clauses = [part for part in (round_text, step.purpose, role) if part]
+    return " · ".join(clauses)
 
 
 # --- scores ----------------------------------------------------------------------------------------------------------
@@ -396,13 +401,14 @@ def shown_reading(prediction: Prediction, options: Sequence[str]) -> Reading:
         return Reading("text as received")
     if prediction.choice is None:
         return Reading(f"nothing ({word_reason(prediction.reason, prediction.detail)})")
-    words = f"by {prediction.extraction_method or ''}"
+    method_text = f"by {prediction.extraction_method or ''}"
     if prediction.follows_format:
-        words += ", in the requested format"
-    return Reading(words, _option(prediction.choice, options, prediction.variant))
+        method_text += ", in the requested format"
+    return Reading(method_text, _option(prediction.choice, options, prediction.variant))
 
 
 def _option(choice: int, options: Sequence[str], variant: Variant) -> ShownOption:
+    """Return the text of an option, with the letter under which it was shown."""
     order = variant.order or tuple(range(len(options)))
     position = order.index(choice)
     label = variant.labels[position] if position < len(variant.labels) else ""

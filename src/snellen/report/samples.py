@@ -125,21 +125,21 @@ def choose_gallery(views: Sequence[RunView], limits: GalleryLimits | None = None
         views: The runs of the report.
         limits: Limits of the page; by default they depend on the number of models and benchmarks.
     """
-    cells = max(sum(len(view.run.benchmarks) for view in views), 1)
+    n_cells = max(sum(len(view.run.benchmarks) for view in views), 1)
     if limits is None:
-        limits = DEFAULT if cells < MOST_CELLS else CROWDED
-    per_cell = max(limits.entries // cells, 1)
-    most_right = min(limits.right, per_cell // 4)
-    most_not_right = min(limits.not_right, per_cell - most_right)
+        limits = DEFAULT if n_cells < MOST_CELLS else CROWDED
+    n_per_cell = max(limits.entries // n_cells, 1)
+    most_right = min(limits.right, n_per_cell // 4)
+    most_not_right = min(limits.not_right, n_per_cell - most_right)
 
     chosen: list[GalleryEntry] = []
     left_out: Counter[Outcome] = Counter()
     for model, view in enumerate(views):
         for scored in view.run.benchmarks:
-            part = random_part(scored)
-            entries = list(question_entries(model, scored, part))
+            included_ids = random_part(scored)
+            entries = list(question_entries(model, scored, included_ids))
             chosen.extend(_pick(entries, most_not_right, most_right))
-            if part is None:
+            if included_ids is None:
                 left_out.update(entry.outcome for entry in entries)
             else:
                 left_out.update(_all_outcomes(scored))
@@ -241,23 +241,23 @@ def _text_metric(scored: ScoredBenchmark) -> tuple[str, bool]:
 
 
 def question_entries(
-    model: int, scored: ScoredBenchmark, part: Collection[str] | None = None
+    model: int, scored: ScoredBenchmark, included_ids: Collection[str] | None = None
 ) -> Iterator[GalleryEntry]:
     """Yield an entry for each question and protocol.
 
     Args:
         model: Index of the run.
         scored: The benchmark.
-        part: Ids of the samples to include; all if None.
+        included_ids: Ids of the samples to include; all if None.
     """
     predictions_of: dict[ResponseKey, list[Prediction]] = defaultdict(list)
     for prediction in scored.predictions:
-        if part is None or prediction.sample_id in part:
+        if included_ids is None or prediction.sample_id in included_ids:
             key = (prediction.protocol, prediction.sample_id, prediction.turn)
             predictions_of[key].append(prediction)
     scores_of: dict[ResponseKey, list[Score]] = defaultdict(list)
     for score in scored.scores:
-        if part is None or score.sample_id in part:
+        if included_ids is None or score.sample_id in included_ids:
             scores_of[score.protocol, score.sample_id, score.turn].append(score)
 
     metric, is_verdict = _text_metric(scored)
@@ -315,6 +315,7 @@ def _take_turns(buckets: Sequence[Sequence[GalleryEntry]]) -> list[GalleryEntry]
 
 
 def _first_value(entry: GalleryEntry) -> float:
+    """Return the first value among the scores of an entry; 0 without one."""
     for score in entry.scores:
         if score.value is not None:
             return score.value

@@ -62,10 +62,10 @@ def ranked_values(numbers: Sequence[tuple[str, Estimate | None]], unit: str) -> 
     values.sort(key=lambda entry: -entry[0])
 
     is_long = len(values) > MOST_NAMES
-    shown = [values[0], values[-1]] if is_long else values
+    listed = [values[0], values[-1]] if is_long else values
     texts = [
         f"{name} {value_text(estimate, unit)} ({interval_range(estimate, unit)})"
-        for _, name, estimate in shown
+        for _, name, estimate in listed
     ]
     if is_long:
         return f"among {len(values)} models, from {' down to '.join(texts)}"
@@ -84,13 +84,13 @@ def difference_text(
         between: Text between the ends of the interval.
     """
     is_alone = corrected_estimate(difference) == difference.difference
-    kind = "95% interval" if is_alone else f"95% interval, corrected for {family}"
+    interval_text = "95% interval" if is_alone else f"95% interval, corrected for {family}"
     of_metric = ""
     is_of_one_metric = difference.metric not in (SHARE, QUESTION_SCORE, PUBLISHED_MEAN)
     if difference.unit == SHARE and is_of_one_metric:
         of_metric = f" of {metric_title(difference.metric)}"
     count = f"{difference.difference.n:,} questions"
-    return f"{difference_range(difference, between)}{of_metric}{scope} ({kind}, paired on {count})"
+    return f"{difference_range(difference, between)}{of_metric}{scope} ({interval_text}, paired on {count})"
 
 
 def difference_range(difference: PairedDifference, between: str = " to ") -> str:

@@ -37,6 +37,7 @@ DECISION_NOTE = (
 
 
 def _resume_note() -> str:
+    """Return the note on how to ask the remaining questions of a benchmark that a rule stopped."""
     call = for_caller("`snellen run` command", "call")
     return (
         f"To run the whole benchmark, repeat the {call} without the rule; no request is sent twice."

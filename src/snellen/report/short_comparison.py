@@ -87,9 +87,9 @@ def _table_of_many(comparison: Comparison) -> Table:
 
 def _widest(differences: Sequence[PairedDifference]) -> list[PairedDifference]:
     """Return the overall difference; without one, that of the only dimension, or those of the benchmarks."""
-    overall = [each for each in differences if each.scope == "overall"]
-    single = [each for each in differences if each.scope == "benchmark"]
-    dimensions = [each for each in differences if each.scope == "dimension"]
+    overall = [difference for difference in differences if difference.scope == "overall"]
+    single = [difference for difference in differences if difference.scope == "benchmark"]
+    dimensions = [difference for difference in differences if difference.scope == "dimension"]
     if not overall and len(single) > 1 and len(dimensions) == 1:
         return dimensions
     return overall or single
@@ -137,6 +137,7 @@ def sureness(difference: PairedDifference) -> str:
 
 
 def _what_is_shown(comparison: Comparison, minus: str) -> str:
+    """Return the note that explains a column of differences."""
     corrected = ""
     if comparison.correction != "none":
         corrected = f", corrected for {family_words(comparison)}"
@@ -163,13 +164,17 @@ def _uncompared(comparison: Comparison) -> list[str]:
 def next_steps(comparison: Comparison) -> list[str]:
     """Return what to do next, in one or two sentences."""
     steps: list[str] = []
-    single = [each for each in comparison.differences if each.scope == "benchmark"]
-    if any(each.may_turn for each in comparison.differences):
+    single = [
+        difference for difference in comparison.differences if difference.scope == "benchmark"
+    ]
+    if any(difference.may_turn for difference in comparison.differences):
         steps.append(
             "Uncertain readings of replies could reverse a difference: score with --judge MODEL, or label some "
             "replies (snellen audit)."
         )
-    undecided = [each for each in single if not is_shown(each) and not each.may_turn]
+    undecided = [
+        difference for difference in single if not is_shown(difference) and not difference.may_turn
+    ]
     if undecided and len(comparison.labels) == 2:
         steps.append(f"Next: {_what_would_decide(undecided)}")
     flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips})
@@ -193,22 +198,22 @@ def _what_would_decide(undecided: Sequence[PairedDifference]) -> str:
     For example `questions needed to detect differences of this size: about 1,200 for mmstar.`
     """
     needs: list[str] = []
-    hopeless: list[str] = []
+    without_difference: list[str] = []
     for difference in undecided:
-        needed = needed_words(difference)
-        if needed == NO_DIFFERENCE:
-            hopeless.append(difference.benchmark)
+        n_needed = needed_words(difference)
+        if n_needed == NO_DIFFERENCE:
+            without_difference.append(difference.benchmark)
         elif difference.needed is not None:
-            about = "about " if needed[0].isdigit() else ""
-            needs.append(f"{about}{needed} for {difference.benchmark}")
+            qualifier = "about " if n_needed[0].isdigit() else ""
+            needs.append(f"{qualifier}{n_needed} for {difference.benchmark}")
 
     clauses: list[str] = []
     if needs:
         clauses.append(
             f"questions needed to detect differences of this size: {_first_three(needs)}"
         )
-    if hopeless:
-        clauses.append(f"{NO_DIFFERENCE} in {_first_three(hopeless)}")
+    if without_difference:
+        clauses.append(f"{NO_DIFFERENCE} in {_first_three(without_difference)}")
     if not clauses:
         return "run more common questions."
     return f"{'; '.join(clauses)}."

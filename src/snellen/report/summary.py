@@ -186,7 +186,7 @@ def _accuracies(views: Sequence[RunView]) -> dict[str, HeadlineEstimate]:
 def _weights_text(views: Sequence[RunView]) -> str:
     """Return what has equal weight in the accuracies: `unweighted means over benchmarks`."""
     weighted = {accuracy.over for accuracy in _accuracies(views).values()}
-    texts = [text for over, text in WEIGHTS.items() if over in weighted]
+    texts = [text for unit, text in WEIGHTS.items() if unit in weighted]
     return " or ".join(texts) or WEIGHTS["benchmarks"]
 
 
@@ -199,9 +199,9 @@ def _coverage_notes(views: Sequence[RunView]) -> list[str]:
             labels_by_gap[accuracy.partial].append(label)
     notes: list[str] = []
     for gap, labels in labels_by_gap.items():
-        is_of_all = len(labels) == len(accuracies)
-        which = "" if is_of_all else f" ({'; '.join(labels)})"
-        notes.append(f"Partial{which}: {gap}.")
+        concerns_all = len(labels) == len(accuracies)
+        label_text = "" if concerns_all else f" ({'; '.join(labels)})"
+        notes.append(f"Partial{label_text}: {gap}.")
 
     members_by_method: dict[str, set[str]] = defaultdict(set)
     for line in method_rows(views):

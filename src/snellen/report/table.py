@@ -55,6 +55,7 @@ class NumberCell(Struct, frozen=True):
 
     @property
     def text(self) -> str:
+        """Return the number with its interval and n, then further numbers of the cell with their labels."""
         texts = [figure_text(self.estimate, self.unit)]
         for label, estimate in self.secondary:
             texts.append(f"{label} {figure_text(estimate, self.unit)}")
@@ -125,9 +126,9 @@ class Table(Struct, frozen=True):
             n_hidden = len(self.notes) + len(self._footnote_texts()) - self.most_notes
             if n_hidden <= 0:
                 return notes
-            more = "note is" if n_hidden == 1 else "notes are"
-            places = for_caller("in the report and with --details", "in report(FILE)")
-            return (*notes, f"{n_hidden} more {more} {places}.")
+            noun_and_verb = "note is" if n_hidden == 1 else "notes are"
+            where_to_find = for_caller("in the report and with --details", "in report(FILE)")
+            return (*notes, f"{n_hidden} more {noun_and_verb} {where_to_find}.")
 
         for row in self.rows:
             for cell in row:
@@ -150,9 +151,9 @@ class Table(Struct, frozen=True):
         """
         notes = self._footnote_texts()
         if self.most_notes is not None:
-            room = max(0, self.most_notes - len(self.notes))
+            n_places = max(0, self.most_notes - len(self.notes))
             by_importance = sorted(notes, key=lambda note: FEW_GROUPS_NOTE in note)
-            most_important = set(by_importance[:room])
+            most_important = set(by_importance[:n_places])
             notes = [note for note in notes if note in most_important]
         return {note: number for number, note in enumerate(notes, 1)}
 

@@ -144,10 +144,10 @@ def _unbroken_text(cell: Cell, footnotes: dict[str, int]) -> str:
     """Return a cell as text: a figure as `62.5% [58.1,_66.7] n=440`."""
     if not isinstance(cell, NumberCell):
         return short_name(cell_text(cell, footnotes))
-    parts: list[str] = []
+    words: list[str] = []
     for row in _Figure(cell).rows:
-        parts += [part.replace(" ", "_") for part in row]
-    return " ".join(parts)
+        words += [figure_part.replace(" ", "_") for figure_part in row]
+    return " ".join(words)
 
 
 class _NotedTable(RichTable):
@@ -191,17 +191,17 @@ def plain_table(table: Table, widths: Sequence[int] = ()) -> RichTable:
             Text(short_name(heading)), overflow="fold", justify=justify, width=width
         )
 
-    room = _Room.of(table, n_columns)
+    column_space = _Room.of(table, n_columns)
     for row in table.rows:
-        shown: list[Text | _Figure] = []
+        shown_cells: list[Text | _Figure] = []
         for cell in row[:n_columns]:
             if not isinstance(cell, NumberCell):
-                shown.append(Text(short_name(cell_text(cell, footnotes))))
+                shown_cells.append(Text(short_name(cell_text(cell, footnotes))))
                 continue
             number = footnotes.get(footnote_of(cell))
             mark = "" if number is None else superscript(number)
-            shown.append(_Figure(cell, mark, room))
-        rich_table.add_row(*shown)
+            shown_cells.append(_Figure(cell, mark, column_space))
+        rich_table.add_row(*shown_cells)
     return rich_table
 
 
@@ -227,9 +227,9 @@ class _Room(Struct, frozen=True):
             others += max(len(text) for text in texts) + 1
         return cls(max(figure_columns, 1), others)
 
-    def holds(self, width: int, room: int) -> bool:
-        """Return whether a table fits into `room` characters if each column of figures takes `width`."""
-        return self.columns * (width + 1) + self.others <= room
+    def holds(self, width: int, available: int) -> bool:
+        """Return whether a table fits into `available` characters if each column of figures takes `width`."""
+        return self.columns * (width + 1) + self.others <= available
 
 
 def other_tables(views: Sequence[RunView]) -> list[RichTable]:
@@ -306,7 +306,7 @@ class _Figure:
 
         Rich asks twice: with the width of the whole table, and with what is left for the column.
         """
-        room = options.max_width
+        available = options.max_width
         value_width = max(len(value) for value, _, _ in self.rows)
         interval_width = max(len(interval) for _, interval, _ in self.rows)
         count_width = max(len(count) for _, _, count in self.rows)
@@ -314,10 +314,10 @@ class _Figure:
         two_lines = max(value_width, interval_width + 1 + count_width)
         # The text of one line, its two blanks, and a gap to the previous column.
         one_line = value_width + interval_width + count_width + 2 + COLUMN_GAP
-        if room < MIN_TABLE_WIDTH:
-            return Measurement(three_lines, min(max(three_lines, room), one_line))
+        if available < MIN_TABLE_WIDTH:
+            return Measurement(three_lines, min(max(three_lines, available), one_line))
         for width in (one_line, two_lines):
-            if self._room.holds(width, room):
+            if self._room.holds(width, available):
                 return Measurement(three_lines, width)
         return Measurement(three_lines, three_lines)
 

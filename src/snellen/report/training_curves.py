@@ -43,9 +43,9 @@ def trainings(views: Sequence[RunView]) -> dict[str, Steps]:
     """Return the runs of each training that was evaluated at two steps or more."""
     by_training: dict[str, dict[int, RunView]] = defaultdict(dict)
     for view in views:
-        place = training_step(view.label)
-        if place is not None:
-            training, step = place
+        name_and_step = training_step(view.label)
+        if name_and_step is not None:
+            training, step = name_and_step
             by_training[training][step] = view
     return {
         training: dict(sorted(steps.items()))
@@ -101,6 +101,8 @@ def _score_table(training: str, steps: Steps) -> Table:
 
 
 def _headline_column(heading: str, name: str) -> Column[_StepRow]:
+    """Return the column of one headline, with its number at each step of a training."""
+
     def headline_cell(row: _StepRow) -> Cell:
         headline = row.headlines.get(name)
         return DASH if headline is None else NumberCell(headline.unit, headline.estimate)

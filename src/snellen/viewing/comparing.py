@@ -90,19 +90,19 @@ def _charts(views: Sequence[RunView]) -> Iterator[PageBlock]:
 
     If the runs were not asked the same questions, the charts are over the questions that all of them replied to.
     """
-    alike = _were_asked_alike(views)
-    if not alike:
+    were_asked_alike = _were_asked_alike(views)
+    if not were_asked_alike:
         shared = replied_by_all([view.run for view in views])
         views = run_views(shared, results_of_all(shared))
     drawer = ChartDrawer(views)
     labels = tuple(view.label for view in views)
     n_runs_by_method = Counter[str](line.method for line in method_rows(views))
-    scope = "" if alike else OVER_SHARED
+    scope = "" if were_asked_alike else OVER_SHARED
 
     def block(panels: Sequence[ChartPanel], caption: str) -> ChartBlock:
         # A chart of one run alone compares nothing.
-        shown = [panel for panel in panels if n_runs_by_method.get(panel.title, 2) > 1]
-        return ChartBlock(tuple(shown), caption + scope, labels)
+        comparing_panels = [panel for panel in panels if n_runs_by_method.get(panel.title, 2) > 1]
+        return ChartBlock(tuple(comparing_panels), caption + scope, labels)
 
     bars_caption = "Lines are 95% intervals; chance is dashed."
     radar = block(drawer.radar(), "The rim is 100%; chance is dotted.")
@@ -141,8 +141,8 @@ def flips_by_protocol(flips: Sequence[Flips]) -> list[Flips]:
     sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for flip in flips:
         counts = sums[flip.first, flip.second, flip.protocol]
-        for place, count in enumerate((flip.only_first, flip.only_second, flip.common)):
-            counts[place] += count
+        for index, count in enumerate((flip.only_first, flip.only_second, flip.common)):
+            counts[index] += count
     return [
         Flips(first, second, "", protocol, *counts)
         for (first, second, protocol), counts in sums.items()

@@ -90,6 +90,7 @@ def _by_tag(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> tuple
 
 
 def _by_reading(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> tuple[Cluster, ...]:
+    """Return the wrong or unparsed questions of a run in clusters by what their replies were read as."""
     rows: Sequence[tuple[str, int]] = library.rows(
         "SELECT reading, count(*) AS n FROM entry WHERE run = ? AND protocol = ? AND outcome = ? "
         "GROUP BY reading ORDER BY n DESC, reading LIMIT ?",
@@ -99,7 +100,8 @@ def _by_reading(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> t
         MOST_CLUSTERS,
     )
     return tuple(
-        Cluster(reading or "(nothing)", n, None, chosen.to(reading=reading)) for reading, n in rows
+        Cluster(reading or "(nothing)", count, None, chosen.to(reading=reading))
+        for reading, count in rows
     )
 
 
@@ -148,7 +150,7 @@ def alike_failures(library: RunLibrary, run: ShownRun, protocol: str) -> list[Al
         standard_error = (len(members) * wrong_share * (1 - wrong_share)) ** 0.5
         if excess > STANDARD_ERRORS * standard_error:
             clusters.append((excess, cluster))
-    clusters.sort(key=lambda pair: -pair[0])
+    clusters.sort(key=lambda excess_and_cluster: -excess_and_cluster[0])
     return [cluster for _, cluster in clusters]
 
 

@@ -209,17 +209,17 @@ def _compared_entries(chosen: QuestionFilter) -> str:
 
     If only one of them is named, only its condition applies.
     """
-    good = f"good.run = ? AND good.outcome = {RIGHT}"
-    bad = f"bad.run = ? AND bad.outcome IN ({WRONG}, {UNPARSED})"
+    better_is_right = f"good.run = ? AND good.outcome = {RIGHT}"
+    worse_is_wrong = f"bad.run = ? AND bad.outcome IN ({WRONG}, {UNPARSED})"
     if chosen.better and chosen.worse:
         entries = "entry AS good JOIN entry AS bad USING (question, protocol)"
-        condition = f"{good} AND {bad}"
+        condition = f"{better_is_right} AND {worse_is_wrong}"
     elif chosen.better:
         entries = "entry AS good"
-        condition = good
+        condition = better_is_right
     else:
         entries = "entry AS bad"
-        condition = bad
+        condition = worse_is_wrong
     of_protocol = " AND protocol = ?" if chosen.protocol else ""
     return f"SELECT question FROM {entries} WHERE {condition}{of_protocol}"
 

@@ -184,6 +184,7 @@ class _RunWriter:
         """Id of each entry, by question and protocol."""
 
     def write(self) -> None:
+        """Write the run to the index: its benchmarks, questions and exchanges."""
         manifest = self._scored.manifest
         scored_by_name = {scored.spec.name: scored for scored in self._scored.benchmarks}
         for use in manifest.benchmarks:
@@ -294,10 +295,11 @@ class _RunWriter:
                     replies[entry].append(exchange.response.text)
         self._connection.executemany("INSERT INTO exchange VALUES (?, ?, ?, ?)", exchanges)
         for entry, texts in replies.items():
-            words = self._add_replies(REPLY_END.join(texts))
-            self._connection.execute("UPDATE entry SET words = ? WHERE id = ?", (words, entry))
+            reply_row = self._add_replies(REPLY_END.join(texts))
+            self._connection.execute("UPDATE entry SET words = ? WHERE id = ?", (reply_row, entry))
 
     def _question_of(self, exchange: Exchange, builds: dict[str, str]) -> int | None:
+        """Return the id of the question that an exchange asks; None if it is not in the index."""
         request = exchange.request
         build = builds.get(request.benchmark, "")
         key = (request.benchmark, build, request.sample_id, request.variant.turn)
@@ -306,14 +308,14 @@ class _RunWriter:
     def _add_replies(self, text: str) -> int:
         """Add replies to the text that is searched, and return their row; entries with equal replies share a row."""
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-        row = self._connection.execute(
+        existing_row = self._connection.execute(
             "SELECT words FROM reply_digest WHERE digest = ?", (digest,)
         ).fetchone()
-        if row is not None:
-            return int(row[0])
-        words = self._insert("INSERT INTO reply_words (words) VALUES (?)", (text,))
-        self._insert("INSERT INTO reply_digest VALUES (?, ?)", (digest, words))
-        return words
+        if existing_row is not None:
+            return int(existing_row[0])
+        new_row = self._insert("INSERT INTO reply_words (words) VALUES (?)", (text,))
+        self._insert("INSERT INTO reply_digest VALUES (?, ?)", (digest, new_row))
+        return new_row
 
     def _insert(self, query: str, values: Sequence[object]) -> int:
         """Insert a row, and return its id."""

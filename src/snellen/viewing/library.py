@@ -223,6 +223,7 @@ class RunLibrary:
         threading.Thread(target=self._try_to_refresh, daemon=True).start()
 
     def _try_to_refresh(self) -> None:
+        """Update the index, and note why if that fails."""
         try:
             self.refresh(rested=True)
             self.fault = ""
@@ -281,8 +282,8 @@ def _manifests(root: Path) -> Iterator[Path]:
     if manifest.is_file():
         yield manifest
         return
-    for place, folders, names in os.walk(root):
-        manifest = Path(place, RUN_MANIFEST)
+    for folder, folders, names in os.walk(root):
+        manifest = Path(folder, RUN_MANIFEST)
         if RUN_MANIFEST in names and (journals(manifest.parent) or _is_run(manifest)):
             folders.clear()  # do not search inside of a run
             yield manifest
@@ -290,6 +291,7 @@ def _manifests(root: Path) -> Iterator[Path]:
 
 
 def _is_run(manifest: Path) -> bool:
+    """Return whether a manifest is a run's, rather than another file of this name."""
     try:
         read_manifest(manifest.parent)
     except SnellenError:

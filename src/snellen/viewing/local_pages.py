@@ -154,6 +154,7 @@ class LocalPages(ViewPages):
         return response
 
     def about_request(self, request: Request) -> dict[str, Any]:
+        """Return the token that forms need, if the request has the secret cookie."""
         return {
             "token": self.secret
             if self._is_secret(request.cookies.get(_cookie(request), ""))
@@ -167,6 +168,7 @@ class LocalPages(ViewPages):
         """An endpoint that does what a form says and leads to a page, for forms of these pages alone."""
 
         async def endpoint(request: Request) -> Response:
+            """Carry out a form, if it comes from these pages and has the token; then redirect to the resulting page."""
             # Whoever may change nothing is not even read.
             if not self._is_from_here(request):
                 raise HTTPException(403, "this form was sent from another site")
@@ -236,8 +238,8 @@ class LocalPages(ViewPages):
         labels = {
             (run.name, item): label.label
             for run in indexed
-            for (item, by), label in read_labels(run.folder / LABELS_FILE).items()
-            if not by
+            for (item, labeller), label in read_labels(run.folder / LABELS_FILE).items()
+            if not labeller
         }
         return {"notes": {name: note.text for name, note in notes.items() if note}, "given": labels}
 
@@ -306,6 +308,7 @@ class LocalPages(ViewPages):
         )
 
     def _resume(self, form: Form) -> str:
+        """Start a run again where it ended, and return the address of its process."""
         run = self.named_run(form.get("run", ""))
         if run.manifest is None:
             raise DataError(run.fault)
@@ -366,7 +369,9 @@ class LocalPages(ViewPages):
         """The scores of a training over its steps, and the questions that flipped between them."""
         name = request.query_params.get("name", "")
         lines = self.lines(self.library.runs())
-        training = next((one for one in shown_trainings(lines) if one.name == name), None)
+        training = next(
+            (candidate for candidate in shown_trainings(lines) if candidate.name == name), None
+        )
         if training is None:
             raise HTTPException(404, "there is no training with this name and two steps or more")
         ids = tuple(line.run.id for line in training.lines.values())
@@ -414,6 +419,7 @@ class LocalPages(ViewPages):
         return self._page(request, "alike.html", values)
 
     def _picked(self, request: Request, least: int) -> list[ShownRun]:
+        """Return the runs that a request names; error 400 if they are too few or too many."""
         names = list(dict.fromkeys(request.query_params.getlist("run")))
         if not least <= len(names) <= MOST_RUNS:
             raise HTTPException(
@@ -425,16 +431,16 @@ class LocalPages(ViewPages):
 async def _read_form(request: Request) -> Form:
     """The fields of a form that is not too long; several values of a field are joined by spaces. Raises HTTPException."""
     body = bytearray()
-    async for part in request.stream():
-        body += part
+    async for chunk in request.stream():
+        body += chunk
         if len(body) > LONGEST_FORM:
             raise HTTPException(413, "this form is too long")
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
         raise HTTPException(400, "this form does not belong to these pages") from None
     form: dict[str, str] = {}
-    for name, value in pairs:
+    for name, value in fields:
         form[name] = f"{form[name]} {value}" if name in form else value
     return form
 
@@ -444,7 +450,7 @@ def _cookie(request: Request) -> str:
     return f"snellen-view-{request.url.port or 80}"
 
 
-def _question_address(form: Form, part: str) -> str:
+def _question_address(form: Form, anchor: str) -> str:
     """Return the address of a part of a question's page, in the list of questions from which the form was opened."""
     query = dict(parse_qsl(form.get("among", "")))
     chosen = QuestionFilter.from_query(query)
@@ -452,7 +458,7 @@ def _question_address(form: Form, part: str) -> str:
     address = chosen.question_address(
         form.get("of", ""), form.get("sample", ""), turn, form.get("build", "")
     )
-    return f"{address}#{part}"
+    return f"{address}#{anchor}"
 
 
 # --- the application -------------------------------------------------------------------------------------------------

@@ -74,8 +74,8 @@ def _environment(look: ViewLook) -> Environment:
         has_answers=look.has_answers,
         is_local=look.is_local,
         outcomes=tuple(outcome for outcome in OUTCOMES if outcome not in hidden),
-        sorts={name: words for name, (words, _) in SORTS.items() if name not in hidden},
-        run_columns={name: words for name, (words, _) in COLUMNS.items()},
+        sorts={name: title for name, (title, _) in SORTS.items() if name not in hidden},
+        run_columns={name: title for name, (title, _) in COLUMNS.items()},
         metric_title=metric_title,
         OVER=OVER,
         short_title=short_title,
@@ -233,22 +233,22 @@ class ViewPages:
         runs = self.library.runs()
         number = self.number(request.query_params)
         ids = self.library.selection(chosen, runs)
-        place = ids.index(number) if number in ids else None
+        list_index = ids.index(number) if number in ids else None
         previous_address = None
         next_address = None
-        if place is not None:
-            if place > 0:
-                previous_address = self._address(ids[place - 1], chosen)
-            if place + 1 < len(ids):
-                next_address = self._address(ids[place + 1], chosen)
-            chosen_list = chosen.to(page=place // PAGE + 1)
+        if list_index is not None:
+            if list_index > 0:
+                previous_address = self._address(ids[list_index - 1], chosen)
+            if list_index + 1 < len(ids):
+                next_address = self._address(ids[list_index + 1], chosen)
+            chosen_list = chosen.to(page=list_index // PAGE + 1)
         else:
             chosen_list = chosen
         compared = runs_in_order(runs, chosen.compared)
         values = {
             "chosen": chosen_list,
             "page": read_question(self.library, number, compared, chosen.protocol),
-            "place": place,
+            "place": list_index,
             "total": len(ids),
             "labels": _labels(runs),
             "previous": previous_address,
@@ -352,6 +352,7 @@ class ViewPages:
         return lines
 
     def named_run(self, name: str) -> ShownRun:
+        """Return the run with this name; error 404 if there is none."""
         run = next((run for run in self.library.runs() if run.name == name), None)
         if run is None:
             raise HTTPException(404, "there is no run with this name")
@@ -362,13 +363,13 @@ class ViewPages:
         turn = str(query.get("turn", "0"))
         number = None
         if turn.isdecimal() and len(turn) < 9:
-            place = (
+            question_name = (
                 str(query.get("of", "")),
                 str(query.get("sample", "")),
                 int(turn),
                 str(query.get("build", "")),
             )
-            number = find_question(self.library, *place)
+            number = find_question(self.library, *question_name)
         if number is None:
             raise HTTPException(404, "these runs have no question with this name")
         return number
@@ -376,6 +377,7 @@ class ViewPages:
     def _page(
         self, request: Request, template: str, values: Mapping[str, Any], code: int = 200
     ) -> Response:
+        """Return a page from its template. The index is updated after the page has been sent."""
         content = {**self.about_request(request), **values}
         # What is new is looked for once the page was sent, so that it has not to wait for that.
         later = BackgroundTask(self.library.refresh_in_background) if self._look.is_local else None
@@ -388,6 +390,7 @@ class ViewPages:
         return chosen if self._look.has_answers else chosen.without_answers()
 
     def _line(self, request: Request, lines: Sequence[RunLine]) -> RunLine:
+        """Return the row of the run that a request names; error 404 if there is none."""
         name = request.query_params.get("run", "")
         line = next((line for line in lines if line.run.name == name), None)
         if line is None:
@@ -443,6 +446,7 @@ class ViewPages:
         }
 
     def _address(self, number: int, chosen: QuestionFilter) -> str:
+        """Return the address of a question by its id, in the chosen list of questions."""
         [(benchmark, sample_id, turn, build)] = self.library.rows(
             "SELECT benchmark, sample_id, turn, build FROM question WHERE id = ?", number
         )
@@ -514,6 +518,7 @@ def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
         metrics = details.headlines[benchmark]
 
         def preference(row: Result, metrics: Sequence[str] = metrics) -> tuple[object, ...]:
+            """Return the sort key of a row: the protocol of the headline first, then the order of metrics."""
             return (
                 row.protocol != protocol,
                 protocol_preference(row.protocol),

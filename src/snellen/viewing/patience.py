@@ -56,6 +56,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._wait_for("head", HEAD_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer and count one connection less from this address."""
         self._wait_for("", 0)
         self._open_connections[self._address] -= 1
         if not self._open_connections[self._address]:
@@ -65,6 +66,7 @@ class PatientProtocol(HttpToolsProtocol):
     # --- time ----------------------------------------------------------------------------------------------------
 
     def _wait_for(self, awaited: str, seconds: float) -> None:
+        """Start a timer for what the client has to send: `head`, `body`, or nothing."""
         self._awaited = awaited
         if self._timer is not None:
             self._timer.cancel()
@@ -73,6 +75,7 @@ class PatientProtocol(HttpToolsProtocol):
             self._timer = self.loop.call_later(seconds, self._too_late)
 
     def _too_late(self) -> None:
+        """End a connection with status 408 when its timer runs out, unless the server itself causes the delay."""
         is_replying = self.cycle is not None and not self.cycle.response_complete
         if self._awaited == "head" and is_replying:
             # A reply to an earlier request is not cut off, and what comes after it waits.
@@ -107,12 +110,14 @@ class PatientProtocol(HttpToolsProtocol):
         self._wait_for("head", HEAD_SECONDS)
 
     def on_headers_complete(self) -> None:
+        """Start the timer of the body."""
         super().on_headers_complete()
         self._framing = 0
         self._begun = self.loop.time()
         self._wait_for("body", BODY_SECONDS)
 
     def on_body(self, body: bytes) -> None:
+        """Extend the timer of the body by the time that the received bytes may take."""
         self._framing -= len(body)
         self._body += len(body)
         allowed = BODY_SECONDS + self._body / BODY_BYTES_A_SECOND

@@ -397,6 +397,7 @@ class QuestionPage(Struct, frozen=True):
 
     @property
     def by_protocol(self) -> list[tuple[str, list[ShownEntry]]]:
+        """Return the entries of the question by protocol."""
         return [
             (protocol, list(entries))
             for protocol, entries in groupby(self.entries, key=_protocol_of)

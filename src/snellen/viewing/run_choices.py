@@ -48,21 +48,24 @@ def offered_choices(models_of_runs: Iterable[str]) -> OfferedChoices:
         models_of_runs: Model strings of the runs that are shown.
     """
     shipped = tuple(f"snellen:{name}" for name in TRAINED)
-    used = tuple(sorted(set(models_of_runs) - set(shipped)))
+    models_in_runs = tuple(sorted(set(models_of_runs) - set(shipped)))
     ready = []
-    absent = []
+    to_fetch = []
     for name, spec in entries().items():
         if is_ready(spec):
             ready.append(name)
         else:
-            absent.append(name)
+            to_fetch.append(name)
     benchmarks = (
         ChoiceGroup("Suites", tuple(suite_members())),
         ChoiceGroup("Your own", tuple(own_benchmarks())),
         ChoiceGroup("On this machine", tuple(ready)),
-        ChoiceGroup("Fetched by the run", tuple(absent)),
+        ChoiceGroup("Fetched by the run", tuple(to_fetch)),
     )
-    models = (ChoiceGroup("In your runs", used), ChoiceGroup("Shipped with Snellen", shipped))
+    models = (
+        ChoiceGroup("In your runs", models_in_runs),
+        ChoiceGroup("Shipped with Snellen", shipped),
+    )
     return OfferedChoices(
         tuple(group for group in models if group.names),
         tuple(group for group in benchmarks if group.names),

@@ -106,14 +106,14 @@ def headline_of(run: ScoredRun, rows: Sequence[Result]) -> Headline | None:
     metric = metrics.pop() if len(metrics) == 1 else HEADLINE
     first = members[0]
     if len(members) > 1 and metric == HEADLINE:
-        words = average_words(len(members), overall.over)
+        description = average_words(len(members), overall.over)
     elif len(members) > 1:
-        words = f"{metric_title(metric)} {average_words(len(members), overall.over)}"
+        description = f"{metric_title(metric)} {average_words(len(members), overall.over)}"
     elif len(run.benchmarks) > 1:
-        words = f"{metric_title(metric)} under {first.protocol} of {first.benchmark}"
+        description = f"{metric_title(metric)} under {first.protocol} of {first.benchmark}"
     else:
-        words = f"{metric_title(metric)} under {first.protocol}"
-    return Headline(words, overall.estimate, overall.unit, first.protocol, metric)
+        description = f"{metric_title(metric)} under {first.protocol}"
+    return Headline(description, overall.estimate, overall.unit, first.protocol, metric)
 
 
 class OutcomeCounter:
@@ -189,6 +189,7 @@ def _chance_levels(scored: ScoredBenchmark) -> dict[str, float]:
 
 
 def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
+    """Return the results of an adaptive procedure, such as acuity thresholds, as names and texts."""
     procedure = procedure_of(run.manifest)
     if procedure is None:
         return ()

@@ -38,6 +38,7 @@ class RunFilter(Struct, frozen=True):
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> RunFilter:
+        """Return the filter that the query of an address has; unknown values are ignored."""
         sort = query.get("sort", "")
         return cls(
             q=query.get("q", "")[:200],
@@ -96,10 +97,10 @@ class RunLine(Struct, frozen=True):
         if len(self.benchmarks) < 2:
             return "".join(self.benchmarks)
         suites = list(dict.fromkeys(name.split("/")[0] for name in self.benchmarks))
-        shown = ", ".join(suites[:MAX_SUITES_SHOWN])
+        suites_text = ", ".join(suites[:MAX_SUITES_SHOWN])
         if len(suites) > MAX_SUITES_SHOWN:
-            shown += " …"
-        return f"{shown} ({len(self.benchmarks)})"
+            suites_text += " …"
+        return f"{suites_text} ({len(self.benchmarks)})"
 
     @property
     def protocols(self) -> tuple[str, ...]:
@@ -111,6 +112,7 @@ class RunLine(Struct, frozen=True):
 
     @property
     def state_name(self) -> str:
+        """Return the state of the run in a word: `running`, `finished`, `waiting`, `indexing` or `fault`."""
         if self.run.fault:
             return "fault"
         if self.state is None:
@@ -128,7 +130,8 @@ class RunLine(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        parts = (
+        """Return all texts of a row in lower case, for the search."""
+        searched_texts = (
             self.run.name,
             self.note.alias,
             self.run.label,
@@ -136,7 +139,7 @@ class RunLine(Struct, frozen=True):
             *self.protocols,
             *self.note.tags,
         )
-        return " ".join(parts).casefold()
+        return " ".join(searched_texts).casefold()
 
     def count(self, outcome: str) -> int:
         """Return the number of questions with an outcome under one protocol or more."""
@@ -164,14 +167,14 @@ LARGEST_FIRST = ("headline", "n", "unparsed", "errors", "started")
 
 def chosen_lines(lines: Iterable[RunLine], chosen: RunFilter) -> list[RunLine]:
     """Return the rows that pass a filter, in its order."""
-    words = chosen.q.casefold().split()
+    search_words = chosen.q.casefold().split()
     matches = []
     for line in lines:
         if line.note.archived and not chosen.archived:
             continue
         if chosen.tag and chosen.tag not in line.note.tags:
             continue
-        if all(word in line.text for word in words):
+        if all(word in line.text for word in search_words):
             matches.append(line)
     _, sort_key = COLUMNS[chosen.sort.removeprefix("-")]
     return sorted(matches, key=sort_key, reverse=chosen.sort.startswith("-"))

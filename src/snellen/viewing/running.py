@@ -381,7 +381,7 @@ def _counted(exam: Path) -> list[str]:
     """Return the output of a dry run. It runs in a separate process, which a timeout ends if counting takes too long."""
     command = [sys.executable, "-m", "snellen", "run", str(exam), "--dry-run"]
     try:
-        counted = subprocess.run(  # noqa: S603, the command is ours, and the exam data
+        dry_run = subprocess.run(  # noqa: S603, the command is ours, and the exam data
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -393,10 +393,10 @@ def _counted(exam: Path) -> list[str]:
         )
     except subprocess.TimeoutExpired:
         return [f"it has more requests than can be counted in {FORECAST_SECONDS} s"]
-    if counted.returncode:
-        fault = counted.stderr.strip().splitlines()
-        raise DataError(fault[-1] if fault else f"exit code {counted.returncode}")
-    return counted.stdout.splitlines()
+    if dry_run.returncode:
+        fault = dry_run.stderr.strip().splitlines()
+        raise DataError(fault[-1] if fault else f"exit code {dry_run.returncode}")
+    return dry_run.stdout.splitlines()
 
 
 EXAM, LOG = "exam.toml", "log.txt"
@@ -431,6 +431,7 @@ class Launch(Struct):
 
     @property
     def state_name(self) -> str:
+        """Return the state of a started process in words."""
         if self.exit_code is None:
             return "stopping" if self.is_asked_to_stop else "running"
         if self.exit_code == 0:
@@ -505,13 +506,15 @@ class Launcher:
             )
         return self.start(fields, folder.parent)
 
-    def _launch(self, run: Path, exam: str, words: Callable[[Path], tuple[str, ...]]) -> Launch:
+    def _launch(
+        self, run: Path, exam: str, arguments_for: Callable[[Path], tuple[str, ...]]
+    ) -> Launch:
         """Start a command of Snellen as a process that goes on without the page."""
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{len(self._launches)}"
         folder = self._place / name
         folder.mkdir(parents=True)
         (folder / EXAM).write_text(exam, "utf-8")
-        command = words(folder / EXAM)
+        command = arguments_for(folder / EXAM)
         with (folder / LOG).open("wb") as log:
             process = subprocess.Popen(  # noqa: S603, whoever sends the form has these rights anyway
                 [sys.executable, "-m", "snellen", *command],

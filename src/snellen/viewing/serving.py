@@ -43,6 +43,8 @@ class SecurityHeaders:
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, with security headers that the response does not set itself."""
+
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own_names = {name for name, _ in message["headers"]}

@@ -73,9 +73,9 @@ def shown_trainings(lines: Sequence[RunLine]) -> list[ShownTraining]:
     """
     by_name: dict[str, dict[int, RunLine]] = {}
     for line in sorted(lines, key=lambda line: line.started, reverse=True):
-        place = step_of(line)
-        if place is not None:
-            name, step = place
+        name_and_step = step_of(line)
+        if name_and_step is not None:
+            name, step = name_and_step
             by_name.setdefault(name, {}).setdefault(step, line)
     trainings = []
     for name, line_by_step in by_name.items():
