@@ -50,12 +50,12 @@ def aggregate_run(run: ScoredRun) -> list[Result]:
     return [row for row in rows if row.metric not in AS_PUBLISHED_ONLY]
 
 
-def _with_headline(run: ScoredRun, kept: Sequence[Result]) -> list[Result]:
+def _with_headline(run: ScoredRun, stored_rows: Sequence[Result]) -> list[Result]:
     """Return stored rows. If the version of Snellen that stored them had no headline of a run, add it."""
-    if any(row.metric == HEADLINE for row in kept):
-        return list(kept)
-    headlines = [row for row in capability_rows(run, kept) if row.metric == HEADLINE]
-    return [*kept, *headlines]
+    if any(row.metric == HEADLINE for row in stored_rows):
+        return list(stored_rows)
+    headlines = [row for row in capability_rows(run, stored_rows) if row.metric == HEADLINE]
+    return [*stored_rows, *headlines]
 
 
 def results_of_all(runs: Sequence[ScoredRun]) -> list[Result]:
@@ -91,11 +91,11 @@ def _mean_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
     for (protocol, method, metric, dimension), members in groups.items():
         declaration = declared_row(metric)
         mean = None
-        over = "benchmarks"
+        averaged_over = "benchmarks"
         if aggregation_unit(specs[row.benchmark] for row in members) == "questions":
             mean = mean_over_questions(run, members)
         if mean is not None:
-            over = "questions"
+            averaged_over = "questions"
         else:
             mean = bounded_mean([row.estimate for row in members], declaration)
 
@@ -125,7 +125,7 @@ def _mean_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
             unit=declaration.unit,
             better=declaration.better,
             reason=reason,
-            over=over,
+            over=averaged_over,
             members=member_names(run, names),
             partial=partial,
         )

@@ -55,11 +55,11 @@ def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
         scores = list(records)
         key = (model, scored, protocol, method)
         if metric not in corpus_metrics:
-            parts = [("", scores)]
+            slices = [("", scores)]
             if declared_row(metric).sliced:
-                parts.extend(_slices(scored, scores))
-                parts.extend(_slices_by_answer(scored, scores, metric))
-            for slice_name, members in parts:
+                slices.extend(_slices(scored, scores))
+                slices.extend(_slices_by_answer(scored, scores, metric))
+            for slice_name, members in slices:
                 estimate = _estimate(scored, members, metric)
                 row = _row(*key, metric, estimate, slice_name)
                 yield replace(row, reason=why_withheld(estimate, members))
@@ -90,12 +90,12 @@ def _corpus_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
 
     for (protocol, method, metric), tallies in tallies_by_metric.items():
         key = (model, scored, protocol, method)
-        parts = [("", tallies)]
+        slices = [("", tallies)]
         # A published mean weighs the parts of a benchmark, and a slice has few of them.
         if metric != PUBLISHED_MEAN:
-            parts.extend(_slices(scored, tallies))
-            parts.extend(_slices_by_answer(scored, tallies, find_metric(metric).names[0]))
-        for slice_name, members in parts:
+            slices.extend(_slices(scored, tallies))
+            slices.extend(_slices_by_answer(scored, tallies, find_metric(metric).names[0]))
+        for slice_name, members in slices:
             for name, estimate in corpus_estimates(scored, members).items():
                 if declared_row(name).sliced or not slice_name:
                     yield _with_reason(_row(*key, name, estimate, slice_name))
@@ -120,26 +120,26 @@ def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
         if prediction.sample_id != sample_id:
             sample_id = prediction.sample_id
             shared_pairs = {}
-        pair = shared_pairs.get(value)
-        if pair is None:
-            pair = (value, scored.samples[prediction.sample_id].group)
-            shared_pairs[value] = pair
+        value_and_group = shared_pairs.get(value)
+        if value_and_group is None:
+            value_and_group = (value, scored.samples[prediction.sample_id].group)
+            shared_pairs[value] = value_and_group
         key = (prediction.protocol, prediction.method)
-        pairs_by_template[key][prediction.variant.template].append(pair)
+        pairs_by_template[key][prediction.variant.template].append(value_and_group)
 
-    for (protocol, method), by_template in pairs_by_template.items():
-        if len(by_template) < 2:
+    for (protocol, method), pairs_of_template in pairs_by_template.items():
+        if len(pairs_of_template) < 2:
             continue
-        for template, pairs in sorted(by_template.items()):
-            values = [value for value, _ in pairs]
-            groups = [group for _, group in pairs]
+        for template, values_and_groups in sorted(pairs_of_template.items()):
+            values = [value for value, _ in values_and_groups]
+            groups = [group for _, group in values_and_groups]
             accuracy = estimate_mean(values, groups)
             slice_name = f"template={template}"
             yield _row(model, scored, protocol, method, "accuracy", accuracy, slice_name)
 
         values_by_template: dict[str, list[float]] = {}
-        for template, pairs in by_template.items():
-            values_by_template[template] = [value for value, _ in pairs]
+        for template, values_and_groups in pairs_of_template.items():
+            values_by_template[template] = [value for value, _ in values_and_groups]
         deviation = template_deviation(values_by_template)
         yield _row(model, scored, protocol, method, "template_deviation", deviation)
 
@@ -153,6 +153,7 @@ def _row(
     estimate: Estimate,
     slice_name: str = "",
 ) -> Result:
+    """Return an estimate as a result of a benchmark; the metric declares its unit and which direction is better."""
     declaration = declared_row(metric)
     return Result(
         model=model,

@@ -94,11 +94,11 @@ class _Means(Struct, frozen=True):
 
     def _overall(self, dimensions: Sequence[Result]) -> Result:
         """Return the number of the run: the mean of all headlines, each with the weight that the suites declare."""
-        over = self._counted(self.headlines)
+        averaged_over = self._counted(self.headlines)
         if why_no_mean(self.headlines):
-            overall = replace(self._mean(self.headlines, HEADLINE, OVERALL), over=over)
+            overall = replace(self._mean(self.headlines, HEADLINE, OVERALL), over=averaged_over)
             return self._as_printed(overall, dimensions, [rules.overall for rules in self._rules()])
-        if over != "dimensions" or not all(row.dimension for row in self.headlines):
+        if averaged_over != "dimensions" or not all(row.dimension for row in self.headlines):
             return self._mean(self.headlines, HEADLINE, OVERALL)
 
         members = [row.benchmark for row in self.headlines]
@@ -124,7 +124,7 @@ class _Means(Struct, frozen=True):
     def _mean(self, members: Sequence[Result], metric: str, dimension: str) -> Result:
         """Return the mean of some headlines, over all questions if the suites say so, else over benchmarks."""
         reason = why_no_mean(members)
-        over: MeanOver = "benchmarks"
+        averaged_over: MeanOver = "benchmarks"
         if reason:
             scale = MetricRow(name=metric)
             estimate = _counts_alone(members)
@@ -134,7 +134,7 @@ class _Means(Struct, frozen=True):
             if self._counted(members) == "questions":
                 pooled = mean_over_questions(self.run, members)
             if pooled is not None:
-                over = "questions"
+                averaged_over = "questions"
             estimate = pooled or bounded_mean([row.estimate for row in members], scale)
 
         names = [row.benchmark for row in members]
@@ -152,7 +152,7 @@ class _Means(Struct, frozen=True):
             better=scale.better,
             reason=reason,
             detail=_metric_names(members) if reason else "",
-            over=over,
+            over=averaged_over,
             members=member_names(self.run, names),
             partial=self._partial(names, estimate, covered, "" if is_of_all else dimension),
         )
@@ -162,21 +162,21 @@ class _Means(Struct, frozen=True):
         rules = [scored.published for scored in self.run.benchmarks if scored.published is not None]
         return rules if len(rules) == len(self.run.benchmarks) else []
 
-    def _as_printed(self, row: Result, parts: Sequence[Result], means: Sequence[str]) -> Result:
+    def _as_printed(self, row: Result, members: Sequence[Result], means: Sequence[str]) -> Result:
         """Give a row without a value, since scales differ, the mean of its parts as printed, if all suites print it."""
         if row.reason != "scales differ" or set(means) != {"mean of printed"}:
             return row
-        if any(part.reason for part in parts):
+        if any(member.reason for member in members):
             return row
         factors = {unit: factor for rules in self._rules() for unit, factor in rules.scale.items()}
         figures: list[Estimate] = []
         units: set[str] = set()
-        for part in parts:
+        for member in members:
             # What lies between 0 and 1 enters in hundredths even where it is printed as it is.
-            usual_scale = 100.0 if declared_row(part.metric).high == 1 else 1.0
-            scale = factors.get(part.unit, usual_scale)
-            figures.append(part.estimate.scaled(scale))
-            units.add(part.unit if scale == 1 else printed_unit(part.unit, scale))
+            usual_scale = 100.0 if declared_row(member.metric).high == 1 else 1.0
+            scale = factors.get(member.unit, usual_scale)
+            figures.append(member.estimate.scaled(scale))
+            units.add(member.unit if scale == 1 else printed_unit(member.unit, scale))
         return replace(
             row,
             estimate=mean_of_estimates(figures),
@@ -195,6 +195,7 @@ class _Means(Struct, frozen=True):
         dimensions: Sequence[str],
         dimension: str = "",
     ) -> str:
+        """Describe what a mean does not cover: dimensions, benchmarks and questions without a value; empty if nothing."""
         with_options = self.method == "likelihood"
         lacking = ""
         if dimensions:

@@ -23,19 +23,19 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
         0.625
     """
     valued = [estimate for estimate in estimates if estimate.value is not None]
-    counted = valued or estimates
-    n = sum(estimate.n for estimate in counted)
+    averaged = valued or estimates
+    n_questions = sum(estimate.n for estimate in averaged)
     # Questions of an estimate without a value are not in the mean, even if some of them have values.
-    n_unscored = sum(estimate.unscored + estimate.n for estimate in estimates) - n
+    n_unscored = sum(estimate.unscored + estimate.n for estimate in estimates) - n_questions
     mean = Estimate(
         value=None,
         stderr=None,
         low=None,
         high=None,
-        n=n,
+        n=n_questions,
         unscored=n_unscored,
         errors=sum(estimate.errors for estimate in estimates),
-        groups=sum(estimate.groups or estimate.n for estimate in counted),
+        groups=sum(estimate.groups or estimate.n for estimate in averaged),
         not_asked=sum(estimate.not_asked for estimate in estimates),
     )
     if not valued:
@@ -43,18 +43,18 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 
     value = math.fsum(estimate.value or 0.0 for estimate in valued) / len(valued)
     stderr_of_sum = math.hypot(*(estimate.stderr or 0.0 for estimate in valued))
-    least = None
-    most = None
+    worst_case = None
+    best_case = None
     # An estimate without a value, but with unanswered questions, has an unknown worst case.
     if not any(estimate.unanswered for estimate in estimates if estimate.value is None):
-        least, most = _mean_worst_cases(valued)
+        worst_case, best_case = _mean_worst_cases(valued)
     mean = replace(
         mean,
         value=value,
         stderr=stderr_of_sum / len(valued),
-        least=least,
-        most=most,
-        absent=sum(estimate.absent for estimate in counted),
+        least=worst_case,
+        most=best_case,
+        absent=sum(estimate.absent for estimate in averaged),
     )
     if any(estimate.low is None or estimate.high is None for estimate in valued):
         return mean

@@ -47,6 +47,7 @@ def corrected_numbers(run: ScoredRun) -> BenchmarkNumber:
     lookups = [correction.numbers(run) for correction in _installed()]
 
     def number(benchmark: str, protocol: str, metric: str) -> Estimate | None:
+        """Return the corrected number from the first lookup that has one."""
         for lookup in lookups:
             estimate = lookup(benchmark, protocol, metric)
             if estimate is not None:

@@ -17,13 +17,15 @@ def member_names(run: ScoredRun, names: Collection[str]) -> str:
 
     If all benchmarks have the same part, it is named once. Equal texts thus mean equal questions.
     """
-    parts = dict(_asked_parts(run))
-    distinct_parts = {parts.get(name, "") for name in names}
+    asked_parts = dict(_asked_parts(run))
+    distinct_parts = {asked_parts.get(name, "") for name in names}
     if len(names) > 1 and len(distinct_parts) == 1:
         [common_part] = distinct_parts
         if common_part:
             return f"{', '.join(sorted(names))} (each: {common_part})"
-    return ", ".join(f"{name} ({parts[name]})" if name in parts else name for name in sorted(names))
+    return ", ".join(
+        f"{name} ({asked_parts[name]})" if name in asked_parts else name for name in sorted(names)
+    )
 
 
 def describe_missing(
@@ -129,7 +131,7 @@ def few_names(names: Iterable[str]) -> str:
         'q0, q1, q10, q11, q12, q13, q14, q15 and 12 others'
     """
     ordered = sorted(names)
-    more = len(ordered) - MOST_NAMED
-    if more <= 1:
+    n_unlisted = len(ordered) - MOST_NAMED
+    if n_unlisted <= 1:
         return ", ".join(ordered)
-    return f"{', '.join(ordered[:MOST_NAMED])} and {more} others"
+    return f"{', '.join(ordered[:MOST_NAMED])} and {n_unlisted} others"

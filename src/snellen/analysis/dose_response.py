@@ -95,31 +95,33 @@ def _doses(labels: Iterable[str]) -> Mapping[tuple[str, str], list[tuple[float, 
     for label in dict.fromkeys(labels):
         declared = labelled_declaration(label)
         if declared.dose is not None:
-            kind, dose = declared.dose
-            doses[declared.control_of, kind].append((dose, label))
+            degradation, dose = declared.dose
+            doses[declared.control_of, degradation].append((dose, label))
     return doses
 
 
 def _response(
-    kind: str, clean: QuestionMeasures, worse: Mapping[float, QuestionMeasures]
+    degradation: str, clean: QuestionMeasures, degraded_by_dose: Mapping[float, QuestionMeasures]
 ) -> DoseResponse:
-    """Return the response to one kind of degradation. `worse` has the measures at each dose."""
-    clean_dose = DEGRADATIONS[kind].none
-    ordered = sorted(worse, key=lambda dose: abs(dose - clean_dose))
+    """Return the response to one kind of degradation. `degraded_by_dose` has the measures at each dose."""
+    clean_dose = DEGRADATIONS[degradation].none
+    ordered = sorted(degraded_by_dose, key=lambda dose: abs(dose - clean_dose))
     points = []
     for dose in ordered:
-        paired = pair((clean.protocol, worse[dose].protocol), clean, worse[dose]).result
+        paired = pair(
+            (clean.protocol, degraded_by_dose[dose].protocol), clean, degraded_by_dose[dose]
+        ).result
         points.append(DosePoint(dose, paired.second_value, paired.difference))
-    keys = sorted(clean.keys.intersection(*(worse[dose].keys for dose in ordered)))
+    keys = sorted(clean.keys.intersection(*(degraded_by_dose[dose].keys for dose in ordered)))
     overall = clean.spread_over(keys)
     chance = (clean.scored.chance_accuracy or 0.0) if clean.metric == "accuracy" else 0.0
-    curves = [clean, *(worse[dose] for dose in ordered)]
+    curves = [clean, *(degraded_by_dose[dose] for dose in ordered)]
     return DoseResponse(
         clean.scored.spec.name,
         clean.protocol,
         clean.metric,
         clean.row.unit,
-        kind,
+        degradation,
         overall[0] if overall else math.nan,
         chance,
         tuple(points),

@@ -206,8 +206,8 @@ def headline_rows(run: ScoredRun, rows: Sequence[Result]) -> dict[Method, list[R
 def aggregation_unit(specs: Iterable[BenchmarkSpec]) -> MeanOver:
     """Return what has equal weight in a mean: what all suites concerned declare, or else benchmarks."""
     rules = {aggregation_of(spec) for spec in specs}
-    over: set[MeanOver] = {"questions" if rule.counts_questions else rule.over for rule in rules}
-    return over.pop() if len(over) == 1 else "benchmarks"
+    units: set[MeanOver] = {"questions" if rule.counts_questions else rule.over for rule in rules}
+    return units.pop() if len(units) == 1 else "benchmarks"
 
 
 def benchmark_weights(
@@ -220,14 +220,14 @@ def benchmark_weights(
         metrics: The row that stands for each benchmark.
         sizes: The number of questions of each benchmark.
     """
-    over = aggregation_unit(specs)
-    if over == "questions" and len(set(metrics)) == 1 and sum(sizes):
+    unit = aggregation_unit(specs)
+    if unit == "questions" and len(set(metrics)) == 1 and sum(sizes):
         return [size / sum(sizes) for size in sizes]
-    if over == "dimensions":
-        members: dict[str, int] = defaultdict(int)
+    if unit == "dimensions":
+        n_by_dimension: dict[str, int] = defaultdict(int)
         for spec in specs:
-            members[spec.dimension] += 1
-        return [1 / (len(members) * members[spec.dimension]) for spec in specs]
+            n_by_dimension[spec.dimension] += 1
+        return [1 / (len(n_by_dimension) * n_by_dimension[spec.dimension]) for spec in specs]
     return [1 / len(specs)] * len(specs)
 
 

@@ -64,16 +64,16 @@ def corpus_estimates(
 ) -> dict[str, Estimate]:
     """Each row of one metric, over the questions in `tallied`."""
     first = tallied[0]
-    pooled = summed_metric(first.metric)
-    counted = [tally for tally in tallied if tally.counts]
-    counts = [tally.counts for tally in counted]
-    groups = [scored.samples[tally.sample_id].group for tally in counted]
+    metric = summed_metric(first.metric)
+    tallies_with_counts = [tally for tally in tallied if tally.counts]
+    counts = [tally.counts for tally in tallies_with_counts]
+    groups = [scored.samples[tally.sample_id].group for tally in tallies_with_counts]
     estimates = linearised_estimates(
-        counts, groups, pooled.compute, [row.bounds for row in pooled.rows]
+        counts, groups, metric.compute, [row.bounds for row in metric.rows]
     )
     return {
-        row: with_counts(estimate, tallied, len(counted))
-        for row, estimate in zip(pooled.names, estimates, strict=True)
+        row: with_counts(estimate, tallied, len(tallies_with_counts))
+        for row, estimate in zip(metric.names, estimates, strict=True)
     }
 
 
@@ -104,11 +104,14 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
         counts[n_rounds + score.turn] += 1
 
     def compute(sums: Counts) -> tuple[float | None, float | None]:
+        """Return the correlation and the slope from the sums of right and of all answers in each round."""
         right = sums[:n_rounds]
         answered = sums[n_rounds:]
         if not all(answered):
             return None, None  # a round that no dialogue has reached
-        return round_trend([r / n for r, n in zip(right, answered, strict=True)])
+        return round_trend(
+            [n_right / n_answered for n_right, n_answered in zip(right, answered, strict=True)]
+        )
 
     groups = [scored.samples[name].group for name in counts_by_dialogue]
     all_counts = [tuple(counts) for counts in counts_by_dialogue.values()]
@@ -180,8 +183,10 @@ def macro_estimate(
     # The deviations of a part sum to zero, and so do those of all.
     deviations = [math.fsum(group_shifts) for group_shifts in shifts.values()]
     value = statistics.fmean(means.values())
-    n = sum(map(len, by_part.values()))
-    return with_counts(linear_estimate((value, deviations), list(shifts), UNIT_INTERVAL), scores, n)
+    n_scored = sum(map(len, by_part.values()))
+    return with_counts(
+        linear_estimate((value, deviations), list(shifts), UNIT_INTERVAL), scores, n_scored
+    )
 
 
 def linearised_estimates(

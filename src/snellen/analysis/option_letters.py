@@ -71,6 +71,7 @@ def letter_preferences(benchmarks: Sequence[ScoredBenchmark]) -> list[LetterPref
 
 
 def _readable(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, tuple[int, ...]]]:
+    """Yield the replies that name one of the displayed options, with the order of these options."""
     for prediction in scored.predictions:
         if prediction.method == "generation" and prediction.choice is not None:
             order = order_shown(prediction)
@@ -86,6 +87,7 @@ class _Replies:
         self._unknown, self._unknown_groups = array("d"), array("l")
 
     def add(self, is_chosen: bool, is_correct: bool | None, group: int) -> None:
+        """Add a reply: whether it chooses the letter, and whether the letter is correct (None if unknown)."""
         if is_correct is None:
             self._unknown.append(is_chosen)
             self._unknown_groups.append(group)

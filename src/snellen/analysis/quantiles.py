@@ -94,10 +94,10 @@ def _cosine_integral(x: float, power: float) -> float:
     """Return the integral of cos^power from 0 to x < pi / 2, by Simpson's rule."""
     steps = 64
     heights: list[float] = []
-    for k in range(steps + 1):
-        cosine = math.cos(x * k / steps)
+    for step in range(steps + 1):
+        cosine = math.cos(x * step / steps)
         heights.append(math.pow(cosine, power))
     ends = heights[0] + heights[-1]
-    odd = sum(heights[1::2])
-    even = sum(heights[2:-1:2])
-    return (ends + 4 * odd + 2 * even) * x / steps / 3
+    odd_sum = sum(heights[1::2])
+    even_sum = sum(heights[2:-1:2])
+    return (ends + 4 * odd_sum + 2 * even_sum) * x / steps / 3

@@ -86,20 +86,20 @@ def is_censored(scores: Sequence[Score]) -> bool:
     return any(score.broken for score in scores)
 
 
-def censored_mean(parts: Sequence[Sequence[Score]]) -> CensoredMean | None:
+def censored_mean(scores_of_benchmarks: Sequence[Sequence[Score]]) -> CensoredMean | None:
     """Return the mean over all scores, corrected for rows of answers that broke off.
 
     Args:
-        parts: The scores of each benchmark. The probabilities of an answer are estimated for each benchmark separately.
+        scores_of_benchmarks: The scores of each benchmark. The probabilities of an answer are estimated for each benchmark separately.
 
     Returns:
         The mean and the deviation of each score, which includes the error of the estimated probabilities (for verdicts,
         they give Greenwood's variance); None if no score has a value.
     """
-    rows_by_part = [_Rows(scores) for scores in parts]
+    rows_by_benchmark = [_Rows(scores) for scores in scores_of_benchmarks]
     weights: list[float] = []
     weighted_values: list[float] = []
-    for rows in rows_by_part:
+    for rows in rows_by_benchmark:
         for weight, value in rows.weighted_values():
             weights.append(weight)
             weighted_values.append(weight * value)
@@ -109,11 +109,11 @@ def censored_mean(parts: Sequence[Sequence[Score]]) -> CensoredMean | None:
 
     mean = math.fsum(weighted_values) / total_weight
     deviations: list[float] = []
-    for rows in rows_by_part:
+    for rows in rows_by_benchmark:
         for shift in rows.shifts(mean):
             deviations.append(shift / total_weight)
-    unknown_weight = math.fsum(rows.unknown_weight for rows in rows_by_part)
-    doubtful_weight = math.fsum(rows.doubtful_weight for rows in rows_by_part)
+    unknown_weight = math.fsum(rows.unknown_weight for rows in rows_by_benchmark)
+    doubtful_weight = math.fsum(rows.doubtful_weight for rows in rows_by_benchmark)
     return CensoredMean(
         mean, deviations, unknown_weight / total_weight, doubtful_weight / total_weight
     )
@@ -272,7 +272,7 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
     # Values that depend on an unsure reading of the reply, and what is in doubt.
     doubtful: list[tuple[float, ReadingDoubt]] = []
     # Number of questions by numbers of presentations and of options.
-    kinds: Counter[tuple[int, int]] = Counter()
+    n_questions_by_maximum: Counter[tuple[int, int]] = Counter()
     for scored, scores in parts:
         samples = scored.samples
         for score in scores:
@@ -286,9 +286,9 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
                 doubtful.append((score.value, score.doubt))
             if row.question_maximum:
                 options = sample.turns[score.turn].options if sample.turns else sample.options
-                kinds[score.n_presentations, len(options)] += 1
+                n_questions_by_maximum[score.n_presentations, len(options)] += 1
 
-    bounds = _bounds(kinds, row)
+    bounds = _bounds(n_questions_by_maximum, row)
     estimate = estimate_mean(values, groups, bounds=bounds)
     estimate = with_counts(estimate, all_scores, len(values))
     if any(is_censored(scores) for _, scores in parts):
@@ -338,12 +338,14 @@ def _spread_of(parts: Sequence[Part], mean: CensoredMean) -> GroupSpread:
         for scored, scores in parts
         for score in scores
     )
-    counted = [
+    groups_and_shifts = [
         (group, shift)
         for (group, score), shift in zip(all_scores, mean.deviations, strict=True)
         if score.value is not None or abs(shift) > SAME
     ]
-    return group_spread([shift for _, shift in counted], [group for group, _ in counted])
+    return group_spread(
+        [shift for _, shift in groups_and_shifts], [group for group, _ in groups_and_shifts]
+    )
 
 
 def _limit_where_doubtful(parts: Sequence[Part], bounds: Bounds, end: int) -> float | None:
@@ -353,9 +355,9 @@ def _limit_where_doubtful(parts: Sequence[Part], bounds: Bounds, end: int) -> fl
     """
     if math.isinf(bounds[end]):
         return None
-    worst = [(scored, with_doubtful_as(scores, bounds[end])) for scored, scores in parts]
-    mean = censored_mean([scores for _, scores in worst])
-    return interval_of(mean.value, _spread_of(worst, mean), bounds)[end] if mean else None
+    worst_parts = [(scored, with_doubtful_as(scores, bounds[end])) for scored, scores in parts]
+    mean = censored_mean([scores for _, scores in worst_parts])
+    return interval_of(mean.value, _spread_of(worst_parts, mean), bounds)[end] if mean else None
 
 
 def _with_worst_cases(estimate: Estimate, total: float, bounds: Bounds) -> Estimate:
@@ -410,9 +412,12 @@ def _is_mean_over_questions(run: ScoredRun, metric: str) -> bool:
     return metric not in corpus and not by_answer
 
 
-def _bounds(kinds: Counter[tuple[int, int]], row: MetricRow) -> Bounds:
-    """Return the declared bounds of a mean. `kinds` counts questions by numbers of presentations and of options."""
-    if row.question_maximum and kinds:
-        maxima = (count * row.question_maximum(*kind) for kind, count in kinds.items())
-        return row.bounds[0], math.fsum(maxima) / kinds.total()
+def _bounds(n_questions_by_maximum: Counter[tuple[int, int]], row: MetricRow) -> Bounds:
+    """Return the declared bounds of a mean. `n_questions_by_maximum` counts questions by numbers of presentations and of options."""
+    if row.question_maximum and n_questions_by_maximum:
+        maxima = (
+            count * row.question_maximum(*arguments)
+            for arguments, count in n_questions_by_maximum.items()
+        )
+        return row.bounds[0], math.fsum(maxima) / n_questions_by_maximum.total()
     return row.bounds

@@ -67,6 +67,7 @@ def average_rank_rows(tables: Sequence[Sequence[Result]]) -> Iterator[Result]:
 
 
 def _capabilities(table: Sequence[Result], method: Method) -> dict[str, Result]:
+    """Return the row of each dimension by one method, without the one over all dimensions."""
     return {
         row.dimension: row
         for row in table
@@ -172,6 +173,7 @@ def _printed(result: Result) -> Decimal:
 
 
 def _comparable(result: Result | None, first: Result) -> bool:
+    """Return whether a result has a value with the same unit, direction and benchmarks as the first one."""
     return (
         result is not None
         and result.estimate.value is not None

@@ -150,37 +150,37 @@ def reconcile(
         >>> float(found.first_number), float(found.second_number)
         (1.0, 0.0)
     """
-    pairs, only_first, only_second = joined_items(first, second)
-    if not pairs:
+    joined, only_first, only_second = joined_items(first, second)
+    if not joined:
         raise ValueError("the two results do not share any question")
     differences: list[Difference] = []
-    same_verdict_other_reading = 0
-    for name, first_item, second_item in pairs:
+    n_read_differently = 0
+    for name, first_item, second_item in joined:
         if first_item.verdict != second_item.verdict:
             cause = cause_of(first_item, second_item)
             differences.append(Difference(name, cause, first_item, second_item))
         elif first_item.reply != second_item.reply or first_item.reading != second_item.reading:
-            same_verdict_other_reading += 1
-    common = len(pairs)
+            n_read_differently += 1
+    n_common = len(joined)
     first_number = _mean(first)
     second_number = _mean(second)
-    first_common = _mean([first_item for _, first_item, _ in pairs])
-    second_common = _mean([second_item for _, _, second_item in pairs])
+    first_common = _mean([first_item for _, first_item, _ in joined])
+    second_common = _mean([second_item for _, _, second_item in joined])
     steps = [
         _side_step("only in the first", only_first, first_common - first_number),
-        *_cause_steps(differences, common),
+        *_cause_steps(differences, n_common),
         _side_step("only in the second", only_second, second_number - second_common),
     ]
     return Reconciliation(
         *labels,
         first_number,
         second_number,
-        common,
+        n_common,
         len(only_first),
         len(only_second),
         tuple(step for step in steps if step.questions),
         tuple(differences),
-        same_verdict_other_reading,
+        n_read_differently,
     )
 
 
@@ -193,22 +193,26 @@ def _mean(items: Sequence[ReconciledItem]) -> Fraction:
 
 def _side_step(cause: str, items: Sequence[ReconciledItem], change: Fraction) -> BridgeStep:
     """Return the step of the questions that only one side has."""
-    words = f"questions {cause} result"
-    return BridgeStep(cause, words, len(items), 0, 0, change)
+    description = f"questions {cause} result"
+    return BridgeStep(cause, description, len(items), 0, 0, change)
 
 
-def _cause_steps(differences: Iterable[Difference], common: int) -> list[BridgeStep]:
-    """Return a step for each cause, also for those without questions. `common` is the number of common questions."""
+def _cause_steps(differences: Iterable[Difference], n_common: int) -> list[BridgeStep]:
+    """Return a step for each cause, also for those without questions. `n_common` is the number of common questions."""
     by_cause: dict[Cause, list[Difference]] = defaultdict(list)
     for difference in differences:
         by_cause[difference.cause].append(difference)
     steps: list[BridgeStep] = []
-    for cause, words in CAUSES.items():
+    for cause, description in CAUSES.items():
         members = by_cause.get(cause, [])
         changes = [difference.change for difference in members]
-        gained = sum(change > 0 for change in changes)
-        total = sum(changes, Fraction(0)) / common
-        steps.append(BridgeStep(cause, words, len(members), gained, len(members) - gained, total))
+        n_gained = sum(change > 0 for change in changes)
+        total_change = sum(changes, Fraction(0)) / n_common
+        steps.append(
+            BridgeStep(
+                cause, description, len(members), n_gained, len(members) - n_gained, total_change
+            )
+        )
     return steps
 
 
@@ -280,23 +284,23 @@ def _joined_by(
     key: Callable[[ReconciledItem], tuple[object, ...]],
 ) -> tuple[list[Pair], list[ReconciledItem], list[ReconciledItem]]:
     """Join items by a key. Items with an empty key are not joined; items with equal keys are joined in order."""
-    waiting: dict[tuple[object, ...], list[ReconciledItem]] = defaultdict(list)
+    unmatched_by_key: dict[tuple[object, ...], list[ReconciledItem]] = defaultdict(list)
     only_second: list[ReconciledItem] = []
     for item in second:
         item_key = key(item)
         if item_key:
-            waiting[item_key].append(item)
+            unmatched_by_key[item_key].append(item)
         else:
             only_second.append(item)
     pairs: list[Pair] = []
     only_first: list[ReconciledItem] = []
     for number, item in enumerate(first, 1):
-        candidates = waiting.get(key(item), [])
+        candidates = unmatched_by_key.get(key(item), [])
         if candidates:
             pairs.append((item.id or f"row {number}", item, candidates.pop(0)))
         else:
             only_first.append(item)
-    for unmatched in waiting.values():
+    for unmatched in unmatched_by_key.values():
         only_second += unmatched
     return pairs, only_first, only_second
 

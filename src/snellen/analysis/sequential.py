@@ -77,12 +77,12 @@ def sequential_estimates(run: ScoredRun) -> list[SequentialEstimate]:
 
     Benchmarks that were not evaluated adaptively have none.
     """
-    parts = parts_of(run)
+    parts_by_name = parts_of(run)
     estimates: list[SequentialEstimate] = []
     for scored in run.benchmarks:
-        part = parts.get(scored.spec.name)
-        if part is not None:
-            estimates += _estimates(scored, part)
+        evaluated_part = parts_by_name.get(scored.spec.name)
+        if evaluated_part is not None:
+            estimates += _estimates(scored, evaluated_part)
     return estimates
 
 
@@ -104,14 +104,14 @@ def parts_of(run: ScoredRun) -> dict[str, RandomPart]:
     return parts
 
 
-def _estimates(scored: ScoredBenchmark, part: RandomPart) -> Iterator[SequentialEstimate]:
+def _estimates(scored: ScoredBenchmark, evaluated_part: RandomPart) -> Iterator[SequentialEstimate]:
     """Yield the estimate of each protocol that has the metric of the rule."""
-    rule = rule_of(part.rule)
+    rule = rule_of(evaluated_part.rule)
     aims = AIMS if rule.half_width is None else (rule.half_width / rule.span,)
     n_evaluated = sum(len(sample.rounds) for sample in scored.samples.values())
     for (protocol, method), scores in _scores_by_protocol(scored, rule.metric).items():
-        draws = _draws(scored, part, _question_bounds(scores, rule))
-        low, high = sequence_interval(draws, _population(part), aims)
+        draws = _draws(scored, evaluated_part, _question_bounds(scores, rule))
+        low, high = sequence_interval(draws, _population(evaluated_part), aims)
         yield SequentialEstimate(
             benchmark=scored.spec.name,
             protocol=protocol,
@@ -122,7 +122,7 @@ def _estimates(scored: ScoredBenchmark, part: RandomPart) -> Iterator[Sequential
             low=rule.low + rule.span * low,
             high=rule.low + rule.span * high,
             n=sum(score.value is not None for score in scores.values()),
-            part=part,
+            part=evaluated_part,
             questions=n_evaluated,
         )
 
@@ -155,25 +155,28 @@ def _question_bounds(scores: Mapping[QuestionKey, Score], rule: StoppingRule) ->
     return bounds
 
 
-def _draws(scored: ScoredBenchmark, part: RandomPart, bounds: Bounds) -> list[DrawnImage]:
+def _draws(scored: ScoredBenchmark, evaluated_part: RandomPart, bounds: Bounds) -> list[DrawnImage]:
     """Return the evaluated images in their random order, including those without a question in `bounds`."""
     groups = (sample.group for sample in scored.samples.values())
     bounds_by_group: dict[str, list[tuple[float, float]]] = {
-        group: [] for group in image_order(groups, part.seed)
+        group: [] for group in image_order(groups, evaluated_part.seed)
     }
     for (sample_id, _), bound in bounds.items():
         bounds_by_group[scored.samples[sample_id].group].append(bound)
 
     draws: list[DrawnImage] = []
-    for of_group in bounds_by_group.values():
-        least = sum(low for low, _ in of_group)
-        greatest = sum(high for _, high in of_group)
-        draws.append(DrawnImage(len(of_group), least, greatest))
+    for group_bounds in bounds_by_group.values():
+        least = sum(low for low, _ in group_bounds)
+        greatest = sum(high for _, high in group_bounds)
+        draws.append(DrawnImage(len(group_bounds), least, greatest))
     return draws
 
 
-def _population(part: RandomPart) -> PopulationCounts:
-    return PopulationCounts(part.total_images, part.questions, part.largest)
+def _population(evaluated_part: RandomPart) -> PopulationCounts:
+    """Return the size of the population that a part was drawn from."""
+    return PopulationCounts(
+        evaluated_part.total_images, evaluated_part.questions, evaluated_part.largest
+    )
 
 
 # --- which of two models is better, if both evaluated the same random part --------------------------------------------
@@ -215,11 +218,13 @@ def sequential_differences(
     differences: list[SequentialDifference] = []
     for scored in first.benchmarks:
         name = scored.spec.name
-        part = first_parts.get(name)
-        if part is None or part != second_parts.get(name):
+        evaluated_part = first_parts.get(name)
+        if evaluated_part is None or evaluated_part != second_parts.get(name):
             continue
-        pair = _RunPair(first_label, second_label, scored, second_benchmarks[name], part)
-        differences += _differences(pair, equivalent.get(name, 0.0))
+        run_pair = _RunPair(
+            first_label, second_label, scored, second_benchmarks[name], evaluated_part
+        )
+        differences += _differences(run_pair, equivalent.get(name, 0.0))
     return differences
 
 
@@ -233,14 +238,14 @@ class _RunPair(Struct, frozen=True):
     part: RandomPart
 
 
-def _differences(pair: _RunPair, equivalent: float) -> Iterator[SequentialDifference]:
+def _differences(run_pair: _RunPair, equivalent: float) -> Iterator[SequentialDifference]:
     """Yield the difference of two runs that a stopping rule evaluates, with an interval that holds whenever one stops,
     for each protocol and method that both have."""
-    rule = rule_of(pair.part.rule)
+    rule = rule_of(run_pair.part.rule)
     aims = _difference_aims(rule, equivalent)
-    n_evaluated = sum(len(sample.rounds) for sample in pair.first.samples.values())
-    first_scores = _scores_by_protocol(pair.first, rule.metric)
-    second_scores = _scores_by_protocol(pair.second, rule.metric)
+    n_evaluated = sum(len(sample.rounds) for sample in run_pair.first.samples.values())
+    first_scores = _scores_by_protocol(run_pair.first, rule.metric)
+    second_scores = _scores_by_protocol(run_pair.second, rule.metric)
     for protocol, method in _preferred_protocols(first_scores.keys() & second_scores.keys()):
         first = first_scores[protocol, method]
         second = second_scores[protocol, method]
@@ -252,12 +257,12 @@ def _differences(pair: _RunPair, equivalent: float) -> Iterator[SequentialDiffer
                 gaps.append(first_value - second_value)
 
         bounds = _difference_bounds(_question_bounds(first, rule), _question_bounds(second, rule))
-        draws = _draws(pair.first, pair.part, bounds)
-        low_share, high_share = sequence_interval(draws, _population(pair.part), aims)
+        draws = _draws(run_pair.first, run_pair.part, bounds)
+        low_share, high_share = sequence_interval(draws, _population(run_pair.part), aims)
         low = rule.span * (2 * low_share - 1)
         high = rule.span * (2 * high_share - 1)
         yield SequentialDifference(
-            benchmark=pair.first.spec.name,
+            benchmark=run_pair.first.spec.name,
             protocol=protocol,
             method=method,
             metric=rule.metric,
@@ -266,11 +271,11 @@ def _differences(pair: _RunPair, equivalent: float) -> Iterator[SequentialDiffer
             low=low,
             high=high,
             n=len(gaps),
-            part=pair.part,
+            part=run_pair.part,
             questions=n_evaluated,
-            first=pair.first_label,
-            second=pair.second_label,
-            verdict=_verdict(low, high, rule, pair.part, equivalent),
+            first=run_pair.first_label,
+            second=run_pair.second_label,
+            verdict=_verdict(low, high, rule, run_pair.part, equivalent),
         )
 
 
@@ -279,7 +284,9 @@ def _preferred_protocols(
 ) -> list[tuple[str, Method]]:
     """Return the preferred protocol of each method, from pairs of a protocol and a method."""
     by_method: dict[Method, tuple[str, Method]] = {}
-    preferred_first = sorted(protocols, key=lambda pair: protocol_preference(pair[0]))
+    preferred_first = sorted(
+        protocols, key=lambda protocol_and_method: protocol_preference(protocol_and_method[0])
+    )
     for protocol, method in reversed(preferred_first):
         by_method[method] = (protocol, method)
     return list(by_method.values())
@@ -309,7 +316,7 @@ def _difference_bounds(first: Bounds, second: Bounds) -> Bounds:
 
 
 def _verdict(
-    low: float, high: float, rule: StoppingRule, part: RandomPart, equivalent: float
+    low: float, high: float, rule: StoppingRule, evaluated_part: RandomPart, equivalent: float
 ) -> Verdict:
     """Return which model is better, from the interval of the first minus the second.
 
@@ -317,7 +324,7 @@ def _verdict(
         low: Lower end of the interval, in the unit of the values.
         high: Upper end.
         rule: The rule with its metric.
-        part: The evaluated part.
+        evaluated_part: The evaluated part.
         equivalent: The greatest difference that does not matter; 0 if every difference matters.
     """
     if equivalent and -equivalent <= low and high <= equivalent:
@@ -328,6 +335,6 @@ def _verdict(
     if is_above or is_below:
         higher_is_better = rule.row.better != "lower"
         return "first" if is_above == higher_is_better else "second"
-    if part.is_whole and high - low <= 2 * rounding:
+    if evaluated_part.is_whole and high - low <= 2 * rounding:
         return "equal"
     return "undecided"

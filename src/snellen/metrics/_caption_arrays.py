@@ -85,20 +85,23 @@ def ngrams(corpus: Corpus) -> list[Counts]:
     words_left = np.repeat(np.cumsum(lengths), lengths) - np.arange(
         len(words)
     )  # words from here to the caption's end
-    at, code = np.arange(len(words)), words
+    position, code = np.arange(len(words)), words
     grams = []
     for n in range(1, _ORDERS + 1):
         if n > 1:
-            longer = words_left[at] >= n
-            at, code = at[longer], code[longer] * corpus.vocabulary + words[at[longer] + n - 1]
-        order = _stable_order(code)
-        captions, new_code = caption[at[order]], _changes(code[order])
-        dense = np.cumsum(new_code) - 1
+            has_n_words = words_left[position] >= n
+            position, code = (
+                position[has_n_words],
+                code[has_n_words] * corpus.vocabulary + words[position[has_n_words] + n - 1],
+            )
+        sorted_order = _stable_order(code)
+        captions, new_code = caption[position[sorted_order]], _changes(code[sorted_order])
+        dense_code = np.cumsum(new_code) - 1
         first = np.flatnonzero(new_code | _changes(captions))
-        count = np.diff(first, append=len(order))
-        grams.append(Counts(captions[first], dense[first], count, int(new_code.sum())))
+        count = np.diff(first, append=len(sorted_order))
+        grams.append(Counts(captions[first], dense_code[first], count, int(new_code.sum())))
         code = np.empty_like(code)
-        code[order] = dense
+        code[sorted_order] = dense_code
     return grams
 
 
@@ -207,18 +210,18 @@ def _clipped(corpus: Corpus) -> Floats:
     slot_of = np.concatenate([_within(corpus.image), np.full(corpus.images, slots - 1)])
     caption = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
     gram = image_of[caption]
-    at = np.flatnonzero(
+    position = np.flatnonzero(
         _in_reply(gram * vocabulary + words, int(corpus.lengths[: corpus.references].sum()))
     )
-    gram = gram[at]
-    right = np.zeros((_ORDERS, corpus.images))
+    gram = gram[position]
+    matched_counts = np.zeros((_ORDERS, corpus.images))
     for n in range(_ORDERS):
-        longer = ends[caption[at]] - at > n
-        at, gram = at[longer], gram[longer]
-        if not len(at):
+        has_n_words = ends[caption[position]] - position > n
+        position, gram = position[has_n_words], gram[has_n_words]
+        if not len(position):
             break
         identity, order = _sorted(
-            (gram * vocabulary + words[at + n]) * slots + slot_of[caption[at]]
+            (gram * vocabulary + words[position + n]) * slots + slot_of[caption[position]]
         )
         runs = np.flatnonzero(_changes(identity))
         count, of_run = np.diff(runs, append=len(identity)), identity[runs]
@@ -230,22 +233,22 @@ def _clipped(corpus: Corpus) -> Floats:
         reference_most = np.maximum.reduceat(np.where(of_reply, 0, count), first)
         matched = np.where(of_reply[last_run], np.minimum(count[last_run], reference_most), 0)
         image = image[key[first] // vocabulary]
-        right[n] = np.bincount(image, matched, corpus.images)
+        matched_counts[n] = np.bincount(image, matched, corpus.images)
         number = np.cumsum(is_new) - 1  # of a run's n-gram
         is_matched = matched[number] > 0
-        at, gram = (
-            at[order[np.repeat(is_matched, count)]],
+        position, gram = (
+            position[order[np.repeat(is_matched, count)]],
             np.repeat(number[is_matched], count[is_matched]),
         )
-    return right
+    return matched_counts
 
 
 def _in_reply(keys: Ints, references: int) -> NDArray[np.bool_]:
     """Which keys may occur among those of the replies; most others are ruled out here, which saves sorting them."""
-    place = keys & ((1 << 22) - 1)
+    slot = keys & ((1 << 22) - 1)
     in_replies = np.zeros(1 << 22, dtype=bool)
-    in_replies[place[references:]] = True
-    is_candidate: NDArray[np.bool_] = in_replies[place]
+    in_replies[slot[references:]] = True
+    is_candidate: NDArray[np.bool_] = in_replies[slot]
     return is_candidate
 
 

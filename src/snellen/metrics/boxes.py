@@ -97,6 +97,7 @@ def point_marks(reply: str, references: Sequence[str]) -> Marks:
 
 
 def _gold_boxes(references: Sequence[str]) -> list[Corners]:
+    """Return the boxes that the references are. Raises DataError if one is none."""
     boxes = [box for reference in references if (box := read_box(reference)) is not None]
     if not boxes or len(boxes) < len(references):
         raise DataError(f"gold {' / '.join(references)!r} is not a box of four numbers")

@@ -111,10 +111,10 @@ def rouge_l(
     hold an empty word. Errors as in `cider`.
     """
     check_paired(replies, references)
-    words = _blank_words if tokens == "legacy" else _tokenizer(tokens)
+    split = _blank_words if tokens == "legacy" else _tokenizer(tokens)
     return _mean_score(
         [
-            _rouge_of_one(words(reply) or [""], [words(caption) or [""] for caption in captions])
+            _rouge_of_one(split(reply) or [""], [split(caption) or [""] for caption in captions])
             for reply, captions in zip(replies, references, strict=True)
         ]
     )
@@ -122,19 +122,26 @@ def rouge_l(
 
 def _places(words: Sequence[str]) -> dict[str, int]:
     """The positions of each word, as bits."""
-    places: dict[str, int] = {}
+    bits_by_word: dict[str, int] = {}
     bit = 1
     for word in words:
-        places[word] = places.get(word, 0) | bit
+        bits_by_word[word] = bits_by_word.get(word, 0) | bit
         bit <<= 1
-    return places
+    return bits_by_word
 
 
-def _common(places: Mapping[str, int], length: int, second: Sequence[str]) -> int:
+def _common(bits_by_word: Mapping[str, int], length: int, second: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence of two captions (bit-parallel; Hyyrö 2004).
+
+    Args:
+        bits_by_word: For each word of the first caption, its positions as bits.
+        length: Number of words of the first caption.
+        second: Words of the second caption.
+    """
     row = full = (1 << length) - 1
     for word in second:
-        if word in places:  # any other word leaves the row unchanged
-            matches = row & places[word]
+        if word in bits_by_word:  # any other word leaves the row unchanged
+            matches = row & bits_by_word[word]
             row = ((row + matches) | (row - matches)) & full
     return length - row.bit_count()
 
@@ -144,11 +151,11 @@ def _rouge_of_one(reply: list[str], captions: list[list[str]]) -> float:
 
     Precision and recall are each the best over the captions, as in the COCO evaluation.
     """
-    places = _places(reply)
+    bits_by_word = _places(reply)
     precisions: list[float] = []
     recalls: list[float] = []
     for caption in captions:
-        n_common = _common(places, len(reply), caption)
+        n_common = _common(bits_by_word, len(reply), caption)
         precisions.append(n_common / len(reply))
         recalls.append(n_common / len(caption))
     precision = max(precisions)
@@ -175,10 +182,10 @@ def _words(
     check_paired(replies, references)
     texts, sizes = [*chain.from_iterable(references), *replies], list(map(len, references))
     if tokens == "legacy":  # splitting everything at once is twice as fast as caption by caption
-        end = "\0"
-        while (joined := f" {end} ".join([*texts, ""])).count(end) > len(texts):
-            end += "\0"
-        return joined.split(), end, sizes
+        separator = "\0"
+        while (joined := f" {separator} ".join([*texts, ""])).count(separator) > len(texts):
+            separator += "\0"
+        return joined.split(), separator, sizes
     words: list[str] = []
     split = _tokenizer(tokens)
     for text in texts:
@@ -204,6 +211,7 @@ def check_paired(replies: Sequence[str], references: References) -> None:
 
 
 def _tokenizer(tokens: Tokens) -> Callable[[str], list[str]]:
+    """Return the function that splits a caption into words."""
     if tokens == "standard":
         return ptb.caption_words
     if tokens == "legacy":
@@ -301,6 +309,8 @@ def meteor_counts(
 
 
 def _without_whole_chunk(statistics: tuple[float, ...]) -> tuple[float, ...]:
+    """Return METEOR's statistics of a caption, with no chunk if reply and reference are the same words in the same
+    order."""
     reply_words, reference_words, (chunks, reply_matched, reference_matched) = (
         *statistics[:2],
         statistics[_CHUNKS:],
@@ -331,10 +341,14 @@ def meteor_from_sums(sums: Sequence[float]) -> float:
     """
     reply_words, reference_words, reply_function, reference_function = sums[:4]
     chunks, reply_matched, reference_matched = sums[_CHUNKS:]
-    of_reply, of_reference = (
+    matched_reply_weight, matched_reference_weight = (
         math.fsum(
-            weight * (_DELTA * sums[4 + 4 * kind + side] + (1 - _DELTA) * sums[6 + 4 * kind + side])
-            for kind, weight in enumerate(_WEIGHTS)
+            weight
+            * (
+                _DELTA * sums[4 + 4 * match_kind + side]
+                + (1 - _DELTA) * sums[6 + 4 * match_kind + side]
+            )
+            for match_kind, weight in enumerate(_WEIGHTS)
         )
         for side in (0, 1)
     )
@@ -342,15 +356,19 @@ def meteor_from_sums(sums: Sequence[float]) -> float:
     reference_weight = (
         _DELTA * (reference_words - reference_function) + (1 - _DELTA) * reference_function
     )
-    if not of_reply or not of_reference:
+    if not matched_reply_weight or not matched_reference_weight:
         return 0.0
-    precision, recall = of_reply / reply_weight, of_reference / reference_weight
+    precision, recall = (
+        matched_reply_weight / reply_weight,
+        matched_reference_weight / reference_weight,
+    )
     fragments = chunks / ((reply_matched + reference_matched) / 2)
     score = precision * recall / (_ALPHA * precision + (1 - _ALPHA) * recall)
     return float(score * (1 - _GAMMA * fragments**_BETA))
 
 
 def _ask_program(process: subprocess.Popen[str], line: str) -> str:
+    """Send a line to the Java program and return its reply."""
     if process.stdin is not None:
         process.stdin.write(line + "\n")
         process.stdin.flush()
@@ -358,6 +376,7 @@ def _ask_program(process: subprocess.Popen[str], line: str) -> str:
 
 
 def _read_statistics(process: subprocess.Popen[str]) -> str:
+    """Read a line from the Java program. Raises DataError if the program has ended."""
     line: str = process.stdout.readline() if process.stdout is not None else ""
     if not line:
         raise DataError(

@@ -139,13 +139,13 @@ class MetricRow(Struct, frozen=True, kw_only=True):
             math.inf if self.high is None else self.high,
         )
 
-    def check(self, value: float, of: str) -> float:
-        """Return `value`. Raises DataError if it is outside the declared bounds; `of` names its question."""
+    def check(self, value: float, question: str) -> float:
+        """Return `value`. Raises DataError if it is outside the declared bounds; `question` names its question."""
         if (self.low is not None and value < self.low - 1e-9) or (
             self.high is not None and value > self.high + 1e-9
         ):
             raise DataError(
-                f"metric {self.name}: {value:g}, of {of}, is outside its bounds {_bound(self.low)} to "
+                f"metric {self.name}: {value:g}, of {question}, is outside its bounds {_bound(self.low)} to "
                 f"{_bound(self.high)}; correct the metric or its declared bounds{self._way_out}"
             )
         return value
@@ -346,10 +346,10 @@ class ChoiceMetric(Metric, frozen=True, kw_only=True):
     ) -> Iterator[Score]:
         """Yield the score of each question, or the reason why it has none."""
         [row] = self.rows
-        for asked in questions:
-            if not asked.turn.options:
+        for asked_question in questions:
+            if not asked_question.turn.options:
                 continue
-            question = asked.missing_unbiased_as_wrong
+            question = asked_question.missing_unbiased_as_wrong
             presentations = question.answered_unbiased
             if not presentations:
                 yield question.score(row.name, why_unanswered(question))
@@ -450,7 +450,7 @@ def function_metric(
     title: str = "",
     unit: str = SHARE,
     better: Better = "higher",
-    kind: type[ReplyMetric] | None = None,
+    metric_class: type[ReplyMetric] | None = None,
 ) -> ReplyMetric:
     """Declare a function of the user as a metric with one row.
 
@@ -460,7 +460,7 @@ def function_metric(
         title: Title in tables.
         unit: `share` for values in [0, 1], or any other unit, whose values have no bounds.
         better: Which values are better.
-        kind: The kind of metric; by default `ReplyMetric`.
+        metric_class: The kind of metric; by default `ReplyMetric`.
     """
     is_share = unit == SHARE
     row = MetricRow(
@@ -473,7 +473,7 @@ def function_metric(
         scale=name,  # its values mean the same on any benchmark
     )
     has_name = getattr(measure, "__name__", "").isidentifier()
-    return (kind or ReplyMetric)(
+    return (metric_class or ReplyMetric)(
         description=first_line(measure) if has_name else "",
         rows=(row,),
         measure=taking_all_references(measure, name, better),
@@ -481,6 +481,8 @@ def function_metric(
 
 
 def _unavailable(name: str) -> Measure:
+    """Return a measure that refuses to score: the code of this metric was not given to the command or call."""
+
     def refuse(reply: str, references: Sequence[str]) -> float:
         raise HookError(
             f"the metric {name} is code that this {for_caller('command', 'call')} was not given; add {setting('metrics', name)}"
@@ -516,18 +518,18 @@ def taking_all_references(
         return measure
     if parameters.takes_all and parameters.question is None and parameters.reply == 0:
         return measure
-    best = max if better == "higher" else min
+    choose = max if better == "higher" else min
 
     @functools.wraps(measure)
-    def of_references(reply: str, references: Sequence[str], *more: Any) -> float:
+    def of_references(reply: str, references: Sequence[str], *further_arguments: Any) -> float:
         question = question_of(reply)
         if parameters.takes_all:
-            return measure(*parameters.arguments(question, reply, references), *more)
+            return measure(*parameters.arguments(question, reply, references), *further_arguments)
         values = [
-            measure(*parameters.arguments(question, reply, reference), *more)
+            measure(*parameters.arguments(question, reply, reference), *further_arguments)
             for reference in references or ("",)
         ]
-        return best(values)
+        return choose(values)
 
     return of_references
 
@@ -535,9 +537,9 @@ def taking_all_references(
 def class_mean(measure: Measure, *, name: str, title: str) -> ReplyMetric:
     """Declare the unweighted mean over golds of a share of right replies: a rare class counts fully."""
     row = share_row(name, title, interval="linearised")
-    what = f"{title}: for each gold the mean of {measure.__name__} over its questions, and the mean of these"
+    description = f"{title}: for each gold the mean of {measure.__name__} over its questions, and the mean of these"
     return ReplyMetric(
-        description=what, rows=(row,), measure=measure, mean_over="answers", by_answer=True
+        description=description, rows=(row,), measure=measure, mean_over="answers", by_answer=True
     )
 
 
@@ -726,6 +728,7 @@ def reply_by_reply(
     """Count each reply by itself; a gold that `count` refuses (DataError) is why its reply has no counts."""
 
     def counted(reply: str, texts: Sequence[str]) -> Counts | str:
+        """Return the counts of a reply, or why the metric cannot use its references."""
         try:
             return count(reply, texts)
         except DataError as error:

@@ -93,8 +93,8 @@ def pope_yes_no(reply: str) -> Literal["yes", "no"]:
 
     So an empty reply, a refusal and `NO` are all yes. Words are split at blanks, commas deleted.
     """
-    words = reply.split(".")[0].replace(",", "").split(" ")
-    return "no" if {"No", "not", "no"} & set(words) else "yes"
+    words_before_stop = reply.split(".")[0].replace(",", "").split(" ")
+    return "no" if {"No", "not", "no"} & set(words_before_stop) else "yes"
 
 
 def _yes_no(options: Sequence[str]) -> bool:
@@ -114,12 +114,14 @@ def _pope_metric(
     """
 
     def count(reply: str, texts: Sequence[str]) -> Counts:
+        """Return the counts of a reply; the gold texts must all say yes, or all say no."""
         labels = {read_yes_no(text) for text in texts}
         if len(labels) != 1 or None in labels:
             raise DataError(f"gold {' / '.join(texts)!r} is neither yes nor no")
         return pope_counts(read(reply), "yes" if "yes" in labels else "no")
 
     def row(quantity: str, **own: Any) -> MetricRow:
+        """Declare a row of POPE's metric by the quantity that it holds, such as `F1`."""
         name = f"{name_prefix}pope_{re.sub('[ -]', '_', quantity.lower())}"
         return pooled_row(
             name, f"{name_prefix.replace('_', ' ')}POPE {quantity}", **{"unparsed": "wrong"} | own

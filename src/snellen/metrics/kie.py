@@ -54,12 +54,12 @@ def word_f1(reply: str, references: Sequence[str]) -> float:
     there is no reference or one has no word.
     """
     reply_words = Counter(standard_normalise(reply).split())
-    gold_words = [
+    word_counts_of_golds = [
         Counter(gold.split()) for gold in normalised_references(references, standard_normalise)
     ]
     return max(
-        2 * (reply_words & words).total() / (reply_words.total() + words.total())
-        for words in gold_words
+        2 * (reply_words & words_of_gold).total() / (reply_words.total() + words_of_gold.total())
+        for words_of_gold in word_counts_of_golds
     )
 
 

@@ -85,10 +85,12 @@ def measure_parameters(measure: Callable[..., Any], name: str) -> MeasureParamet
 
 def _with_question(names: Sequence[str], name: str) -> MeasureParameters:
     """Return the positions of three parameters. `answer` is the reply if another name is that of the ground truth."""
-    references = [place for place, each in enumerate(names) if _is_reference(each)]
+    references = [position for position, parameter in enumerate(names) if _is_reference(parameter)]
     if len(references) == 2 and "answer" in names:
         references.remove(names.index("answer"))
-    questions = [place for place, each in enumerate(names) if each in QUESTION_NAMES]
+    questions = [
+        position for position, parameter in enumerate(names) if parameter in QUESTION_NAMES
+    ]
     if len(references) != 1 or len(questions) != 1:
         raise DataError(
             f"{name}({', '.join(names)}): the names of the parameters do not say what each takes; write {FORMS}"

@@ -96,9 +96,9 @@ _VQA_NUMBERS = {"none": "0"} | {
 def _without_one_apostrophe(word: str) -> list[str]:
     """Return each form of a word that lacks one of its apostrophes: `y'all've` gives `yall've` and `y'allve`."""
     forms = []
-    for place, character in enumerate(word):
+    for position, character in enumerate(word):
         if character == "'":
-            forms.append(word[:place] + word[place + 1 :])
+            forms.append(word[:position] + word[position + 1 :])
     return forms
 
 

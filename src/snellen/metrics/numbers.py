@@ -201,6 +201,7 @@ def _count_metric_rows(name_prefix: str, title_prefix: str) -> tuple[MetricRow, 
     number."""
 
     def error(name: str, title: str) -> MetricRow:
+        """Declare the row of a mean counting error, in objects."""
         return metric_row(
             f"{name_prefix}{name}",
             title=f"{title_prefix}{title}",
@@ -214,6 +215,7 @@ def _count_metric_rows(name_prefix: str, title_prefix: str) -> tuple[MetricRow, 
         )
 
     def rate(name: str, title: str, **declared: object) -> MetricRow:
+        """Declare the row of a share of questions."""
         return share_row(
             f"{name_prefix}{name}",
             f"{title_prefix}{title}",
@@ -340,6 +342,7 @@ def legacy_relaxed_accuracy(reply: str, references: Sequence[str]) -> float:
 
 
 def _legacy_meets(reply: str, reference: str) -> bool:
+    """Return whether a reply is within 5% of a numeric gold, or the same text as another one, as in ChartQA's code."""
     number, target = _legacy_number(reply), _legacy_number(reference)
     if number is not None and target:
         return abs(number - target) / abs(target) <= 0.05
@@ -347,6 +350,7 @@ def _legacy_meets(reply: str, reference: str) -> bool:
 
 
 def _legacy_number(text: str) -> float | None:
+    """Return the number that a text is, as ChartQA's code reads it; None if it is none. `5%` is 0.05."""
     try:
         return float(text.rstrip("%")) / 100 if text.endswith("%") else float(text)
     except ValueError:
@@ -392,6 +396,8 @@ def math_right(reply: str, references: Sequence[str]) -> Marks:
 
 
 def _same_text(reply: str, reference: str) -> bool:
+    """Return whether two texts are equal but for case, blanks around colons, and blanks, $ and full stops at their
+    ends."""
     texts: list[str] = []
     for text in (reply, reference):
         folded = text.strip(" \n$.").casefold()

@@ -142,13 +142,13 @@ def edit_distance(first: str, second: str) -> int:
     """Levenshtein distance in characters, by bit-parallel recurrence (Myers 1999, as Hyyrö 2003 states it)."""
     if not first:
         return len(second)
-    places: dict[str, int] = {}
-    for place, sign in enumerate(first):
-        places[sign] = places.get(sign, 0) | 1 << place
+    bits_by_sign: dict[str, int] = {}
+    for position, sign in enumerate(first):
+        bits_by_sign[sign] = bits_by_sign.get(sign, 0) | 1 << position
     full, last_bit = (1 << len(first)) - 1, 1 << (len(first) - 1)
     rises, falls, distance = full, 0, len(first)  # a column's steps of +1 and of -1
     for sign in second:
-        match = places.get(sign, 0)
+        match = bits_by_sign.get(sign, 0)
         diagonal = (((match & rises) + rises) ^ rises) | match | falls
         right_rises, right_falls = falls | (full & ~(diagonal | rises)), rises & diagonal
         distance += bool(right_rises & last_bit) - bool(right_falls & last_bit)

@@ -95,6 +95,7 @@ def reply_values(questions: Sequence[AskedQuestion], metric: ReplyMetric) -> lis
 
 
 def _mean_over_replies(question: AskedQuestion, metric: ReplyMetric) -> float:
+    """Return the mean value of the replies to a question."""
     references = question.candidates if metric.references == "candidates" else question.golds
     return _mean(
         [

@@ -146,18 +146,18 @@ def metric_names(metrics: Any) -> tuple[str, ...]:
         metrics: A name, a function, a declared metric, several of these, or functions by name.
     """
     if isinstance(metrics, Mapping):
-        return tuple(_named_function(name, each) for name, each in metrics.items())
+        return tuple(_named_function(name, given) for name, given in metrics.items())
     if isinstance(metrics, (str, Metric)) or not isinstance(metrics, Iterable):
         metrics = [metrics]
     names: list[str] = []
     unnamed = 0
-    for each in metrics:
-        if _is_nameless(each):
+    for given in metrics:
+        if _is_nameless(given):
             unnamed += 1
             number = f"_{unnamed}" if unnamed > 1 else ""
-            names.append(_named_function(f"own_metric{number}", each))
+            names.append(_named_function(f"own_metric{number}", given))
         else:
-            names.append(_name_of(each))
+            names.append(_name_of(given))
     return tuple(names)
 
 
@@ -171,14 +171,15 @@ def judge_names(judges: Sequence[Callable[..., Any]]) -> tuple[str, ...]:
     for number, function in enumerate(judges, start=1):
         name = function_name(function) or ("judge" if number == 1 else f"judge_{number}")
         declared = _DECLARED.get(id(function), {})
-        _register(name, function_metric(function, name, kind=JudgingFunction, **declared))
+        _register(name, function_metric(function, name, metric_class=JudgingFunction, **declared))
         names.append(_code_name(function, name))
     return tuple(names)
 
 
-def _is_nameless(each: Any) -> bool:
-    is_declared = isinstance(each, (str, Metric))
-    return callable(each) and not is_declared and not function_name(each)
+def _is_nameless(metric: Any) -> bool:
+    """Return whether a metric is a function without a name that other processes can find, such as a lambda."""
+    is_declared = isinstance(metric, (str, Metric))
+    return callable(metric) and not is_declared and not function_name(metric)
 
 
 def _named_function(name: str, function: Any) -> str:
@@ -192,26 +193,26 @@ def _named_function(name: str, function: Any) -> str:
     return _code_name(function, name)
 
 
-def _name_of(each: Any) -> str:
+def _name_of(given: Any) -> str:
     """Return the name of a metric that was given as a name, a metric or a function, and register it if necessary."""
-    if isinstance(each, str):
-        registry.register_code("metrics", each)
-        return each
-    if isinstance(each, Metric):
-        _register(each.names[0], each)
-        return each.names[0]
-    if not callable(each):
+    if isinstance(given, str):
+        registry.register_code("metrics", given)
+        return given
+    if isinstance(given, Metric):
+        _register(given.names[0], given)
+        return given.names[0]
+    if not callable(given):
         raise DataError(
-            f"{each!r:.60} is not a metric; give a name or a function(reply, references)"
+            f"{given!r:.60} is not a metric; give a name or a function(reply, references)"
         )
     for name, registered in registry.own_targets("metrics").items():
         is_same = isinstance(registered, ReplyMetric) and inspect.unwrap(
             registered.measure
-        ) is inspect.unwrap(each)
+        ) is inspect.unwrap(given)
         if is_same:
-            return _code_name(each, name)
-    metric(each)
-    return _code_name(each, each.__name__)
+            return _code_name(given, name)
+    metric(given)
+    return _code_name(given, given.__name__)
 
 
 def _code_name(function: Any, name: str) -> str:

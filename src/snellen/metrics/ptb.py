@@ -81,14 +81,14 @@ def _tokens(chunk: str) -> tuple[str, ...]:
     if chunk.isascii() and chunk.isalpha() and chunk.lower() not in _SPLIT_WORDS:
         return (chunk.lower(),)
     tokens: list[str] = []
-    place = 0
-    while place < len(chunk):
-        match = max((pattern.match(chunk, place) for pattern in _patterns()), key=_length)
+    position = 0
+    while position < len(chunk):
+        match = max((pattern.match(chunk, position) for pattern in _patterns()), key=_length)
         if match is None:  # a sign that the program calls untokenizable, and drops
-            place += 1
+            position += 1
         else:
             tokens.extend(_written(match))
-            place = match.end()
+            position = match.end()
     return tuple(tokens)
 
 

@@ -117,22 +117,22 @@ def _counts_of_questions(
 ) -> list[Counts | Unscored]:
     """Count each presentation in a corpus of its own: a caption is never compared with its own variants."""
     counts_by_question: list[list[Counts | str]] = [[] for _ in questions]
-    presentations = max((len(question.answered_unbiased) for question in questions), default=0)
+    n_presentations = max((len(question.answered_unbiased) for question in questions), default=0)
     try:
-        for presentation in range(presentations):
-            indexes = [
+        for presentation in range(n_presentations):
+            answered_indexes = [
                 index
                 for index, question in enumerate(questions)
                 if presentation < len(question.answered_unbiased)
             ]
             replies: list[AskedReply] = []
-            for index in indexes:
+            for index in answered_indexes:
                 question = questions[index]
                 text = _reply_text(question, question.answered_unbiased[presentation])
                 replies.append(AskedReply(text, question.turn.question))
-            references = [questions[index].golds for index in indexes]
-            counted = metric.count(replies, references)
-            for index, counts in zip(indexes, counted, strict=True):
+            references = [questions[index].golds for index in answered_indexes]
+            counts_of_replies = metric.count(replies, references)
+            for index, counts in zip(answered_indexes, counts_of_replies, strict=True):
                 counts_by_question[index].append(counts)
     except (MissingExtraError, DataError) as error:
         return [Unscored("metric undefined", str(error))] * len(questions)
@@ -149,6 +149,7 @@ def _reply_text(question: AskedQuestion, prediction: Prediction) -> str:
 
 
 def _mean_counts(counts_by_presentation: Sequence[Counts | str]) -> Counts | Unscored:
+    """Return the mean counts of a question over its presentations, or the first reason why one has none."""
     usable: list[Counts] = []
     for counts in counts_by_presentation:
         if isinstance(counts, str):  # why the metric cannot use a reference

@@ -151,8 +151,8 @@ def _matches(reply: str, gold: str, reference: str) -> bool:
         stated = stated_answer(reply)
         if stated == answer_text(reply):  # it announces no answer
             stated = worked_result(stated)
-        found = numbers_of(stated)
-        return found == expected or _ends_in(stated, expected, question_of(reply))
+        stated_numbers = numbers_of(stated)
+        return stated_numbers == expected or _ends_in(stated, expected, question_of(reply))
 
     words = standard_normalise(reply).split()
     singulars = [_singular(word) for word in words]

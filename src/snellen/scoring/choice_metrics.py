@@ -291,8 +291,8 @@ def agreeing_pairs(predictions: Sequence[Prediction]) -> float:
     votes = Counter(
         prediction.choice for prediction in predictions if prediction.choice is not None
     )
-    pairs = sum(comb(count, 2) for count in votes.values())
-    return pairs / comb(len(predictions), 2)
+    n_agreeing = sum(comb(count, 2) for count in votes.values())
+    return n_agreeing / comb(len(predictions), 2)
 
 
 # --- declarations ----------------------------------------------------------------------------------------------------
@@ -305,13 +305,13 @@ _CIRCULAR = {
 _PRESENTATIONS = {"": "needs several presentations of a question, e.g. instability?m=5"}
 
 
-def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[MetricRow, ...]:
+def _accuracy_rows(name: str, title: str, absent: dict[str, str]) -> tuple[MetricRow, ...]:
     """Declare a headline and the rows next to it, which treat unsure readings and missing answers differently."""
     return (
-        share_row(name, words, unparsed="wrong", absent_reasons=absent),
+        share_row(name, title, unparsed="wrong", absent_reasons=absent),
         share_row(
             f"{name}_of_parsed",
-            f"{words} of parsed replies",
+            f"{title} of parsed replies",
             unparsed="left out",
             undefined="no reply names an option",
             secondary_to=name,
@@ -320,7 +320,7 @@ def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[Metri
         ),
         share_row(
             f"{name}_lower",
-            f"{words}, unsure as wrong",
+            f"{title}, unsure as wrong",
             unparsed="wrong",
             secondary_to=name,
             sliced=False,
@@ -328,7 +328,7 @@ def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[Metri
         ),
         share_row(
             f"{name}_upper",
-            f"{words}, unsure or unparsed as right",
+            f"{title}, unsure or unparsed as right",
             unparsed="right",
             secondary_to=name,
             sliced=False,
@@ -338,6 +338,7 @@ def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[Metri
 
 
 def _entropy_row(name: str, **declared: Any) -> MetricRow:
+    """Declare the row of an entropy, in nats, where lower is better."""
     return metric_row(
         name,
         unit="nats",

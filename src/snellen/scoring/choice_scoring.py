@@ -79,6 +79,7 @@ def _with_baseline(passes: Passes) -> Passes:
 def _score_or_unanswered(
     question: AskedQuestion, name: str, rate: Callable[[Passes], float], passes: Passes
 ) -> Score:
+    """Return the score of a question by its passes (replies to its presentations), or why it has none."""
     if not passes:
         return question.score(name, why_unanswered(question), 1)
     return question.score(name, rate(passes), len(passes))
@@ -107,17 +108,17 @@ def _accuracy_scores(asked: AskedQuestion, asked_passes: Passes) -> Iterator[Sco
             yield question.score(name, absence)
         return
 
-    headline, of_parsed, lower, upper = ACCURACY.names
-    n = len(passes)
+    headline_name, parsed_name, lower_name, upper_name = ACCURACY.names
+    n_passes = len(passes)
     doubt = accuracy_doubt(passes, answer)
-    yield question.score(headline, accuracy(passes, answer), n, doubt=doubt)
+    yield question.score(headline_name, accuracy(passes, answer), n_passes, doubt=doubt)
     parsed_accuracy = accuracy_of_parsed(passes, answer)
     if parsed_accuracy is None:
-        yield question.score(of_parsed, why_unparsed(passes), n)
+        yield question.score(parsed_name, why_unparsed(passes), n_passes)
     else:
-        yield question.score(of_parsed, parsed_accuracy, n)
-    yield question.score(lower, accuracy_lower(passes, answer), n)
-    yield question.score(upper, accuracy_upper(passes, answer), n)
+        yield question.score(parsed_name, parsed_accuracy, n_passes)
+    yield question.score(lower_name, accuracy_lower(passes, answer), n_passes)
+    yield question.score(upper_name, accuracy_upper(passes, answer), n_passes)
 
 
 # --- CircularEval ----------------------------------------------------------------------------------------------------
@@ -147,9 +148,9 @@ def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
 def _circular_verdicts(question: AskedQuestion, answer: Answer, rotations: int) -> Iterator[Score]:
     """Yield the scores of a question under all rotations of its options (MMBench's circular evaluation): the verdict,
     its bounds by doubtful readings, and the drop from the first pass."""
-    counted = question.missing_as_wrong
-    first_passes = _first_passes(counted)
-    has_ended = _has_ended(counted, first_passes)
+    with_missing_as_wrong = question.missing_as_wrong
+    first_passes = _first_passes(with_missing_as_wrong)
+    has_ended = _has_ended(with_missing_as_wrong, first_passes)
 
     def verdict(passes: Passes) -> float | None:
         return circular(passes, answer, rotations)
@@ -172,14 +173,14 @@ def _circular_verdicts(question: AskedQuestion, answer: Answer, rotations: int) 
         return accuracy(passes[:1], answer) - value
 
     headline_name, of_parsed_name, lower_name, upper_name = CIRCULAR_ACCURACY.names
-    headline = _score_by_first_passes(counted, headline_name, verdict)
+    headline = _score_by_first_passes(with_missing_as_wrong, headline_name, verdict)
     if headline.value is not None:
         doubt = circular_doubt(first_passes[: headline.steps], answer)
         headline = replace(headline, doubt=doubt)
     yield headline
-    yield _score_by_first_passes(counted, of_parsed_name, verdict_of_parsed)
-    yield _score_by_first_passes(counted, lower_name, lower)
-    yield _score_by_first_passes(counted, upper_name, upper)
+    yield _score_by_first_passes(with_missing_as_wrong, of_parsed_name, verdict_of_parsed)
+    yield _score_by_first_passes(with_missing_as_wrong, lower_name, lower)
+    yield _score_by_first_passes(with_missing_as_wrong, upper_name, upper)
     yield _score_by_first_passes(question, "circular_drop", drop)
 
 

@@ -71,6 +71,7 @@ class GroupAccuracy(GroupedMetric, frozen=True, kw_only=True):
         return tallies
 
     def _key(self, question: AskedQuestion, spec: BenchmarkSpec) -> Hashable:
+        """Return what identifies the group of a question: itself alone, or its image with the value of a tag."""
         if self.kind == "one":
             return _id(question)
         tag = spec.groups.get(self.kind, "")
@@ -89,15 +90,15 @@ def _id(question: AskedQuestion) -> Hashable:
 
 def rights_of(question: AskedQuestion, right: Right) -> Rights:
     """Whether a question is right in each presentation; an answer that never will come is not."""
-    counted = question.missing_unbiased_as_wrong
-    if not counted.answered_unbiased:
-        return why_unanswered(counted)
-    if counted.answer is None:
+    with_missing_as_wrong = question.missing_unbiased_as_wrong
+    if not with_missing_as_wrong.answered_unbiased:
+        return why_unanswered(with_missing_as_wrong)
+    if with_missing_as_wrong.answer is None:
         return HIDDEN_ANSWER
     try:
         return {
-            prediction.variant.test: right(counted, prediction)
-            for prediction in counted.answered_unbiased
+            prediction.variant.test: right(with_missing_as_wrong, prediction)
+            for prediction in with_missing_as_wrong.answered_unbiased
         }
     except (MissingExtraError, DataError) as error:
         return Unscored("metric undefined", str(error))
@@ -132,6 +133,7 @@ def right_answer_rule(spec: BenchmarkSpec) -> Right:
 
 
 def _counted_right(metric: CorpusCountMetric, reply: str, golds: Sequence[str]) -> float:
+    """Return 1.0 if a reply has the full value in a metric that sums counts, else 0.0."""
     [counts] = metric.count([reply], [golds])
     if isinstance(counts, str):
         raise DataError(counts)
@@ -167,6 +169,7 @@ def _share_of_groups(sums: Counts) -> tuple[float | None, ...]:
 def _group_accuracy(
     name: str, title: str, kind: Literal["one", "cluster", "question", "image"]
 ) -> GroupAccuracy:
+    """Declare the share of groups in which every question is right."""
     row = share_row(name, title, interval="linearised", unparsed="wrong")
     return GroupAccuracy(
         description=title, rows=(row,), compute=_share_of_groups, per_question=(name,), kind=kind

@@ -66,6 +66,7 @@ class Talks:
         self._steps: dict[tuple[str, str, str], dict[Variant, Exchange]] = {}
 
     def add(self, exchange: Exchange) -> None:
+        """Add a request of a dialogue with its response; a failed response does not replace another one."""
         request = exchange.request
         steps = self._steps.setdefault(
             (exchange.protocol, request.benchmark, request.sample_id), {}
@@ -196,28 +197,30 @@ def look_through(
     Raises:
         StoreError: A line is not an exchange of this run.
     """
-    places: defaultdict[PartKey, array[int]] = defaultdict(lambda: array("q"))
+    positions_by_part: defaultdict[PartKey, array[int]] = defaultdict(lambda: array("q"))
     roles = RoleTally(manifest)
     requests = CostTally()
-    reused = 0
+    n_reused = 0
     failures = array("q")
     journals = numbered_journals(folder)
     for position, entry in read_entries(journals, manifest.authors):
         request = entry.request
-        reused += entry.reused
+        n_reused += entry.reused
         roles.add(entry)
-        part = parts.get(request.benchmark, {}).get(request.sample_id)
-        if part is None:
+        part_number = parts.get(request.benchmark, {}).get(request.sample_id)
+        if part_number is None:
             continue  # asked under a larger limit or another condition
         requests.add(entry)
         if entry.response.error is not None:
             failures.append(position)
         if not request.variant.baseline:  # `_Baselines` reads the baselines
-            places[request.benchmark, part].append(position)
+            positions_by_part[request.benchmark, part_number].append(position)
     unanswered = unanswered_requests(journals, manifest.authors, manifest.by_sample, failures)
     uses = roles.uses(unanswered)
     n_asked = sum(use.answered + use.failed for use in uses)
-    return JournalIndex(journals, dict(places), n_asked, reused, uses, requests.costs(unanswered))
+    return JournalIndex(
+        journals, dict(positions_by_part), n_asked, n_reused, uses, requests.costs(unanswered)
+    )
 
 
 class PartReader:
@@ -231,7 +234,7 @@ class PartReader:
         self,
         benchmark: str,
         samples: Mapping[str, Sample],
-        places: Sequence[int],
+        positions: Sequence[int],
         reading: ReadingRules,
     ) -> PartRead:
         """Read the exchanges of a part of a benchmark.
@@ -239,17 +242,17 @@ class PartReader:
         Args:
             benchmark: Name of the benchmark.
             samples: Its samples by id.
-            places: Positions of the exchanges in the journals.
+            positions: Positions of the exchanges in the journals.
             reading: The extractor and the rule for likelihoods.
 
         Raises:
             StoreError: An exchange does not match its sample.
             DataError: Two different presentations have the same `Variant`.
         """
-        part = PartRead({}, {}, {}, {})
+        part_read = PartRead({}, {}, {}, {})
         talks, shared = Talks(self._protocols), _Shared()
         with JournalReader(self._journals) as journal:
-            for position in places:
+            for position in positions:
                 exchange = journal.read(position)
                 request = exchange.request
                 sample = samples[request.sample_id]
@@ -268,7 +271,7 @@ class PartReader:
                     self._baselines.of(exchange),
                 )
                 prediction = shared.one(prediction, sample)
-                tests = part.presented.setdefault(
+                tests = part_read.presented.setdefault(
                     (prediction.protocol, sample.id, request.variant.turn), {}
                 )
                 earlier = tests.get(request.variant)
@@ -277,19 +280,19 @@ class PartReader:
                 # The same request was sent again, after a failure or by another worker. The last reply counts.
                 if prediction.error is None or earlier is None:
                     tests[prediction.variant] = prediction
-                    part.note_doubt(prediction, question, exchange.response)
+                    part_read.note_doubt(prediction, question, exchange.response)
         for talk in talks.begun_talks({benchmark: samples}):
             key, conclusion = (talk.protocol, talk.sample.id, 0), talk.conclusion
-            part.rows[key] = talk.row
+            part_read.rows[key] = talk.row
             if conclusion is None:
                 continue
             question = talk.sample.rounds[0]
             prediction = predict_conclusion(talk.protocol, question, conclusion, reading.extractor)
-            part.presented[key] = {prediction.variant: prediction}
-            part.note_doubt(prediction, question, conclusion.response)
+            part_read.presented[key] = {prediction.variant: prediction}
+            part_read.note_doubt(prediction, question, conclusion.response)
             if conclusion.response.error is None:
-                part.costs[key] = talk.cost
-        return part
+                part_read.costs[key] = talk.cost
+        return part_read
 
 
 _BaselinePlace = tuple[str, str, str, Variant]
@@ -343,6 +346,7 @@ class _Shared:
         self._protocols: dict[str, str] = {}
 
     def one(self, prediction: Prediction, sample: Sample) -> Prediction:
+        """Return the prediction with texts and variant shared with equal predictions, which saves memory."""
         if len(self._variants) > MOST_SHARED:
             self._variants.clear()
         return replace(

@@ -136,6 +136,7 @@ def grade_shares(grades: Mapping[str, int]) -> Reduce:
     """
 
     def shares(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
+        """Return the share of each grade among the presentations with a majority, or why there is none."""
         votes = [Verdict.majority(of_presentation) for of_presentation in verdicts]
         decided = [vote.value for vote in votes if vote.value is not None]
         if not decided:
@@ -159,6 +160,7 @@ def mean_mark(name: str, title: str) -> MetricRow:
 
 
 def _mean_caption_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
+    """Return the mean mark of a caption, or why it has none."""
     marks = valid_marks(verdicts)
     if not marks:
         return unmarked_reason(verdicts)

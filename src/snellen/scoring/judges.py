@@ -248,6 +248,7 @@ class Judge:
     def _verdicts(
         self, tasks: Sequence[JudgeTask], responses: Mapping[str, Response]
     ) -> list[Verdict]:
+        """Return the verdict on each task, from the responses to its requests."""
         never_asked = Verdict("error", detail="never asked")
         return [_verdict(task, responses) or never_asked for task in tasks]
 
@@ -315,6 +316,7 @@ class Judge:
 async def _send_async(
     model: AsyncModel, tasks: Sequence[JudgeTask], store: RunStore, count: ProgressCallback
 ) -> None:
+    """Send requests to a judge. The first one checks that it answers at all."""
     from snellen.runs.async_driver import drive_async
 
     request = _pending_start_up_request(store)
@@ -423,6 +425,7 @@ def _pending_start_up_request(store: RunStore) -> Request | None:
 
 
 def _check_start_up(store: RunStore, request: Request, judge: str, response: Response) -> None:
+    """Store the response to the first request. Raises ModelError if it failed."""
     store.append([Exchange(_start_up_check().label, request, response)])
     if response.error is not None:
         raise ModelError(

@@ -150,8 +150,10 @@ def scoring_names(run: Path) -> list[str]:
 
 def kept_settings(run: Path, name: str) -> ScoringSettings:
     """Return the settings of a stored scoring. Raises StoreError if its file is damaged."""
-    kept = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
-    return ScoringSettings(kept.scoring, kept.judge, kept.judge_fingerprints)
+    kept_scoring = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
+    return ScoringSettings(
+        kept_scoring.scoring, kept_scoring.judge, kept_scoring.judge_fingerprints
+    )
 
 
 def keep_scoring(
@@ -188,11 +190,11 @@ def keep_scoring(
     )
 
 
-def _write_lines(path: Path, parts: Iterable[Collection[Struct]]) -> None:
+def _write_lines(path: Path, record_groups: Iterable[Collection[Struct]]) -> None:
     """Write records as lines of JSON. A file of counts without records is removed instead."""
-    filled = [part for part in parts if len(part)]
-    if filled or path.name != COUNTS:
-        write_atomically(path, chain.from_iterable(map(encoded_lines, filled)))
+    nonempty_groups = [records for records in record_groups if len(records)]
+    if nonempty_groups or path.name != COUNTS:
+        write_atomically(path, chain.from_iterable(map(encoded_lines, nonempty_groups)))
     else:
         path.unlink(missing_ok=True)
 
@@ -361,7 +363,7 @@ KeyT = TypeVar("KeyT", _OfBenchmark, _OfRow)
 
 
 def _stored(
-    path: Path, kind: type[RecordT], key_type: type[KeyT]
+    path: Path, record_type: type[RecordT], key_type: type[KeyT]
 ) -> dict[KeyT, StoredRecords[RecordT]]:
     """Index a file of records by key, without loading the records.
 
@@ -382,9 +384,10 @@ def _stored(
                 count += 1
             ranges[key].append(LineRange(start, start + size, count))
             start += size
-    return {key: StoredRecords(file, kind, lines) for key, lines in ranges.items()}
+    return {key: StoredRecords(file, record_type, lines) for key, lines in ranges.items()}
 
 
-def _decoded(path: Path, kind: Any) -> Any:
+def _decoded(path: Path, content_type: Any) -> Any:
+    """Read a stored file of JSON as this type."""
     with faults_told(path):
-        return msgspec.json.Decoder(kind).decode(read_file(path, TABLE_BYTES))
+        return msgspec.json.Decoder(content_type).decode(read_file(path, TABLE_BYTES))

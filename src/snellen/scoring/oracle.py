@@ -46,6 +46,7 @@ class Oracle(ShownByName):
         return [self._reply(request) for request in requests]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        """Return scores that favour the correct option of each request."""
         return [
             scores_favouring(request, answer.options[0])
             if (answer := self._answer(request)) and answer.options

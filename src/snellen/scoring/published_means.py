@@ -76,22 +76,22 @@ class HeadlineRule(Struct, frozen=True):
     @property
     def rows(self) -> frozenset[str]:
         """The rows whose scores are needed."""
-        needed = set(self.spec.mean_of)
+        needed_rows = set(self.spec.mean_of)
         if self.is_mixed or self.spec.mean_over:
-            needed |= {"accuracy", _text_row(self.spec)}
-        return frozenset(needed)
+            needed_rows |= {"accuracy", _text_row(self.spec)}
+        return frozenset(needed_rows)
 
 
 def headline_rule(spec: BenchmarkSpec, samples: Iterable[Sample]) -> HeadlineRule:
     """Look through the samples of a benchmark for the kinds of its questions and the parts of its mean."""
-    kinds: set[bool] = set()
+    have_options: set[bool] = set()
     values: set[str] = set()
     for sample in samples:
-        kinds.update(bool(turn.options) for turn in sample.rounds)
+        have_options.update(bool(turn.options) for turn in sample.rounds)
         if spec.mean_over:
             values.add(sample.tags.get(spec.mean_over, ""))
     text_row = declared_row(_text_row(spec))
-    is_mixed = len(kinds) == 2 and text_row.scale == SHARE and text_row.better == "higher"
+    is_mixed = len(have_options) == 2 and text_row.scale == SHARE and text_row.better == "higher"
     if spec.mean_of:
         return HeadlineRule(spec, is_mixed, dict.fromkeys(spec.mean_of, 1.0))
 
@@ -100,8 +100,8 @@ def headline_rule(spec: BenchmarkSpec, samples: Iterable[Sample]) -> HeadlineRul
     for value in sorted(values):
         prefixes = [prefix for prefix in spec.counted_together if value.startswith(prefix)]
         members[prefixes[0] if prefixes else value].append(value)
-    parts = {value: 1 / len(alike) for alike in members.values() for value in alike}
-    return HeadlineRule(spec, is_mixed, parts)
+    weights = {value: 1 / len(together) for together in members.values() for value in together}
+    return HeadlineRule(spec, is_mixed, weights)
 
 
 def _text_row(spec: BenchmarkSpec) -> str:
@@ -118,9 +118,9 @@ class HeadlineScores:
 
     def watch(self, scores: Iterable[Score]) -> Iterator[Score]:
         """Yield scores unchanged and keep those that are needed."""
-        needed = self._rule.rows
+        needed_rows = self._rule.rows
         for score in scores:
-            if score.metric in needed:
+            if score.metric in needed_rows:
                 self._scores[score.sample_id, score.turn][score.metric] = score
             yield score
 
@@ -137,19 +137,21 @@ class HeadlineScores:
         """Return what each question adds to the published mean; nothing if the entry declares none."""
         spec = self._rule.spec
         tallies: list[QuestionCounts] = []
-        for by_row in self._scores.values():
+        for score_by_row in self._scores.values():
             if spec.mean_of:
-                by_part = {row: by_row[row] for row in spec.mean_of if row in by_row}
+                score_by_part = {
+                    row: score_by_row[row] for row in spec.mean_of if row in score_by_row
+                }
             elif spec.mean_over:
-                score = self._score_of_kind(by_row)
+                score = self._score_of_kind(score_by_row)
                 if score is None:
                     continue
-                part = samples[score.sample_id].tags.get(spec.mean_over, "")
-                by_part = {part: score}
+                part_name = samples[score.sample_id].tags.get(spec.mean_over, "")
+                score_by_part = {part_name: score}
             else:
                 return []
-            if by_part:
-                tallies.append(self._tally(by_part))
+            if score_by_part:
+                tallies.append(self._tally(score_by_part))
         return tallies
 
     def _score_of_kind(self, by_row: Mapping[str, Score]) -> Score | None:
@@ -159,8 +161,8 @@ class HeadlineScores:
     def _tally(self, by_part: Mapping[str, Score]) -> QuestionCounts:
         """Return what one question adds to each part of a published mean."""
         counts: list[float] = []
-        for part, weight in self._rule.parts.items():
-            score = by_part.get(part)
+        for part_name, weight in self._rule.parts.items():
+            score = by_part.get(part_name)
             if score is None or score.value is None:
                 counts += [0.0] * _PER_PART
             else:
@@ -184,17 +186,17 @@ def published_chance(rule: HeadlineRule, samples: Iterable[Sample]) -> float | N
     """Return what guessing scores in the published mean; None if no question has options, or for a mean of rows."""
     if not rule.spec.mean_over:
         return None
-    sums: dict[str, list[float]] = defaultdict(list)
+    guesses_by_part: dict[str, list[float]] = defaultdict(list)
     has_options = False
     for sample in samples:
         for turn in sample.rounds:
             has_options = has_options or bool(turn.options)
             guess = 1 / len(turn.options) if turn.options else 0.0
-            sums[sample.tags.get(rule.spec.mean_over, "")].append(guess)
+            guesses_by_part[sample.tags.get(rule.spec.mean_over, "")].append(guess)
     if not has_options:
         return None
     counts: list[float] = []
-    for part, weight in rule.parts.items():
-        guesses = sums.get(part, [])
+    for part_name, weight in rule.parts.items():
+        guesses = guesses_by_part.get(part_name, [])
         counts += [sum(guesses), float(len(guesses)), weight * len(guesses)]
     return _mean_of_parts(tuple(counts))[0]

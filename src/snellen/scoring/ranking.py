@@ -64,6 +64,7 @@ def ndcg(scores: Sequence[float], relevance: Sequence[float]) -> float:
 
 
 def _check_scores(scores: Sequence[float]) -> None:
+    """Raise if a candidate has no score."""
     if not scores or any(math.isnan(score) for score in scores):
         raise DataError(
             f"ranking: {len(scores)} candidate scores, or some that are not numbers; score all candidates again"
@@ -90,6 +91,7 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
         return MetricScores(self._scores(questions))
 
     def _scores(self, questions: Sequence[AskedQuestion]) -> Iterator[Score]:
+        """Yield the scores of the questions that were asked by likelihood."""
         for question in questions:
             if not question.turn.options or question.protocol.method != "likelihood":
                 continue
@@ -127,8 +129,9 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
 
 
 def _ndcg(question: AskedQuestion, relevance: Sequence[float]) -> Value:
+    """Return the mean NDCG (normalised discounted cumulative gain) over presentations, or why there is none."""
     try:
-        return _mean_of([ndcg(p.scores, relevance) for p in question.answered])
+        return _mean_of([ndcg(prediction.scores, relevance) for prediction in question.answered])
     except DataError as error:  # no option is right at all
         return Unscored("metric undefined", str(error))
 

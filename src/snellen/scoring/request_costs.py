@@ -187,13 +187,13 @@ class CostTally:
         failed = unanswered.by_place()
         return tuple(
             RequestCost(
-                *place,
-                responses.answered[place],
-                failed[place],
-                responses.usage(place),
-                percentiles(self._seconds.get(place, ())),
+                *benchmark_and_protocol,
+                responses.answered[benchmark_and_protocol],
+                failed[benchmark_and_protocol],
+                responses.usage(benchmark_and_protocol),
+                percentiles(self._seconds.get(benchmark_and_protocol, ())),
             )
-            for place in dict.fromkeys((*responses.answered, *failed))
+            for benchmark_and_protocol in dict.fromkeys((*responses.answered, *failed))
         )
 
 
@@ -237,6 +237,7 @@ def plus(first: Usage, second: Usage) -> Usage:
 
 
 def _sum(first: int | None, second: int | None) -> int | None:
+    """Return the sum of two numbers of tokens, of which either may be unknown."""
     if first is None:
         return second
     if second is None:

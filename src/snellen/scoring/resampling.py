@@ -193,17 +193,17 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
         raise DataError(
             f"a part of {settings.of} is drawn from its built folder; give that folder with {source_setting()}"
         )
-    whole = Benchmark(source)
-    if (whole.name, whole.manifest.version) != (settings.of, settings.version):
+    benchmark = Benchmark(source)
+    if (benchmark.name, benchmark.manifest.version) != (settings.of, settings.version):
         raise DataError(
-            f"{source} is {whole.name} version {whole.manifest.version}, not {settings.of} version {settings.version}; "
+            f"{source} is {benchmark.name} version {benchmark.manifest.version}, not {settings.of} version {settings.version}; "
             "draw again with `snellen sample`"
         )
-    answers, origins = open_answers(source), whole.origins()
-    histories = whole.histories() if (source / HISTORY).exists() else {}
-    pools = _answer_pools(whole, answers) if settings.reopen else {}
-    for sample in _chosen_samples(whole, settings.samples):
-        draft = _draft(sample, whole, answers, origins.get(sample.id))
+    answers, origins = open_answers(source), benchmark.origins()
+    histories = benchmark.histories() if (source / HISTORY).exists() else {}
+    pools = _answer_pools(benchmark, answers) if settings.reopen else {}
+    for sample in _chosen_samples(benchmark, settings.samples):
+        draft = _draft(sample, benchmark, answers, origins.get(sample.id))
         if settings.reopen:
             own_first = settings.reopen == "options"
             draft = replace(
@@ -217,12 +217,12 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
         )
 
 
-def _chosen_samples(whole: Benchmark, ids: Sequence[str]) -> Iterable[Sample]:
+def _chosen_samples(benchmark: Benchmark, ids: Sequence[str]) -> Iterable[Sample]:
     """Return the samples with these ids, in the order of the ids; without ids, all samples."""
     if not ids:
-        return whole.samples()
-    wanted = set(ids)
-    chosen = {sample.id: sample for sample in whole.samples() if sample.id in wanted}
+        return benchmark.samples()
+    wanted_ids = set(ids)
+    chosen = {sample.id: sample for sample in benchmark.samples() if sample.id in wanted_ids}
     return [chosen[sample_id] for sample_id in ids]
 
 
@@ -230,10 +230,12 @@ ALL_QUESTIONS = ""
 """Key of the pool with the answers to all questions. The keys of the other pools are question texts."""
 
 
-def _answer_pools(whole: Benchmark, answers: Mapping[Key, Answer]) -> dict[str, tuple[str, ...]]:
+def _answer_pools(
+    benchmark: Benchmark, answers: Mapping[Key, Answer]
+) -> dict[str, tuple[str, ...]]:
     """Return the distinct correct options by question text, and those of all questions under `ALL_QUESTIONS`."""
     pools: dict[str, dict[str, None]] = defaultdict(dict)
-    for sample in whole.samples():
+    for sample in benchmark.samples():
         for number, turn in enumerate(sample.rounds):
             answer = answers.get((sample.id, number))
             golds: list[str] = []
@@ -264,7 +266,7 @@ def _reopen(
 
 
 def _draft(
-    sample: Sample, whole: Benchmark, answers: Mapping[Key, Answer], origin: SourceRows | None
+    sample: Sample, benchmark: Benchmark, answers: Mapping[Key, Answer], origin: SourceRows | None
 ) -> Draft:
     """Return a built sample with its answers as a draft, from which another benchmark can be built."""
     golds = [
@@ -284,8 +286,8 @@ def _draft(
             )
             for turn, gold in zip(sample.rounds, golds, strict=True)
         ),
-        images=tuple(whole.images.path(image.digest) for image in sample.images),
-        where=f"{whole.folder}: {sample.id}",
+        images=tuple(benchmark.images.path(image.digest) for image in sample.images),
+        where=f"{benchmark.folder}: {sample.id}",
         dialogue=bool(sample.turns),
         context=sample.context,
         regions=sample.regions,

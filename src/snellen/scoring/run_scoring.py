@@ -378,6 +378,7 @@ class _ScoredParts:
         self._predictions.append(self._spool.write(predictions))
 
     def add_scores(self, section: Section, scores: Iterable[Score]) -> None:
+        """Write scores to the spool in batches, and note where the lines of each row are."""
         remaining = iter(scores)
         while batch := list(islice(remaining, SCORES_AT_ONCE)):
             for key, members in by_row(batch).items():

@@ -112,6 +112,8 @@ def _is_begun(question: AskedQuestion) -> bool:
 
 
 def _is_finished(question: AskedQuestion) -> bool:
+    """Return whether all promised presentations were answered, or the protocol stops early because the outcome is
+    settled."""
     declared = question.declaration
     predictions = question.predictions
     if question.final or len(predictions) >= declared.n_presentations(question.sample):
@@ -414,18 +416,20 @@ NOTEWORTHY = 0.01
 
 def cut_reply_sentences(scored: ScoredRun) -> Iterator[str]:
     """Yield a sentence on replies that were cut off while reasoning, and one on replies cut off in their answer."""
-    replies = sum(len(benchmark.predictions) for benchmark in scored.benchmarks)
-    reasons = Counter(p.reason for benchmark in scored.benchmarks for p in benchmark.predictions)
+    n_replies = sum(len(benchmark.predictions) for benchmark in scored.benchmarks)
+    n_by_reason = Counter(
+        prediction.reason for benchmark in scored.benchmarks for prediction in benchmark.predictions
+    )
     model = scored.manifest.model
-    if cut := reasons["reasoning cut off"]:
+    if n_cut := n_by_reason["reasoning cut off"]:
         way_out = _more_reasoning(model) if ":" in model else f"raise {setting('max_new_tokens')}"
         yield (
-            f"{cut} of {replies} replies were cut off in their reasoning, before an answer; {way_out} (and "
+            f"{n_cut} of {n_replies} replies were cut off in their reasoning, before an answer; {way_out} (and "
             f"another {setting('name')})"
         )
-    if (cut := reasons["cut off"]) > NOTEWORTHY * replies:
+    if (n_cut := n_by_reason["cut off"]) > NOTEWORTHY * n_replies:
         yield (
-            f"{cut} of {replies} replies reached the length limit before an answer; raise {setting('max_new_tokens')} (and "
+            f"{n_cut} of {n_replies} replies reached the length limit before an answer; raise {setting('max_new_tokens')} (and "
             f"use another {setting('name')})"
         )
 
