@@ -54,20 +54,26 @@ ImageLookup = Callable[[Record, str], tuple[ImageFile | ImageSpec, ...]]
 """(record, location for error messages) -> the record's images."""
 
 
-def image_finder(
+def make_image_finder(
     picture: ImageSource, fields: Fields, path: Path, folder: Path | None
 ) -> ImageLookup:
-    """A function that finds images. Raises DataError when their folder is missing."""
-    whole = _whole_picture_finder(picture, fields, path, folder)
+    """Return a function that finds the images of a record, or the declared crops of them. Raises DataError if their
+    folder is missing."""
+    find_whole = _make_whole_image_finder(picture, fields, path, folder)
     if picture.crop is None:
-        return whole
+        return find_whole
     sides = [Template(text, fields, needed=True) for text in picture.crop]
-    return lambda record, where: tuple(
-        ImageSpec(file, _box(sides, record, where)) for file in whole(record, where)
-    )
+
+    def find_crop(record: Record, where: str) -> tuple[ImageSpec, ...]:
+        files = find_whole(record, where)
+        return tuple(ImageSpec(file, crop=_fill_box(sides, record, where)) for file in files)
+
+    return find_crop
 
 
-def _box(sides: Sequence[Template], record: Record, where: str) -> Box:
+def _fill_box(sides: Sequence[Template], record: Record, where: str) -> Box:
+    """Return the box that a record gives by templates of its left, top, width and height, in pixels. Raises
+    DataError if one is not a number."""
     texts = [side.fill(record) for side in sides]
     try:
         left, top, width, height = map(float, texts)
@@ -78,95 +84,118 @@ def _box(sides: Sequence[Template], record: Record, where: str) -> Box:
     return left, top, width, height
 
 
-def _whole_picture_finder(
+def _make_whole_image_finder(
     picture: ImageSource, fields: Fields, path: Path, folder: Path | None
 ) -> Callable[[Record, str], tuple[ImageFile, ...]]:
+    """Return a function that finds the images of a record without crop: in separate Parquet files, in columns of
+    the records' files, or in a folder."""
     if picture.apart:
-        apart = _apart(picture, Template(picture.file, fields, needed=True), folder)
-        return lambda record, where: (apart(record, where),)
-    if names := picture.columns or ((picture.column,) if picture.column else ()):
-        return _in_columns([ImageColumn(name) for name in names], picture)
-    files = _Files(
-        Template(picture.file, fields, needed=True), _bases(picture.folders, path, folder)
-    )
-    return lambda record, where: (files(record, where),)
+        name = Template(picture.file, fields, needed=True)
+        find_separate = _make_separate_file_finder(picture, name, folder)
+        return lambda record, where: (find_separate(record, where),)
+    columns = picture.columns
+    if not columns and picture.column:
+        columns = (picture.column,)
+    if columns:
+        return _make_column_finder([ImageColumn(name) for name in columns], picture)
+    name = Template(picture.file, fields, needed=True)
+    find_file = _Files(name, _image_folders(picture.folders, path, folder))
+    return lambda record, where: (find_file(record, where),)
 
 
-def _in_columns(
+def _make_column_finder(
     cells: list[ImageColumn], picture: ImageSource
 ) -> Callable[[Record, str], tuple[ImageFile, ...]]:
-    def of(record: Record, where: str) -> tuple[ImageFile, ...]:
-        images = tuple(image for column in cells for image in column.all_at(record["@place"]))
+    """Return a function that finds the images in the columns of a record's Parquet row. It raises DataError for a
+    row without an image, unless images are optional."""
+
+    def find(record: Record, where: str) -> tuple[ImageFile, ...]:
+        place = record["@place"]
+        images = tuple(image for column in cells for image in column.all_at(place))
         if not images and not picture.optional:
             column = (*picture.columns, picture.column)[0]
             raise DataError(f"{where}: {column} holds no image; is it the dataset with images?")
         return images
 
-    return of
+    return find
 
 
-def clip_finder(
+def make_clip_finder(
     video: VideoSource, fields: Fields, path: Path, folder: Path | None
 ) -> Callable[[Record, str], LazyFrames]:
-    """A function that finds clips. Raises DataError when their folder is missing."""
-    template, bases = Template(video.file, fields, needed=True), _bases(video.folders, path, folder)
+    """Return a function that finds the clip of a record and the frames to show. Raises DataError if the clips'
+    folder is missing."""
+    template = Template(video.file, fields, needed=True)
+    bases = _image_folders(video.folders, path, folder)
 
     def find(record: Record, where: str) -> LazyFrames:
-        clip = _clip_in(bases, template.fill(record), where)
+        clip = _find_clip(bases, template.fill(record), where)
         return LazyFrames(str(clip), partial(sampled_frames, clip, video, where))
 
     return find
 
 
-def _clip_in(bases: Sequence[Path], name: str, where: str) -> Path:
+def _find_clip(bases: Sequence[Path], name: str, where: str) -> Path:
+    """Return the first existing path of a clip in several folders; its name may lack the suffix. Raises DataError
+    if there is none."""
     for base in bases:
         clip = base / name
         if clip.exists():
             return clip
-        if matches := sorted(clip.parent.glob(f"{escape(clip.name)}.*")):
-            return matches[0]
+        with_suffix = sorted(clip.parent.glob(f"{escape(clip.name)}.*"))
+        if with_suffix:
+            return with_suffix[0]
     raise DataError(
         f"{where}: the clip {name} is in none of {', '.join(map(str, bases))}; unpack the videos"
     )
 
 
-def _bases(folders: Sequence[str], path: Path, folder: Path | None) -> list[Path]:
+def _image_folders(folders: Sequence[str], path: Path, folder: Path | None) -> list[Path]:
+    """Return the folders that may contain the images.
+
+    They are those of the declared names that exist. If no name is declared, it is the records' folder or, for a
+    file, its folder and the one above. Raises DataError if no declared folder exists.
+    """
     if not folders:
         return [path] if path.is_dir() else [path.parent, path.parent.parent]
-    return [base for name in folders if (base := locate_or_none(folder, name))] or [
-        locate_file(folder, *folders)
-    ]
+    existing = [base for name in folders if (base := locate_or_none(folder, name))]
+    return existing or [locate_file(folder, *folders)]
 
 
 class _Files:
     """Images in a folder, which is determined by the first image."""
 
     def __init__(self, template: Template, bases: list[Path]) -> None:
-        self._template, self._bases = template, bases
+        self._template = template
+        self._folders = bases
         self._base = bases[0] if len(bases) == 1 else None
         self._files: dict[str, Path] = {}
 
     def __call__(self, record: Record, where: str) -> Path:
+        """Return the image file of a record. The first record determines which of the folders is used."""
         name = self._template.fill(record)
         if name not in self._files:
-            self._base = self._base or base_of(name, self._bases, where)
+            self._base = self._base or base_of(name, self._folders, where)
             self._files[name] = self._base / name
         return self._files[name]
 
 
-def _apart(
+def _make_separate_file_finder(
     picture: ImageSource, template: Template, folder: Path | None
 ) -> Callable[[Record, str], ImageFile]:
-    table, cells = ParquetSplit(folder, picture.apart), ImageColumn(picture.column)
+    """Return a function that finds the image of a record in Parquet files that are separate from the records, by
+    the name that the template gives."""
+    table = ParquetSplit(folder, picture.apart)
+    images = ImageColumn(picture.column)
     places: dict[str, ParquetRow] = {
         str(row[picture.key]): place
         for place, row in table.rows((picture.key,), (), dict[str, str | int])
     }
 
-    def of(record: Record, where: str) -> ImageFile:
+    def find(record: Record, where: str) -> ImageFile:
         name = template.fill(record)
         if name not in places:
             raise DataError(f"{where}: there is no image {name} in {picture.apart[0]}")
-        return cells.at(places[name])
+        return images.at(places[name])
 
-    return of
+    return find

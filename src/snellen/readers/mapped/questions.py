@@ -41,42 +41,48 @@ class OptionSplitter:
             raise DataError(
                 f"inline: the label {inline.label!r} needs {LETTER} where the letter stands, once"
             )
-        before, after = map(re.escape, inline.label.strip().split(LETTER))
+        before_letter, after_letter = map(re.escape, inline.label.strip().split(LETTER))
         blank = r"(?:\s+|$)" if inline.label[-1].isspace() else r"\s*"
         heading = rf"\s*(?:{inline.heading})\s*" if inline.heading else r"\s+"
         try:
-            self._labels = [
-                re.compile(
-                    rf"(?:{inline.between if place else heading}){before}{letter}{after}{blank}"
-                )
-                for place, letter in enumerate(LETTERS.lower() if inline.lower else LETTERS)
-            ]
-            self._closing = (
-                re.compile(rf"\s*(?:{inline.closing})\s*$", re.DOTALL) if inline.closing else None
-            )
+            letters = LETTERS.lower() if inline.lower else LETTERS
+            self._labels: list[re.Pattern[str]] = []
+            for index, letter in enumerate(letters):
+                separator = inline.between if index else heading
+                label = f"{before_letter}{letter}{after_letter}"
+                self._labels.append(re.compile(rf"(?:{separator}){label}{blank}"))
+            self._closing: re.Pattern[str] | None = None
+            if inline.closing:
+                self._closing = re.compile(rf"\s*(?:{inline.closing})\s*$", re.DOTALL)
         except re.error as error:
             raise DataError(f"inline: {error} is not a regular expression") from None
 
     def split(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """The question, and its options in the order of their letters; none where the text has fewer than two."""
+        """Return the question of a text, and the options that stand in it in the order of their letters. There are
+        no options if the text has fewer than two."""
         body = self._closing.sub("", text) if self._closing else text
-        starts: list[re.Match[str]] = []
+        labels: list[re.Match[str]] = []
         for label in self._labels:
             # The first option has the last place that fits: what looks like a label before it is the question's own.
-            match = _last(label, body) if not starts else label.search(body, starts[-1].end())
+            if labels:
+                match = label.search(body, labels[-1].end())
+            else:
+                match = _last_match(label, body)
             if match is None:
                 break
-            starts.append(match)
-        if len(starts) < 2:
+            labels.append(match)
+        if len(labels) < 2:
             return body.strip(), ()
-        ends = [start.start() for start in starts[1:]] + [len(body)]
+        option_ends = [label.start() for label in labels[1:]] + [len(body)]
         options = tuple(
-            body[start.end() : end].strip() for start, end in zip(starts, ends, strict=True)
+            body[label.end() : end].strip() for label, end in zip(labels, option_ends, strict=True)
         )
-        return body[: starts[0].start()].strip(), options
+        question = body[: labels[0].start()].strip()
+        return question, options
 
 
-def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """Return the last match of a pattern in a text, or None."""
     match = None
     for match in pattern.finditer(text):  # noqa: B007
         pass
@@ -148,116 +154,140 @@ class QuestionMaker:
         self._repairs = question.repairs
         self._wrong = re.compile(rf"\b(?:{'|'.join(map(re.escape, question.repairs))})\b")
         self._spec = question.distractors
-        self._keys = [Template(text, fields) for text in self._spec.pools] if self._spec else []
-        self._rationale = (
-            needed(self._spec.rationale) if self._spec and self._spec.rationale else None
+        self._pool_keys = (
+            [Template(text, fields) for text in self._spec.pools] if self._spec else []
         )
-        self._told = needed(self._spec.question) if self._spec and self._spec.question else None
-        self._made: dict[tuple[str, ...], DistractorSpec] = {}
+        self._rationale: Template | None = None
+        self._question_for_writer: Template | None = None
+        if self._spec and self._spec.rationale:
+            self._rationale = needed(self._spec.rationale)
+        if self._spec and self._spec.question:
+            self._question_for_writer = needed(self._spec.question)
+        self._specs_by_keys: dict[tuple[str, ...], DistractorSpec] = {}
 
     @property
     def pools_answers(self) -> bool:
-        return bool(self._keys)
+        return bool(self._pool_keys)
 
     def gold(self, record: Record) -> str:
-        """The first accepted answer. Raises FieldError when there is none."""
+        """Return the first accepted answer of a record, the ground truth. Raises FieldError if it is empty."""
         texts = self._answers[0].fill_all(record)
         if not texts or not texts[0].strip():
-            raise FieldError(self._missing(record))
+            raise FieldError(self._empty_answer_message(record))
         return texts[0]
 
     def keys(self, record: Record) -> tuple[str, ...]:
-        """The keys of the pools that supply the record's distractors."""
-        return tuple(key.fill(record) for key in self._keys)
+        """Return the keys of the pools of answers from which the record's distractors are taken."""
+        return tuple(key.fill(record) for key in self._pool_keys)
 
     def question(self, record: Record, pools: Pools) -> QuestionDraft:
-        """The question of the record. Raises FieldError for an empty field, or an answer that is not an option."""
-        text = self._repaired(self._question.fill(record))
-        rewordings = tuple(self._repaired(reworded.fill(record)) for reworded in self._rewordings)
+        """Return the question of a record: multiple choice if it has options, else open. Raises FieldError for an
+        empty field, or an answer that is not an option."""
+        text = self._correct_misspellings(self._question.fill(record))
+        rewordings = tuple(
+            self._correct_misspellings(reworded.fill(record)) for reworded in self._rewordings
+        )
         if self._options:
-            text, options = (
-                self._splitter.split(text) if self._splitter else (text, self._options.of(record))
-            )
+            if self._splitter:
+                text, options = self._splitter.split(text)
+            else:
+                options = self._options.of(record)
             if any(options):
-                gold = (
-                    (self._options.gold(self._answers[0], record, options),)
-                    if self._answers
-                    else ()
+                gold: tuple[int, ...] = ()
+                if self._answers:
+                    gold = (self._options.gold(self._answers[0], record, options),)
+                question = QuestionDraft(
+                    question=text,
+                    options=options,
+                    gold=gold,
+                    rewordings=rewordings,
+                    may_repeat=self._may_repeat,
                 )
-                return _without_empty(
-                    QuestionDraft(
-                        text, options, gold, rewordings=rewordings, may_repeat=self._may_repeat
-                    ),
-                    self._options.may_lack,
-                )
+                return _drop_empty_options(question, self._options.may_lack)
         return QuestionDraft(
             text,
-            texts=self._texts(record) if self._answers else (),
-            distractors=self._distractors(self._spec, record, pools) if self._spec else None,
+            texts=self._accepted_texts(record) if self._answers else (),
+            distractors=self._distractor_spec(self._spec, record, pools) if self._spec else None,
             rewordings=rewordings,
         )
 
-    def _repaired(self, text: str) -> str:
-        return self._wrong.sub(lambda word: self._repairs[word[0]], text) if self._repairs else text
+    def _correct_misspellings(self, text: str) -> str:
+        """Return a text with the words corrected that the source is declared to misspell."""
+        if not self._repairs:
+            return text
+        return self._wrong.sub(lambda word: self._repairs[word[0]], text)
 
-    def _texts(self, record: Record) -> tuple[str, ...]:
-        """The distinct accepted answers, the gold first, or all votes. Raises FieldError when one is empty."""
+    def _accepted_texts(self, record: Record) -> tuple[str, ...]:
+        """Return the distinct accepted answers of a record, the ground truth first, or all annotators' votes, the
+        most frequent first. Raises FieldError if one is empty."""
         accepted = [answer.fill_all(record) for answer in self._answers]
         texts = [text for answer_texts in accepted for text in answer_texts]
         if not accepted[0] or any(not text or text.isspace() for text in texts):
-            raise FieldError(self._missing(record))
+            raise FieldError(self._empty_answer_message(record))
         if not self._votes:
             return tuple(dict.fromkeys(texts))
-        order = {text: place for place, text in enumerate(by_votes(texts))}
-        return tuple(sorted((text.strip() for text in texts), key=order.__getitem__))
+        rank_by_votes = {text: rank for rank, text in enumerate(by_votes(texts))}
+        return tuple(sorted((text.strip() for text in texts), key=rank_by_votes.__getitem__))
 
-    def _missing(self, record: Record) -> str:
-        """A message saying which answer is empty."""
+    def _empty_answer_message(self, record: Record) -> str:
+        """Return a message that tells which answer of a record is empty."""
         for answer in self._answers:
             texts = answer.fill_all(record)
-            for place, text in enumerate(texts):
+            for index, text in enumerate(texts):
                 if not text.strip():
-                    return f"{_name(answer)}{f'[{place}]' * (len(texts) > 1)} is empty"
-        return (
-            f"{_name(self._answers[0])} is empty; is this the file of a split with hidden answers?"
-        )
+                    position = f"[{index}]" if len(texts) > 1 else ""
+                    return f"{_answer_name(answer)}{position} is empty"
+        return f"{_answer_name(self._answers[0])} is empty; is this the file of a split with hidden answers?"
 
-    def _distractors(self, spec: Distractors, record: Record, pools: Pools) -> DistractorSpec:
+    def _distractor_spec(self, spec: Distractors, record: Record, pools: Pools) -> DistractorSpec:
+        """Return where the distractors of a record's question come from. Records with the same pools share one
+        object unless texts for a writer differ."""
         keys = self.keys(record)
-        if self._rationale is None and self._told is None:
-            if keys not in self._made:
-                self._made[keys] = _spec_of(spec, keys, pools)
-            return self._made[keys]
+        if self._rationale is None and self._question_for_writer is None:
+            if keys not in self._specs_by_keys:
+                self._specs_by_keys[keys] = _make_distractor_spec(spec, keys, pools)
+            return self._specs_by_keys[keys]
         rationale = self._rationale.fill(record) if self._rationale else ""
-        return _spec_of(
-            spec, keys, pools, (rationale, self._told.fill(record) if self._told else "")
-        )
+        question = self._question_for_writer.fill(record) if self._question_for_writer else ""
+        return _make_distractor_spec(spec, keys, pools, rationale=rationale, question=question)
 
 
-def _without_empty(question: QuestionDraft, may_lack: bool) -> QuestionDraft:
-    """The question but for its empty options, where it may lack some. Raises FieldError for an empty answer."""
+def _drop_empty_options(question: QuestionDraft, may_lack: bool) -> QuestionDraft:
+    """Return a question without its empty options, if options may be empty. Raises FieldError if the correct option
+    is empty."""
     if not may_lack or all(question.options):
         return question
-    if empty := [place for place in question.gold if not question.options[place]]:
-        raise FieldError(f"the answer is option {LETTERS[empty[0]]}, which is empty")
-    filled = [place for place, option in enumerate(question.options) if option]
-    options, gold = (question.options[place] for place in filled), map(filled.index, question.gold)
-    return replace(question, options=tuple(options), gold=tuple(gold))
+    for correct in question.gold:
+        if not question.options[correct]:
+            raise FieldError(f"the answer is option {LETTERS[correct]}, which is empty")
+    filled = [index for index, option in enumerate(question.options) if option]
+    options = tuple(question.options[index] for index in filled)
+    gold = tuple(filled.index(correct) for correct in question.gold)
+    return replace(question, options=options, gold=gold)
 
 
-def _spec_of(
+def _make_distractor_spec(
     spec: Distractors,
     keys: Sequence[str],
     pools: Pools,
-    texts_for_writer: tuple[str, str] = ("", ""),
+    rationale: str = "",
+    question: str = "",
 ) -> DistractorSpec:
-    """`told` are the answer that rationales explain, and the question as shown to a writer."""
+    """Return a specification of distractors.
+
+    Args:
+        spec: How the distractors of the benchmark are made.
+        keys: Keys of the pools with candidates, the most suitable pool first.
+        pools: The answers to all questions by key.
+        rationale: The answer that the rationales explain, for a model that writes distractors.
+        question: The question as it is shown to such a model; empty for the question itself.
+    """
     return DistractorSpec(
         tiers=tuple(pools[key] for key in keys),
         fillers=spec.fillers,
         prompt=spec.prompt,
-        rationale=texts_for_writer[0],
-        question=texts_for_writer[1],
+        rationale=rationale,
+        question=question,
         allow_fewer=spec.allow_fewer,
     )
 
@@ -284,7 +314,7 @@ class _Options:
             raise DataError(
                 'answer_is = "votes" is for questions without options; leave it out, or the options'
             )
-        self._is: OptionName = question.answer_is or ("label" if self._labels else "index")
+        self._answer_form: OptionName = question.answer_is or ("label" if self._labels else "index")
 
     @property
     def may_lack(self) -> bool:
@@ -292,16 +322,16 @@ class _Options:
         return bool(self._templates)
 
     def of(self, record: Record) -> tuple[str, ...]:
+        """Return the options of a record: the fixed ones of the mapping, the items of a list field, or a template
+        for each."""
         if self._fixed:
             return self._fixed
-        return tuple(
-            self._list.texts(record)
-            if self._list
-            else [text.fill(record) for text in self._templates]
-        )
+        if self._list:
+            return tuple(self._list.texts(record))
+        return tuple(template.fill(record) for template in self._templates)
 
     def gold(self, answer: Template, record: Record, options: tuple[str, ...]) -> int:
-        """The index of the right option. Raises FieldError for an answer that is not among the options."""
+        """Return the index of the correct option. Raises FieldError for an answer that is not among the options."""
         text = answer.fill(record)
         choices: dict[OptionName, Sequence[str]] = {
             "index": [str(number) for number in range(len(options))],
@@ -309,14 +339,15 @@ class _Options:
             "text": options,
             "label": self._labels,
         }
-        if text in choices[self._is]:
-            return choices[self._is].index(text)
-        name = _name(answer)
-        if self._is == "index":
+        if text in choices[self._answer_form]:
+            return choices[self._answer_form].index(text)
+        name = _answer_name(answer)
+        if self._answer_form == "index":
             option_list: Any = self._list.name if self._list else "options"
             raise FieldError(f"{name} {text} but {option_list} are 0-{len(options) - 1}")
-        raise FieldError(f"the {name} {text!r} is none of {', '.join(choices[self._is])}")
+        raise FieldError(f"the {name} {text!r} is none of {', '.join(choices[self._answer_form])}")
 
 
-def _name(answer: Template) -> str:
+def _answer_name(answer: Template) -> str:
+    """Return the name of an answer's field for messages."""
     return answer.fields[0].name if answer.fields else "answer"

@@ -30,7 +30,12 @@ from snellen.common.drafts import (
 )
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.locate import locate_file, locate_or_none
-from snellen.readers.mapped.pictures import ImageSource, VideoSource, clip_finder, image_finder
+from snellen.readers.mapped.pictures import (
+    ImageSource,
+    VideoSource,
+    make_clip_finder,
+    make_image_finder,
+)
 from snellen.readers.mapped.questions import Pools, Question, QuestionMaker
 from snellen.readers.mapped.records import (
     Fields,
@@ -62,22 +67,28 @@ class Join(Records, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether the second file may have records without a match in the first."""
 
 
-def joined(records: LocatedRecords, join: Join, path: Path, folder: Path | None) -> LocatedRecords:
-    """Join records with those of the second file at `path`. Raises DataError naming an unmatched record."""
-    seconds = _filtered(read_source_records(join, path, folder), join.keep)
+def join_records(
+    records: LocatedRecords, join: Join, path: Path, folder: Path | None
+) -> LocatedRecords:
+    """Return records with the matching records of a second file, at `path`, in a field of their own.
+
+    Raises DataError for a record without a match where each must have one.
+    """
+    seconds = _keep_matching(read_source_records(join, path, folder), join.keep)
     if join.take == "one":
-        return _side_by_side(records, seconds, join, path)
-    return _collected(records, seconds, join)
+        return _join_in_order(records, seconds, join, path)
+    return _join_in_memory(records, seconds, join)
 
 
-def _filtered(records: LocatedRecords, keep: str) -> LocatedRecords:
+def _keep_matching(records: LocatedRecords, keep: str) -> LocatedRecords:
+    """Return the records that meet a condition; all if it is empty."""
     if not keep:
         return records
     condition = Condition(keep, nested=True)
     return (located for located in records if condition.holds(located[1]))
 
 
-def _side_by_side(
+def _join_in_order(
     records: LocatedRecords, seconds: LocatedRecords, join: Join, path: Path
 ) -> LocatedRecords:
     """Read both files in parallel; a record of the second that comes early waits for its match."""
@@ -107,7 +118,7 @@ def _side_by_side(
         raise DataError(f"{second_where}: there is no record with the {join.to} {second[join.key]}")
 
 
-def _collected(records: LocatedRecords, seconds: LocatedRecords, join: Join) -> LocatedRecords:
+def _join_in_memory(records: LocatedRecords, seconds: LocatedRecords, join: Join) -> LocatedRecords:
     """Yield each record with all its matches, or with the first or none; the second file is held in memory."""
     matches_by_key: dict[Any, list[Record]] = {}
     unmatched: dict[Any, str] = {}
@@ -127,7 +138,7 @@ def _collected(records: LocatedRecords, seconds: LocatedRecords, join: Join) -> 
         raise DataError(f"{where}: there is no record with the {join.to} {key}")
 
 
-def gathered(records: LocatedRecords, by: str) -> Iterator[tuple[str, Record]]:
+def group_records(records: LocatedRecords, by: str) -> Iterator[tuple[str, Record]]:
     """Group records by the field `by`, and yield the first of each group with the whole group as its `@rows`.
 
     Groups are in the order of their first records.
@@ -161,13 +172,13 @@ class LeaveOut(Struct, frozen=True, forbid_unknown_fields=True):
 Test = Callable[[Record], bool]
 
 
-def leave_out_test(rule: LeaveOut, fields: Fields) -> Test:
+def make_leave_out_test(rule: LeaveOut, fields: Fields) -> Test:
     """Return a function that tells whether a rule excludes a record. Raises DataError unless it has one condition."""
     tests: list[Test] = []
     if rule.when:
         tests.append(Condition(rule.when, nested=True).holds)
     if rule.empty:
-        tests.append(_is_emptied(rule.empty, fields))
+        tests.append(_make_empty_test(rule.empty, fields))
     if rule.same:
         first = Template(rule.same[0], fields)
         second = Template(rule.same[1], fields)
@@ -183,8 +194,9 @@ def leave_out_test(rule: LeaveOut, fields: Fields) -> Test:
     return tests[0]
 
 
-def _is_emptied(emptied_text: str, fields: Fields) -> Test:
-    """Return the test of `LeaveOut.empty`."""
+def _make_empty_test(emptied_text: str, fields: Fields) -> Test:
+    """Return a function that tells whether the single field of a template is empty in a record after its
+    transforms. It raises FieldError if a required field was already empty before them."""
     template = Template(emptied_text, fields)
     if not template.is_field:
         raise DataError(f"leave_out: empty = {emptied_text!r} is not a template of one field alone")
@@ -254,17 +266,17 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     present = [mapping for mapping in mappings if locate_or_none(folder, *mapping.records.file)]
     if not present:
         return _Reading(mappings[0], locate_file(folder, *files), folder).drafts()
-    faults = [_fault(mapping, folder) for mapping in present] if len(present) > 1 else [""]
+    faults = [_layout_fault(mapping, folder) for mapping in present] if len(present) > 1 else [""]
     chosen = faults.index("") if "" in faults else 0
     path = present[chosen].records.locate(folder)
     notes = tuple(
         f"{path.name} is read, as another file of the same questions cannot be: {fault}"
         for fault in faults[:chosen]
     )
-    return _with_notes(_Reading(present[chosen], path, folder).drafts(), notes)
+    return _add_notes_to_first(_Reading(present[chosen], path, folder).drafts(), notes)
 
 
-def _fault(mapping: Mapping, folder: Path | None) -> str:
+def _layout_fault(mapping: Mapping, folder: Path | None) -> str:
     """Return why the first record of a layout's file cannot be read; empty if it can."""
     try:
         next(read_source_records(mapping.records, mapping.records.locate(folder), folder), None)
@@ -273,7 +285,7 @@ def _fault(mapping: Mapping, folder: Path | None) -> str:
     return ""
 
 
-def _with_notes(drafts: Iterator[Draft], notes: tuple[str, ...]) -> Iterator[Draft]:
+def _add_notes_to_first(drafts: Iterator[Draft], notes: tuple[str, ...]) -> Iterator[Draft]:
     """Yield the drafts, with notes added to the first."""
     for draft in drafts:
         yield replace(draft, notes=(*notes, *draft.notes)) if notes else draft
@@ -336,37 +348,43 @@ class _Reading:
             {name: Template(text, fields) for name, text in added.items()}
             for added in mapping.repeat
         ]
-        self._leave_out = [(rule.why, leave_out_test(rule, fields)) for rule in mapping.leave_out]
-        self._keep = _condition(mapping.keep, fields)
+        self._leave_out = [
+            (rule.why, make_leave_out_test(rule, fields)) for rule in mapping.leave_out
+        ]
+        self._keep = _checked_condition(mapping.keep, fields)
         self._questions = QuestionMaker(mapping, fields)
-        self._picture = image_finder(mapping.image, fields, path, folder) if mapping.image else None
-        self._clip = clip_finder(mapping.video, fields, path, folder) if mapping.video else None
+        self._picture = (
+            make_image_finder(mapping.image, fields, path, folder) if mapping.image else None
+        )
+        self._clip = (
+            make_clip_finder(mapping.video, fields, path, folder) if mapping.video else None
+        )
 
     def drafts(self) -> Iterator[Draft]:
         """Yield the drafts; the last one's notes count the exclusions."""
         expected = {rule.why: rule.none_met for rule in self._mapping.leave_out if rule.none_met}
-        name = (
-            Path(self._mapping.records.file[0])
-            if self._mapping.records.kind == "parquet"
-            else self._path
-        )
+        name = self._path
+        if self._mapping.records.kind == "parquet":
+            # The path is that of the dataset's folder.
+            name = Path(self._mapping.records.file[0])
         return without_exclusions(self._items(), name, expected)
 
     def _items(self) -> Iterator[Draft | Exclusion]:
         """Yield a draft or an exclusion for each question of the file."""
-        pools = self._pools() if self._questions.pools_answers else {}
+        pools = self._answer_pools() if self._questions.pools_answers else {}
         numbers: Counter[str] = Counter()
         keys: set[str] = set()
         unreadable: list[str] = []
         questions = 0
-        for where, item in self._selected():
+        for where, item in self._select_records():
             if isinstance(item, Exclusion):
                 yield item
                 continue
             questions += 1
             try:
                 if self._once is not None:
-                    if (key := self._once.fill(item)) in keys:
+                    key = self._once.fill(item)
+                    if key in keys:
                         continue
                     keys.add(key)
                 if self._counted is not None and self._mapping.number is not None:
@@ -386,24 +404,26 @@ class _Reading:
         if len(unreadable) > questions * self._mapping.unreadable:
             raise WrongRowsError(unreadable)
 
-    def _pools(self) -> Pools:
-        """Return the answers in the whole source, pooled by key, as candidates for distractors."""
+    def _answer_pools(self) -> Pools:
+        """Return the answers to all questions of the source in pools by key. They are the candidates for
+        distractors."""
         return answer_pools(
             (key, gold)
-            for where, item in self._selected()
+            for where, item in self._select_records()
             if not isinstance(item, Exclusion)
-            for key, gold in self._pooled(item, where)
+            for key, gold in self._keys_with_answer(item, where)
         )
 
-    def _pooled(self, record: Record, where: str) -> list[tuple[str, str]]:
-        """Return pairs of key and ground truth, one for each key of the record's question."""
+    def _keys_with_answer(self, record: Record, where: str) -> list[tuple[str, str]]:
+        """Return a pair for each pool that the answer to a record's question belongs to: the key of the pool, and
+        the answer."""
         try:
             gold = self._questions.gold(record)
             return [(key, gold) for key in self._questions.keys(record)]
         except FieldError as fault:
             raise DataError(f"{where}: {fault}") from None
 
-    def _selected(self) -> Iterator[tuple[str, Record | Exclusion]]:
+    def _select_records(self) -> Iterator[tuple[str, Record | Exclusion]]:
         """Yield the record of each question, or its exclusion; a record of the file may have several questions."""
         any_met = False
         for where, record in self._records():
@@ -411,8 +431,9 @@ class _Reading:
                 continue
             any_met = True
             try:
-                for single in self._parts(record):
-                    why = next((why for why, holds in self._leave_out if holds(single)), None)
+                for single in self._split_record(record):
+                    reasons = (why for why, is_excluded in self._leave_out if is_excluded(single))
+                    why = next(reasons, None)
                     yield where, single if why is None else Exclusion(why)
             except FieldError as fault:
                 raise DataError(f"{where}: {fault}") from None
@@ -427,14 +448,14 @@ class _Reading:
         records = read_source_records(mapping.records, self._path, self._folder)
         if mapping.join is not None:
             path = mapping.join.locate(self._folder) if mapping.join.file else self._path
-            records = joined(records, mapping.join, path, self._folder)
-        return gathered(records, mapping.gather) if mapping.gather else records
+            records = join_records(records, mapping.join, path, self._folder)
+        return group_records(records, mapping.gather) if mapping.gather else records
 
-    def _parts(self, record: Record) -> Iterator[Record]:
+    def _split_record(self, record: Record) -> Iterator[Record]:
         """Yield a record for each question, by `each` and `repeat`."""
         parts: Iterable[Record] = (record,)
         if self._mapping.each:
-            parts = _by_position(record, self._mapping.each)
+            parts = _records_by_position(record, self._mapping.each)
         for part in parts:
             if not self._repeat:
                 yield part
@@ -442,6 +463,7 @@ class _Reading:
                 yield {**part, **{name: text.fill(part) for name, text in added.items()}}
 
     def _draft(self, record: Record, where: str, pools: Pools) -> Draft:
+        """Return the draft of a record's question, with its images and the frames of its clip."""
         draft_id = self._id.fill(record)
         question = self._questions.question(record, pools)
         images: list[ImageFile | ImageSpec | LazyFrames] = []
@@ -456,8 +478,8 @@ class _Reading:
             where=where,
             context=self._context.fill(record).strip() or None,
             group=self._group.fill(record),
-            tags=_filled(self._tags, record),
-            answer_tags=_filled(self._answer_tags, record),
+            tags=_fill_tags(self._tags, record),
+            answer_tags=_fill_tags(self._answer_tags, record),
             stratum=self._stratum.fill(record),
         )
 
@@ -466,12 +488,14 @@ def _tag_templates(tags: dict[str, str], fields: Fields) -> list[tuple[str, Temp
     return [(name, Template(text, fields)) for name, text in tags.items()]
 
 
-def _filled(tags: list[tuple[str, Template]], record: Record) -> dict[str, str]:
+def _fill_tags(tags: list[tuple[str, Template]], record: Record) -> dict[str, str]:
+    """Return the texts of the tags of a record, without empty ones."""
     return {name: text for name, tag in tags if (text := tag.fill(record))}
 
 
-def _by_position(record: Record, names: tuple[str, ...]) -> Iterator[Record]:
-    """Yield a copy of the record for each position of its lists. Raises FieldError if their lengths differ."""
+def _records_by_position(record: Record, names: tuple[str, ...]) -> Iterator[Record]:
+    """Yield a copy of a record for each position of its lists, with the items there in place of the lists. Raises
+    FieldError if the lists differ in length."""
     lists = [record.get(name) or [] for name in names]
     if len({len(items) for items in lists}) > 1:
         raise FieldError(
@@ -497,7 +521,9 @@ def _known_fields(mapping: Mapping) -> Fields:
     return fields | {name: "text" for added in mapping.repeat for name in added}
 
 
-def _condition(text: str, fields: Fields) -> Condition | None:
+def _checked_condition(text: str, fields: Fields) -> Condition | None:
+    """Return a condition on records, or None if it is empty. Raises DataError if it names a field that is not
+    declared."""
     if not text:
         return None
     condition = Condition(text, nested=True)

@@ -34,10 +34,10 @@ class Field:
     """The content of a pair of braces: its texts in a record, one or, for a list, several."""
 
     def __init__(self, text: str, fields: Fields, *, needed: bool) -> None:
-        alternatives, *steps = _split(text)
+        alternatives, *steps = _split_field(text)
         self.name = alternatives[0]
-        self._values = [_value(alternative, fields) for alternative in alternatives]
-        self._transforms = [_transform(step) for step in steps]
+        self._values = [_make_value_getter(alternative, fields) for alternative in alternatives]
+        self._transforms = [_make_transform(step) for step in steps]
         self._number = steps[0] if len(steps) == 1 and _NUMBER.fullmatch(steps[0]) else ""
         # Set when there is a single value without transforms, or an integer with only a number format.
         is_plain = len(self._values) == 1 and (not steps or self._number)
@@ -45,23 +45,24 @@ class Field:
         if (
             self._plain is not None
             and self._number
-            and not is_integer(fields, _path_of(alternatives[0])[0])
+            and not is_integer(fields, _parse_path(alternatives[0])[0])
         ):
             self._plain = None
-        paths = [_path_of(name)[0] for name in alternatives if not name.startswith("'")]
+        paths = [_parse_path(name)[0] for name in alternatives if not name.startswith("'")]
         self.may_be_empty = not needed and any(
             path[0].startswith(SPECIAL) or is_optional(fields, path) for path in paths
         )
 
     def texts(self, record: Record) -> list[str] | tuple[str, ...]:
-        """The field's texts, none when it is empty. Raises FieldError for a list item that does not exist."""
-        texts = self._first(record)
+        """Return the texts of the field in a record; empty if the field is. Raises FieldError for an index beyond
+        the end of its list."""
+        texts = self._first_filled(record)
         for transform in self._transforms:
             texts = transform(list(texts))
         return texts
 
     def text(self, record: Record) -> str:
-        """The field's text, which may be empty only for an optional field. Raises FieldError."""
+        """Return the text of the field in a record. Raises FieldError if it is empty, unless the field is optional."""
         if self._plain is not None:
             # A fast path: most fields are plain, and this runs for every template of every record.
             value = self._plain(record)
@@ -78,10 +79,11 @@ class Field:
         raise FieldError(f"{self.name} is empty")
 
     def is_filled(self, record: Record) -> bool:
-        """Whether the field has content before its transforms."""
-        return any(text.strip() for text in self._first(record))
+        """Return whether the field has content in a record before its transforms."""
+        return any(text.strip() for text in self._first_filled(record))
 
-    def _first(self, record: Record) -> list[str] | tuple[str, ...]:
+    def _first_filled(self, record: Record) -> list[str] | tuple[str, ...]:
+        """Return the texts of the first alternative of the field that is not empty."""
         for value in self._values:
             content = value(record)
             if isinstance(content, str):
@@ -113,7 +115,7 @@ class Template:
         self.is_field = len(self.fields) == 1 and not any(self._literals)
 
     def fill(self, record: Record) -> str:
-        """The text with its fields filled in. Raises FieldError for a required field that is empty."""
+        """Return the text with its fields filled in from a record. Raises FieldError if a required field is empty."""
         if self.is_field:
             return self.fields[0].text(record)
         text = self._literals[0]
@@ -122,18 +124,21 @@ class Template:
         return text
 
     def fill_all(self, record: Record) -> Sequence[str]:
-        """All texts of a template that is a single field, else its one text. Raises FieldError."""
+        """Return all texts of a template that is a single field, or the one text of another template. Raises
+        FieldError."""
         return self.fields[0].texts(record) if self.is_field else (self.fill(record),)
 
 
-def _split(text: str) -> tuple[list[str], *tuple[str, ...]]:
-    """The alternatives, and the steps after the colons."""
+def _split_field(text: str) -> tuple[list[str], *tuple[str, ...]]:
+    """Return the alternatives of a field, `a|b`, and its transforms, `:strip:stem`. Separators within quotes belong
+    to the quoted text."""
     alternatives, *steps = re.split(r":(?=(?:[^']*'[^']*')*[^']*$)", text)
     return re.split(r"\|(?=(?:[^']*'[^']*')*[^']*$)", alternatives), *steps
 
 
-def _path_of(text: str) -> tuple[tuple[str, ...], str]:
-    """The steps of a path, and the index in brackets after it."""
+def _parse_path(text: str) -> tuple[tuple[str, ...], str]:
+    """Return the names of a path, `a.b`, and the index in brackets after it, or an empty text. Raises DataError if
+    the text is not a path."""
     parts = _PATH.fullmatch(text)
     if parts is None:
         raise DataError(
@@ -142,21 +147,25 @@ def _path_of(text: str) -> tuple[tuple[str, ...], str]:
     return tuple(parts[1].split(".")), parts[2] or ""
 
 
-def _value(text: str, fields: Fields) -> ValueGetter:
+def _make_value_getter(text: str, fields: Fields) -> ValueGetter:
+    """Return a function that gets the value of a field's alternative from a record: a quoted text, the value at a
+    path, or an item of a list. Raises UnknownNameError for a field that is not declared."""
     if text.startswith("'"):
         literal = text.strip("'")
         return lambda record: literal
-    path, place = _path_of(text)
-    _check(path, fields)
-    if place:
-        if not place.isdecimal():
-            _check((place,), fields)
-        return lambda record: _item_at(_along(record, path), place, record, text.partition("[")[0])
-    return _getter(path, fields)
+    path, index = _parse_path(text)
+    _check_field_exists(path, fields)
+    if index:
+        if not index.isdecimal():
+            _check_field_exists((index,), fields)
+        name = text.partition("[")[0]
+        return lambda record: _list_item(_follow_path(record, path), index, record, name)
+    return _make_path_getter(path, fields)
 
 
-def _getter(path: tuple[str, ...], fields: Fields) -> ValueGetter:
-    """A function that gets the value at a path, with shortcuts for the most common kinds of path."""
+def _make_path_getter(path: tuple[str, ...], fields: Fields) -> ValueGetter:
+    """Return a function that gets the value at a path from a record. The most common kinds of paths have functions
+    of their own, which are faster."""
     if len(path) == 1:
         name = path[0]
         return lambda record: record.get(name)
@@ -172,46 +181,61 @@ def _getter(path: tuple[str, ...], fields: Fields) -> ValueGetter:
         return lambda record: [
             item.get(last) for item in (record.get(outer) or {}).get(inner) or ()
         ]
-    return lambda record: _along(record, path)
+    return lambda record: _follow_path(record, path)
 
 
-def _check(path: tuple[str, ...], fields: Fields) -> None:
+def _check_field_exists(path: tuple[str, ...], fields: Fields) -> None:
+    """Raise UnknownNameError if the first name of a path is neither a declared field nor one that the reader adds."""
     if path[0] not in fields and not path[0].startswith(SPECIAL):
         raise registry.unknown_name("field", path[0], fields)
 
 
-def _along(value: Any, path: tuple[str, ...]) -> Any:
-    """The value at a path; for a list of objects, the list of their values."""
+def _follow_path(value: Any, path: tuple[str, ...]) -> Any:
+    """Return the value at a path; for a list of objects, the list of their values. None if the path leads through a
+    value without fields."""
     for step in path:
         if isinstance(value, dict):
             value = value.get(step)
         elif isinstance(value, (list, tuple)):
-            value = (
-                value[int(step)] if step.isdecimal() else [_along(item, (step,)) for item in value]
-            )
+            if step.isdecimal():
+                value = value[int(step)]
+            else:
+                value = [_follow_path(item, (step,)) for item in value]
         else:
             return None
     return value
 
 
-def _item_at(values: Any, place: str, record: Record, name: str) -> Any:
-    """The list item at an index, which is a number or another field's value."""
-    number = int(place) if place.isdecimal() else record.get(place)
-    if not values and place.isdecimal():
+def _list_item(values: Any, index: str, record: Record, name: str) -> Any:
+    """Return an item of a list; None for a fixed index in an empty list.
+
+    Args:
+        values: The list.
+        index: A number, or the name of the record's field with the number.
+        record: The record.
+        name: Name of the list, for messages.
+
+    Raises: FieldError: There is no such item.
+    """
+    number = int(index) if index.isdecimal() else record.get(index)
+    if not values and index.isdecimal():
         return None
-    if not isinstance(number, int) or not 0 <= number < len(values or ()):
-        raise FieldError(f"{place} {number} but {name} are 0-{len(values or ()) - 1}")
+    count = len(values or ())
+    if not isinstance(number, int) or not 0 <= number < count:
+        raise FieldError(f"{index} {number} but {name} are 0-{count - 1}")
     return values[number]
 
 
-def _transform(step: str) -> Transform:
+def _make_transform(step: str) -> Transform:
+    """Return the transform of a step: a number format, `05d`, or a registered transform by its name."""
     if _NUMBER.fullmatch(step):
-        return lambda texts: [_numbered(text, step) for text in texts]
+        return lambda texts: [_format_integer(text, step) for text in texts]
     transform: Transform = registry.find_registered("transforms", step)
     return transform
 
 
-def _numbered(text: str, form: str) -> str:
+def _format_integer(text: str, form: str) -> str:
+    """Return a whole number in a format such as `05d`. Raises FieldError if the text is not a whole number."""
     try:
         return format(int(text), form)
     except ValueError:
@@ -219,8 +243,11 @@ def _numbered(text: str, form: str) -> str:
 
 
 def _as_text(value: Any) -> str:
+    """Return a value as a text; empty for None, and `true` or `false` as JSON writes it."""
     if isinstance(value, str):
         return value
     if value is None:
         return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()  # as JSON writes it
+    return str(value)

@@ -39,10 +39,10 @@ from snellen.suites.mmbench.survey import (
     SurveyedRow,
     base_index,
     check_header,
-    gold_of,
     has_form,
     names_file,
     normal_index,
+    parse_answer,
     question_count_text,
     row_location,
     survey,
@@ -76,9 +76,11 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """One draft a question. Raises DataError naming file and line of up to ten wrong rows.
+    """Yield a draft for each question of a file in MMBench's form. Circular copies (rows that repeat a question
+    with its options in another order) are one question.
 
-    `folder` holds the file, or is the file itself.
+    `folder` contains the file, or is the file itself. Raises DataError naming file and line of up to ten wrong
+    rows.
     """
     chosen = read_params(params, Params)
     path = folder if folder and folder.is_file() else locate_file(folder, *chosen.files)
@@ -90,26 +92,24 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         entries = survey(table, faults, pictures=chosen.reads_images, repeated=chosen.as_published)
         groups = assemble_groups(entries, "g_index" in table.header, path, faults)
         if chosen.answers:
-            groups = read_answers(Path(chosen.answers), groups)
+            groups = add_answers(Path(chosen.answers), groups)
         if not chosen.lenient:
             for index, text in () if chosen.as_published else incomplete_groups(groups, path):
                 faults.add(index, "incomplete", text)
             faults.refuse(MAX_FAULTS)
-        abilities = _abilities(path)
-        notes = _notes(table, len(entries), groups, strange, abilities, chosen.published)
-        yield from _drafts(table, groups, abilities, chosen, notes, faults)
+        abilities = _abilities_beside(path)
+        notes = _file_notes(table, len(entries), groups, strange, abilities, chosen.published)
+        yield from _drafts_with_images(table, groups, abilities, chosen, notes, faults)
 
 
-def _abilities(path: Path) -> Taxonomy:
+def _abilities_beside(path: Path) -> Taxonomy:
+    """Return the tree of abilities: the packaged one, with changes by a file of abilities beside the table."""
     own_file = path.with_name(taxonomy.TAXONOMY_FILE)
-    return (
-        taxonomy.packaged_taxonomy().with_own(own_file)
-        if own_file.is_file()
-        else taxonomy.packaged_taxonomy()
-    )
+    abilities = taxonomy.packaged_taxonomy()
+    return abilities.with_own(own_file) if own_file.is_file() else abilities
 
 
-def _drafts(
+def _drafts_with_images(
     table: DelimitedTable,
     groups: Sequence[CircularGroup],
     abilities: Taxonomy,
@@ -117,39 +117,44 @@ def _drafts(
     notes: list[str],
     faults: Faults,
 ) -> Iterator[Draft]:
-    """The drafts in order, the notes on the last one: by then all that is left out is known."""
+    """Yield the drafts in order, reading each question's images when its turn comes.
+
+    The last draft carries the notes, since only then is it known what was left out. Raises DataError for images
+    that cannot be read, unless the file is read leniently.
+    """
     folder = Path(chosen.images) if chosen.images else table.path.parent
-    pending: Draft | None = None
-    wrong: list[str] = []
+    pending: Draft | None = None  # held back, because the last draft carries the notes
+    unreadable: list[str] = []
     for question in groups:
         where = row_location(table.path, question.base)
         try:
-            images = (
-                row_images(table.at(question.picture.place), folder, where)
-                if chosen.reads_images
-                else ()
-            )
+            images: tuple[bytes | Path, ...] = ()
+            if chosen.reads_images:
+                images = row_images(table.at(question.picture.place), folder, where)
             if chosen.lenient:
                 check_images(images, where)
         except DataError as error:
             faults.add(question.base.index, "an image that cannot be read", str(error))
-            wrong.append(str(error))
+            unreadable.append(str(error))
             continue
-        if pending and (chosen.lenient or not wrong):
+        if pending and (chosen.lenient or not unreadable):
             yield pending
-        pending = replace(_draft(question, where, abilities), images=images)
+        pending = replace(_question_draft(question, where, abilities), images=images)
         if not chosen.reads_images:
             pending = replace(pending, group=question.picture.picture)
-    if wrong and not chosen.lenient:
-        raise DataError("\n".join(wrong[:MAX_FAULTS]))
+    if unreadable and not chosen.lenient:
+        raise DataError("\n".join(unreadable[:MAX_FAULTS]))
     if pending is None:
         faults.refuse(MAX_FAULTS)
         return
     yield replace(pending, notes=(*notes, *faults.notes()))
 
 
-def _draft(question: CircularGroup, where: str, abilities: Taxonomy) -> Draft:
+def _question_draft(question: CircularGroup, where: str, abilities: Taxonomy) -> Draft:
+    """Return the draft of a circular group without its images, with the abilities (l1, l2, l3) and the completeness
+    of its rotations as tags."""
     base = question.base
+    has_repeated_option = len(set(base.options)) < len(base.options)
     tags = {
         "l1": abilities.l1_of(base.l2),
         "l2": base.l2,
@@ -162,10 +167,10 @@ def _draft(question: CircularGroup, where: str, abilities: Taxonomy) -> Draft:
         id=base.index,
         rounds=(
             QuestionDraft(
-                base.question,
-                base.options,
-                () if question.gold is None else (question.gold,),
-                may_repeat=len(set(base.options)) < len(base.options),
+                question=base.question,
+                options=base.options,
+                gold=() if question.gold is None else (question.gold,),
+                may_repeat=has_repeated_option,
             ),
         ),
         where=where,
@@ -176,7 +181,7 @@ def _draft(question: CircularGroup, where: str, abilities: Taxonomy) -> Draft:
     )
 
 
-def _notes(
+def _file_notes(
     table: DelimitedTable,
     rows: int,
     groups: Sequence[CircularGroup],
@@ -184,16 +189,19 @@ def _notes(
     abilities: Taxonomy,
     published: PublishedSplit,
 ) -> list[str]:
-    """What to say of a file: what it is, and what about it is not as it should be."""
+    """Return notes about a file: its size and abilities, and what is not as it should be."""
     states = Counter(question.state for question in groups)
-    leaves = Counter((question.base.l2, question.base.category) for question in groups)
-    unknown = Counter(
+    categories = Counter((question.base.l2, question.base.category) for question in groups)
+    unknown_l2 = Counter(
         question.base.l2 for question in groups if not abilities.l1_of(question.base.l2)
     )
     notes = [
-        f"{table.path.name} (sha256 {_digest(table.path)}): {rows:,} rows are {question_count_text(len(groups))}"
+        f"{table.path.name} (sha256 {_short_sha256(table.path)}): {rows:,} rows are {question_count_text(len(groups))}"
     ]
-    if ability_counts := [f"{leaf} {count}" for (_, leaf), count in sorted(leaves.items()) if leaf]:
+    ability_counts = [
+        f"{category} {count}" for (_, category), count in sorted(categories.items()) if category
+    ]
+    if ability_counts:
         notes.append(f"abilities: {', '.join(ability_counts)}")
     if table.path.with_name(taxonomy.TAXONOMY_FILE).is_file():
         notes.append(f"abilities as {taxonomy.TAXONOMY_FILE} beside it says")
@@ -213,26 +221,30 @@ def _notes(
         notes.append(
             f"{question_count_text(states['single-pass'])} without rotations by intent, tagged rotations=single-pass"
         )
-    if nans := sum("nan" in (question.base.hint, *question.base.options) for question in groups):
+    nan_count = sum("nan" in (question.base.hint, *question.base.options) for question in groups)
+    if nan_count:
         notes.append(
-            f"{question_count_text(nans)} with the text 'nan', which is shown; leave a cell empty where it is none"
+            f"{question_count_text(nan_count)} with the text 'nan', which is shown; leave a cell empty where it is none"
         )
-    if again := count_repeated(groups):
+    repeated_count = count_repeated(groups)
+    if repeated_count:
         notes.append(
-            f"{question_count_text(again)} with the image and options of another; where these are circular copies, "
+            f"{question_count_text(repeated_count)} with the image and options of another; where these are circular copies, "
             "say so by the column g_index"
         )
     notes += [
         f"{question_count_text(count)} with the unknown l2-category {l2!r}: no l1"
-        for l2, count in unknown.items()
+        for l2, count in unknown_l2.items()
         if l2
     ]
-    if differences := abilities.differences(leaves, published):
+    differences = abilities.differences(categories, published)
+    if differences:
         notes.append(f"published counts differ: {', '.join(differences)}")
     return notes
 
 
-def _digest(path: Path) -> str:
+def _short_sha256(path: Path) -> str:
+    """Return the first 16 hex digits of a file's SHA-256."""
     with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
@@ -261,7 +273,8 @@ def recognises(path: Path) -> bool:
             name_score("answer", name) > PARTLY for name in header - {*FORM_COLUMNS}
         ):
             return False
-        if (first := next(iter(table), None)) is not None and "index" not in first.cells:
+        first = next(iter(table), None)
+        if first is not None and "index" not in first.cells:
             return False
         if "image_path" not in header and _names_only_files(table):
             return _refers_to_rows(table)
@@ -280,7 +293,8 @@ def _names_only_files(table: DelimitedTable) -> bool:
 
 
 def _refers_to_rows(table: DelimitedTable) -> bool:
-    """Whether an index stands there again as a rotation's, 7 and 1000007, or in place of an image that its row has."""
+    """Return whether the table has circular copies, such as the indexes 7 and 1000007, or an image cell with the
+    index of another row that has the image."""
     lengths: dict[str, int] = {}
     references = set()
     for _, _, cells, _ in table:
@@ -288,31 +302,38 @@ def _refers_to_rows(table: DelimitedTable) -> bool:
         lengths[normal_index(cells.get("index", ""))] = len(picture)
         if 0 < len(picture) <= MAX_REFERENCE_LENGTH:
             references.add(normal_index(picture))
-    return any(lengths.get(index, 0) > MAX_REFERENCE_LENGTH for index in references) or any(
-        (base := base_index(index, "", grouped=False)) != index and base in lengths
-        for index in lengths
-    )
+    for index in references:
+        names_row_with_image = lengths.get(index, 0) > MAX_REFERENCE_LENGTH
+        if names_row_with_image:
+            return True
+    for index in lengths:
+        base = base_index(index, "", grouped=False)
+        if base != index and base in lengths:
+            return True
+    return False
 
 
 # --- answers that are kept apart from their questions: a table with the columns index and answer ----------------------
 
 
-def read_answers(path: Path, questions: Sequence[CircularGroup]) -> list[CircularGroup]:
-    """The questions with the answers of a file, letters that refer to their base rows.
+def add_answers(path: Path, questions: Sequence[CircularGroup]) -> list[CircularGroup]:
+    """Return the questions with the answers from a separate file, whose letters refer to the options of the base
+    rows.
 
-    Raises DataError naming the file and line of a letter without an option, of an answer that differs from
-    the one in the questions' own file, or of an index that is not there.
+    Raises DataError naming file and line of a letter without an option, of an answer that differs from the one in
+    the questions' own file, or of an index that does not exist.
     """
     bases = {question.base.index: question for question in questions}
     indexes = {row.index for question in questions for row in question.rows}
     answered: dict[str, CircularGroup] = {}
-    for index, letter, where in _letters(path):
+    for index, letter, where in _answer_letters(path):
         if index not in indexes:
             raise DataError(f"{where}: index {index} is not among the questions")
-        if (question := bases.get(index)) is None:
+        question = bases.get(index)
+        if question is None:
             continue  # A file with a row for each rotation has the base rows too.
         try:
-            gold = gold_of(letter, len(question.base.options))
+            gold = parse_answer(letter, len(question.base.options))
         except RowError as error:
             raise DataError(f"{where}: {error}") from None
         if question.gold not in (None, gold):
@@ -321,8 +342,8 @@ def read_answers(path: Path, questions: Sequence[CircularGroup]) -> list[Circula
     return [answered.get(index, question) for index, question in bases.items()]
 
 
-def _letters(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Index, letter and place of each row."""
+def _answer_letters(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield index, letter and location of each row of a file of answers. Raises DataError for a missing column."""
     if path.suffix.lower() not in TABLES:
         raise DataError(f"{path}: a file of answers ends with {' or '.join(TABLES)}")
     with open_text(path) as file:
@@ -352,16 +373,16 @@ def row_images(cells: dict[str, str], folder: Path, where: str) -> tuple[bytes |
     cell = cells.get("image", "").strip()
     is_path = not cell
     images: list[bytes | Path] = []
-    for entry in _listed(cell or cells["image_path"].strip(), where):
+    for entry in _image_entries(cell or cells["image_path"].strip(), where):
         if is_path or names_file(entry):
-            images.append(_path(folder, entry, where))
+            images.append(_image_path(folder, entry, where))
         else:
             images.append(decode_base64(entry, where, "the index of a row"))
     return tuple(images)
 
 
 def check_images(images: tuple[bytes | Path, ...], where: str) -> None:
-    """Raise DataError for one that cannot be read."""
+    """Raise DataError if an image cannot be read."""
     for image in images:
         if isinstance(image, Path):
             try:
@@ -374,8 +395,9 @@ def check_images(images: tuple[bytes | Path, ...], where: str) -> None:
             inspect_image(image, where)
 
 
-def _listed(cell: str, where: str) -> list[str]:
-    """The entries of a list in brackets, as JSON or as Python writes it; another cell alone."""
+def _image_entries(cell: str, where: str) -> list[str]:
+    """Return the entries of an image cell: several for a list in brackets, as JSON or Python writes it, else the
+    cell alone. Raises DataError for another kind of list."""
     if not cell.startswith("["):
         return [cell]
     entries = listed(cell)
@@ -385,7 +407,8 @@ def _listed(cell: str, where: str) -> list[str]:
     return [entry.strip() for entry in entries]
 
 
-def _path(folder: Path, name: str, where: str) -> Path:
+def _image_path(folder: Path, name: str, where: str) -> Path:
+    """Return the path of an image. Raises DataError for a name that no file can have."""
     if "\0" in name:
         raise DataError(f"{where}: the image path {name!r} holds a NUL")
     return folder / name
@@ -416,86 +439,97 @@ class CircularGroup(Struct, frozen=True):
 
 
 def cyclic_orders(count: int, first: int) -> set[Order]:
-    """All orders in which the first of so many options are turned, whichever way, and the others stay."""
-    return {turned(count, first, shift) for shift in range(first)}
+    """Return all rotations of the first options, `first` of `count`; the other options stay in place."""
+    return {rotated_order(count, first, steps) for steps in range(first)}
 
 
-def turned(count: int, first: int, steps: int) -> Order:
-    """The order of so many options of which the first were turned to the right, and the others stay."""
-    return (*((place - steps) % first for place in range(first)), *range(first, count))
+def rotated_order(count: int, first: int, steps: int) -> Order:
+    """Return the order of options after a rotation.
+
+    Args:
+        count: Number of options.
+        first: How many of the first options are rotated; the others stay in place.
+        steps: By how many positions they move to the right.
+    """
+    rotated = [(position - steps) % first for position in range(first)]
+    fixed = range(first, count)
+    return (*rotated, *fixed)
 
 
-def order_of(row: SurveyedRow, base: SurveyedRow) -> Order | None:
-    """The order in which a row shows its base row's options, the same in number and text.
+def find_order(row: SurveyedRow, base: SurveyedRow) -> Order | None:
+    """Return the order in which a row shows the options of its base row, which are equal in number and text.
 
-    Where two of them say the same it is the rotation, by the number of the row at best, that fits the texts and both
-    answers; None if there is none.
+    If two options have the same text, several orders are possible. Then it is the rotation that agrees with the
+    texts and both answers, preferably the one that the row's index tells. None if there is none.
     """
     count = len(base.options)
     if len(set(base.options)) == count:
         return tuple(base.options.index(option) for option in row.options)
-    number = int(row.index) // ROTATION_STEP if row.index.isdecimal() else 0
-    orders = (
-        turned(count, first, steps)
-        for first in range(count, 1, -1)
-        for steps in (number, *range(first))
-    )
-    return next((order for order in orders if _shows(row, base, order)), None)
+    # The index of a rotation tells by how many steps its options are turned.
+    indexed_steps = int(row.index) // ROTATION_STEP if row.index.isdecimal() else 0
+    for first in range(count, 1, -1):
+        for steps in (indexed_steps, *range(first)):
+            order = rotated_order(count, first, steps)
+            if _shows_in_order(row, base, order):
+                return order
+    return None
 
 
-def _shows(row: SurveyedRow, base: SurveyedRow, order: Order) -> bool:
-    answers = None in (row.gold, base.gold) or (
-        row.gold is not None and order[row.gold] == base.gold
-    )
-    return answers and row.options == tuple(base.options[option] for option in order)
+def _shows_in_order(row: SurveyedRow, base: SurveyedRow, order: Order) -> bool:
+    """Return whether a row shows the base row's options in this order, with the same correct option if both answers
+    are known."""
+    if row.gold is not None and base.gold is not None and order[row.gold] != base.gold:
+        return False
+    return row.options == tuple(base.options[option] for option in order)
 
 
 def assemble_groups(
     entries: Mapping[str, SurveyedRow], grouped: bool, path: Path, faults: Faults
 ) -> list[CircularGroup]:
-    """The sound questions of a file, in the order of their base rows.
+    """Return the questions of a file that can be used, in the order of their base rows, and record the faults of
+    the others.
 
-    `grouped`: the file has a column `g_index`. Raises DataError for a file without any base row.
+    Args:
+        entries: Rows by index.
+        grouped: Whether the file has a column `g_index`, which names the base row of each row.
+        path: The file, for messages.
+        faults: Receives the faults.
+
+    Raises: DataError: The file has no base row.
     """
-    if (
-        not grouped
-        and entries
-        and all(index.isdecimal() and int(index) >= ROTATION_STEP for index in entries)
-    ):
+    are_all_rotations = all(index.isdecimal() and int(index) >= ROTATION_STEP for index in entries)
+    if not grouped and entries and are_all_rotations:
         raise DataError(
             f"{path}: every index is {ROTATION_STEP} or more, so that all rows are rotations and none is a base row; "
             "where they are questions of their own, add a column g_index that repeats the index"
         )
-    by_question: dict[str, list[SurveyedRow]] = defaultdict(list)
+    rows_by_base: dict[str, list[SurveyedRow]] = defaultdict(list)
     for index, entry in entries.items():
-        by_question[base_index(index, entry.g_index, grouped)].append(entry)
-    rotated = any(len(rows) > 1 for rows in by_question.values())
+        rows_by_base[base_index(index, entry.g_index, grouped)].append(entry)
+    has_rotations = any(len(rows) > 1 for rows in rows_by_base.values())
     groups = []
-    for key, rows in by_question.items():
-        if key in faults.by_key:
+    for base, rows in rows_by_base.items():
+        if base in faults.by_key:
             continue
         try:
-            question = _question(_base(key, rows, grouped, path), rows, entries, path)
-            state = _state(question, grouped) if rotated else ""
+            question = _merge_copies(_base_row(base, rows, grouped, path), rows, entries, path)
+            state = _rotation_state(question, grouped) if has_rotations else ""
         except RowError as error:
-            faults.add(key, error.kind, str(error))
+            faults.add(base, error.kind, str(error))
             continue
-        groups.append(
-            CircularGroup(question.base, question.rows, question.gold, question.picture, state)
-        )
+        groups.append(replace(question, state=state))
     return sorted(groups, key=lambda question: question.base.line)
 
 
-def _base(key: str, rows: Sequence[SurveyedRow], grouped: bool, path: Path) -> SurveyedRow:
+def _base_row(key: str, rows: Sequence[SurveyedRow], grouped: bool, path: Path) -> SurveyedRow:
+    """Return the base row of a question, the one with its index. Raises RowError if the file lacks it."""
     for row in rows:
         if row.index == key:
             return row
     first = rows[0]
-    hint = (
-        ""
-        if grouped
-        else "; where it is a question of its own, add a column g_index that repeats the index"
-    )
+    hint = ""
+    if not grouped:
+        hint = "; where it is a question of its own, add a column g_index that repeats the index"
     raise RowError(
         "without a base row",
         f"{row_location(path, first)}: index {first.index} is a rotation of {key}, which is not a base row "
@@ -503,48 +537,58 @@ def _base(key: str, rows: Sequence[SurveyedRow], grouped: bool, path: Path) -> S
     )
 
 
-def _question(
+def _merge_copies(
     base: SurveyedRow, rows: Sequence[SurveyedRow], entries: Mapping[str, SurveyedRow], path: Path
 ) -> CircularGroup:
-    """Raises RowError, its text naming file and line, for rows that do not fit together."""
+    """Return the question that a base row and its circular copies show. Raises RowError naming file and line if
+    rows do not fit together."""
     picture = _image_row(base, entries, path)
-    by_order: dict[Order, SurveyedRow] = {}
-    golds: dict[int | None, SurveyedRow] = {}
-    for row in sorted(rows, key=lambda row: row is not base):
+    row_by_order: dict[Order, SurveyedRow] = {}
+    row_by_gold: dict[int | None, SurveyedRow] = {}
+    base_first = sorted(rows, key=lambda row: row is not base)
+    for row in base_first:
         for name in SHARED_COLUMNS:
             if getattr(row, name) != getattr(base, name):
-                raise _differs(row, base, "l2-category" if name == "l2" else name, path)
+                raise _difference_error(row, base, "l2-category" if name == "l2" else name, path)
         if row is not base and _image_row(row, entries, path).picture != picture.picture:
-            raise _differs(row, base, "image", path)
+            raise _difference_error(row, base, "image", path)
         if sorted(row.options) != sorted(base.options):
-            raise _differs(row, base, "set of options", path)
-        order = order_of(row, base)
+            raise _difference_error(row, base, "set of options", path)
+        order = find_order(row, base)
         if order is None:
             raise RowError(
                 "an option twice",
                 f"{row_location(path, row)}: two options of index {row.index} say the same, and no rotation of its "
                 f"base row {base.index} ({row_location(path, base)}) shows them so",
             )
-        if earlier := by_order.get(order):
+        earlier = row_by_order.get(order)
+        if earlier:
             raise RowError(
                 "an order twice",
                 f"{row_location(path, row)}: index {row.index} shows the options in the same order as index "
                 f"{earlier.index} ({row_location(path, earlier)})",
             )
-        by_order[order] = row
-        golds.setdefault(None if row.gold is None else order[row.gold], row)
-    if len(golds) > 1:
-        first, second = list(golds.values())[:2]
+        row_by_order[order] = row
+        gold_in_base = None if row.gold is None else order[row.gold]
+        row_by_gold.setdefault(gold_in_base, row)
+    if len(row_by_gold) > 1:
+        first, second, *_ = row_by_gold.values()
         raise RowError(
             "answers that differ",
             f"{row_location(path, second)}: the answer of index {second.index} is another option than that of index "
             f"{first.index} ({row_location(path, first)})",
         )
-    placed = tuple(RowRef(row.index, order) for order, row in by_order.items())
-    return CircularGroup(base, placed, next(iter(golds)), picture)
+    [gold] = row_by_gold
+    return CircularGroup(
+        base=base,
+        rows=tuple(RowRef(row.index, order) for order, row in row_by_order.items()),
+        gold=gold,
+        picture=picture,
+    )
 
 
-def _differs(row: SurveyedRow, base: SurveyedRow, column: str, path: Path) -> RowError:
+def _difference_error(row: SurveyedRow, base: SurveyedRow, column: str, path: Path) -> RowError:
+    """Return the error for a rotation that differs from its base row in a column."""
     return RowError(
         "rows that differ",
         f"{row_location(path, row)}: the {column} of index {row.index} differs from that of its base row {base.index} "
@@ -553,7 +597,8 @@ def _differs(row: SurveyedRow, base: SurveyedRow, column: str, path: Path) -> Ro
 
 
 def _image_row(row: SurveyedRow, entries: Mapping[str, SurveyedRow], path: Path) -> SurveyedRow:
-    """The row that holds the image of a row: itself, or the one it refers to, which holds one itself."""
+    """Return the row with the image of a row: the row itself, or the one that its image cell refers to. Raises
+    RowError if there is no image there."""
     where = f"{row_location(path, row)}: the image of index {row.index}"
     if not row.link:
         if not row.picture:
@@ -580,23 +625,31 @@ def _image_row(row: SurveyedRow, entries: Mapping[str, SurveyedRow], path: Path)
     return target
 
 
-def _state(question: CircularGroup, grouped: bool) -> GroupState:
-    count, orders = len(question.base.options), {row.order for row in question.rows}
-    if orders >= cyclic_orders(count, count):
+def _rotation_state(question: CircularGroup, grouped: bool) -> GroupState:
+    """Return which rotations of a question the file has.
+
+    Empty if it has all; `first-3` if only the first three options are rotated; `single-pass` if there are none on
+    purpose; else `incomplete`. `grouped` tells whether the file names each row's base row.
+    """
+    count = len(question.base.options)
+    orders = {row.order for row in question.rows}
+    if orders >= cyclic_orders(count, first=count):
         return ""
-    if first := next(
-        (first for first in range(count - 1, 1, -1) if orders == cyclic_orders(count, first)), 0
-    ):
-        return f"{FIRST}{first}"
-    # A generated file leaves a question as it is whose options must not be turned, and says so by g_index.
-    return "single-pass" if grouped and len(question.rows) == 1 else "incomplete"
+    for first in range(count - 1, 1, -1):
+        if orders == cyclic_orders(count, first):
+            return f"{FIRST}{first}"
+    # In files with g_index, a question with a single row has options that must not be rotated.
+    if grouped and len(question.rows) == 1:
+        return "single-pass"
+    return "incomplete"
 
 
 def incomplete_groups(questions: Sequence[CircularGroup], path: Path) -> Iterator[tuple[str, str]]:
-    """Index and fault of each question whose rotations are not all there."""
+    """Yield index and fault of each question that lacks some of its rotations."""
     for question in questions:
         if question.state == "incomplete":
-            base, count = question.base, len(question.base.options)
+            base = question.base
+            count = len(base.options)
             present = ", ".join(row.index for row in question.rows)
             yield (
                 base.index,
@@ -606,7 +659,7 @@ def incomplete_groups(questions: Sequence[CircularGroup], path: Path) -> Iterato
 
 
 def count_repeated(questions: Sequence[CircularGroup]) -> int:
-    """How many questions ask again, of the same image and with the same options, what another one asks."""
+    """Return how many questions repeat another one with the same image, hint and options."""
     counts = Counter(
         (
             question.base.question,

@@ -33,9 +33,9 @@ from snellen.suites.mmbench.survey import (
     ROTATION_STEP,
     Faults,
     RowError,
-    gold_of,
     normal_index,
-    options_of,
+    parse_answer,
+    parse_options,
 )
 from snellen.suites.mmbench.taxonomy import Leaf, LeafAbility, SecondLevel, Taxonomy
 from snellen.suites.mmbench.writer import ImageCells, writing_table
@@ -288,8 +288,8 @@ def _question(row: DelimitedRow, number: int, images: Path) -> NewQuestion:
     for name in ("question", "category", "image"):
         if not cells.get(name, "").strip():
             raise RowError(f"no {name}", f"the {name} is empty")
-    options = options_of(cells)
-    gold = gold_of(cells.get("answer", ""), len(options))
+    options = parse_options(cells)
+    gold = parse_answer(cells.get("answer", ""), len(options))
     if gold is None:
         raise RowError("no answer", "the answer is empty")
     picture = images / cells["image"]

@@ -77,7 +77,8 @@ class Faults:
             raise DataError("\n".join(list(texts)[:most]))
 
     def notes(self) -> list[str]:
-        """A line for each kind of fault: how many questions are left out for it, and the first of them."""
+        """Return a line for each kind of fault: how many questions are left out because of it, and the first of
+        them."""
         kinds = Counter(kind for kind, _ in self.by_key.values())
         first = dict(reversed(self.by_key.values()))
         return [
@@ -99,13 +100,16 @@ def question_count_text(count: int) -> str:
 
 
 def has_form(header: Collection[str]) -> bool:
-    """Whether a table with these columns is of MMBench's form: its least columns are there (index, A, B, image)."""
+    """Return whether a table with these columns is of MMBench's form, which needs at least index, question, A, B
+    and an image column."""
     return set(NEEDED_COLUMNS) <= set(header) and not set(IMAGE_COLUMNS).isdisjoint(header)
 
 
 def check_header(table: DelimitedTable, *, pictures: bool = True) -> list[str]:
-    """The columns that mean nothing here. Raises DataError when one is missing or nearly named."""
-    where, columns = f"{table.path}:1", {*FORM_COLUMNS, *L2_COLUMNS}
+    """Return the columns that have no meaning in this form. Raises DataError if a needed column is missing, or
+    another name is nearly that of a column."""
+    where = f"{table.path}:1"
+    columns = {*FORM_COLUMNS, *L2_COLUMNS}
     for name in NEEDED_COLUMNS:
         if name not in table.header:
             unknown_columns(table.header, columns, where)
@@ -121,37 +125,41 @@ def check_header(table: DelimitedTable, *, pictures: bool = True) -> list[str]:
 def survey(
     table: DelimitedTable, faults: Faults, *, pictures: bool = True, repeated: bool = False
 ) -> dict[str, SurveyedRow]:
-    """All sound rows by index, in the file's order; a row that is wrong by itself is a fault of its question.
+    """Return the rows of a table by index, in the file's order, without those that are wrong by themselves.
 
-    Where `pictures` do not matter, each question without one is taken to have its own. Options may be `repeated` where
-    a file is to be scored as it was published.
+    Args:
+        table: The table.
+        faults: Receives the fault of each wrong row, under the index of its question's base row.
+        pictures: Whether images matter. If not, a question without image is treated as one with an image of its own.
+        repeated: Whether a question may have the same option twice, as when published replies are scored.
     """
     grouped = "g_index" in table.header
     entries: dict[str, SurveyedRow] = {}
     for row in table:
         index = normal_index(row.cells.get("index", ""))
-        key = (
-            base_index(index, normal_index(row.cells.get("g_index", "")), grouped)
-            if index
-            else f"line {row.line}"
-        )
+        if index:
+            g_index = normal_index(row.cells.get("g_index", ""))
+            question_key = base_index(index, g_index, grouped)
+        else:
+            question_key = f"line {row.line}"
         try:
-            entry = _entry(row, index, repeated)
-            if earlier := entries.get(index):
+            entry = _surveyed_row(row, index, repeated)
+            earlier = entries.get(index)
+            if earlier:
                 raise RowError(
                     "an index twice", f"the index {index} is taken by {table.path}:{earlier.line}"
                 )
         except RowError as error:
-            faults.add(key, error.kind, f"{table.path}:{row.line}: {error}")
+            faults.add(question_key, error.kind, f"{table.path}:{row.line}: {error}")
             continue
         if not pictures and not entry.link and not entry.picture:
-            entry = replace(entry, picture=f"of {key}")
+            entry = replace(entry, picture=f"of {question_key}")
         entries[index] = entry
     return entries
 
 
 def normal_index(index: str) -> str:
-    """An index without blanks; a whole number as it is usually written, which pandas may have written as 7.0."""
+    """Return an index without blanks and, if it is a whole number, as such: pandas may have written 7 as 7.0."""
     index = index.strip()
     whole = re.sub(r"\.0+$", "", index)
     return str(int(whole)) if whole.isdecimal() else index
@@ -162,20 +170,28 @@ ROTATION_STEP = 1_000_000
 
 
 def base_index(index: str, g_index: str, grouped: bool) -> str:
-    """Index of the base row of the question that a row shows (`grouped`: the file says so itself)."""
+    """Return the index of the base row of the question that a row shows.
+
+    Args:
+        index: Index of the row. A rotation has the base row's index plus a multiple of a million.
+        g_index: The base row that the row names, if `grouped`.
+        grouped: Whether the file has a column `g_index`.
+    """
     if grouped:
         return g_index or index
     return str(int(index) % ROTATION_STEP) if index.isdecimal() else index
 
 
-def _entry(row: DelimitedRow, index: str, repeated: bool) -> SurveyedRow:
+def _surveyed_row(row: DelimitedRow, index: str, repeated: bool) -> SurveyedRow:
+    """Return the content of a row without its image. Raises RowError for an empty index or question, and for
+    options or an answer that cannot be used."""
     cells = row.cells
     if not index:
         raise RowError("no index", "the index is empty")
     if not cells.get("question", "").strip():
         raise RowError("no question", "the question is empty")
-    options = options_of(cells, repeated=repeated)
-    link, picture = _picture(cells)
+    options = parse_options(cells, repeated=repeated)
+    link, picture = _image_link_and_digest(cells)
     return SurveyedRow(
         line=row.line,
         place=row.place,
@@ -183,7 +199,7 @@ def _entry(row: DelimitedRow, index: str, repeated: bool) -> SurveyedRow:
         g_index=normal_index(cells.get("g_index", "")),
         question=cells["question"],
         options=options,
-        gold=gold_of(cells.get("answer", ""), len(options)),
+        gold=parse_answer(cells.get("answer", ""), len(options)),
         hint=cells.get("hint", ""),
         category=cells.get("category", ""),
         l2=next((cells[name] for name in L2_COLUMNS if name in cells), ""),
@@ -195,8 +211,9 @@ def _entry(row: DelimitedRow, index: str, repeated: bool) -> SurveyedRow:
     )
 
 
-def options_of(cells: dict[str, str], *, repeated: bool = False) -> tuple[str, ...]:
-    """The options of a row, which differ unless they may be `repeated`. Raises RowError."""
+def parse_options(cells: dict[str, str], *, repeated: bool = False) -> tuple[str, ...]:
+    """Return the options of a row. Raises RowError for gaps, blank options, fewer than two options or, unless they
+    may be `repeated`, equal options."""
     letters = [letter for letter in LETTERS if letter in cells]
     if letters != list(LETTERS[: len(letters)]):
         raise RowError(
@@ -209,8 +226,9 @@ def options_of(cells: dict[str, str], *, repeated: bool = False) -> tuple[str, .
             f"two options are needed, there {'is 1' if letters else 'are none'}",
         )
     options = tuple(cells[letter] for letter in letters)
-    if blank := [letter for letter in letters if not cells[letter].strip()]:
-        raise RowError("a blank option", f"option {blank[0]} is blank")
+    for letter in letters:
+        if not cells[letter].strip():
+            raise RowError("a blank option", f"option {letter} is blank")
     trimmed = [option.strip() for option in options]
     if len(set(trimmed)) < len(trimmed) and not repeated:
         twice = next(option for option in trimmed if trimmed.count(option) > 1)
@@ -220,19 +238,20 @@ def options_of(cells: dict[str, str], *, repeated: bool = False) -> tuple[str, .
     return options
 
 
-def gold_of(letter: str, count: int) -> int | None:
-    """Place of the correct one of `count` options; None for an empty cell. Raises RowError."""
+def parse_answer(letter: str, count: int) -> int | None:
+    """Return the index of the correct option, of `count`; None if the cell is empty, as in files with hidden
+    answers. Raises RowError for anything but the letter of an option."""
     letter = letter.strip()
     if not letter:
         return None
-    place = LETTERS.find(letter) if len(letter) == 1 else -1
-    if not 0 <= place < count:
+    index = LETTERS.find(letter) if len(letter) == 1 else -1
+    if not 0 <= index < count:
         excerpt = letter if len(letter) < 40 else letter[:40] + "..."
         raise RowError(
             "an answer without its option",
             f"the answer {excerpt!r} is not one of the letters A-{LETTERS[count - 1]}",
         )
-    return place
+    return index
 
 
 def may_refer_to_row(cell: str) -> bool:
@@ -246,13 +265,15 @@ def names_file(cell: str) -> bool:
     return PICTURE_FILE.fullmatch(cell) is not None
 
 
-def _picture(cells: dict[str, str]) -> tuple[str, str]:
-    """Link and digest of the image of a row: one of the two, or neither when it has none."""
+def _image_link_and_digest(cells: dict[str, str]) -> tuple[str, str]:
+    """Return the index of the row that a row's image cell refers to, and a digest of the row's own image cell. One
+    of them is empty, or both if the row has no image."""
     cell = cells.get("image", "").strip()
     if may_refer_to_row(cell):
         return normal_index(cell), ""
     cell = cell or cells.get("image_path", "").strip()
-    return "", hashlib.blake2b(cell.encode(), digest_size=16).hexdigest() if cell else ""
+    digest = hashlib.blake2b(cell.encode(), digest_size=16).hexdigest() if cell else ""
+    return "", digest
 
 
 def row_location(path: Path, entry: SurveyedRow) -> str:
