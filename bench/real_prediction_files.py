@@ -27,6 +27,8 @@ FACTS = Path(__file__).with_suffix(".toml")
 RIGHT_WITHIN = 1.0
 HEADLINE = re.compile(r" (?:answers|scores) ([\d.]+)(%?) ")
 """A share in percent, or a rate such as that of wrong characters."""
+COMPARES = re.compile(r" is better than | is not significantly different from ")
+"""What the report of several models begins with."""
 OF_A_MODEL = re.compile(r" ([\d.]+)% \[")
 """A share in the table of a report that compares several models, before its interval."""
 
@@ -86,7 +88,7 @@ def scored(clones: Path, file: RealFile) -> Finding:
     value = None
     if headline and done.returncode == 0:
         value = float(headline[1]) * (1 if headline[2] else 100)
-    elif " is better than " in first_line and file.right is not None:
+    elif COMPARES.search(first_line) and file.right is not None:
         of_models = [float(share) for share in OF_A_MODEL.findall(output)]
         value = min(of_models, key=lambda share: abs(share - (file.right or 0.0)), default=None)
     return Finding(file, value, first_line)

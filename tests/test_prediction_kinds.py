@@ -349,3 +349,86 @@ def test_layouts_of_options_of_well_known_sets(row: dict[str, Any]) -> None:
     ]
     Path("known.jsonl").write_text(as_lines(rows))
     assert sn.score("known.jsonl").value() == pytest.approx(0.5)
+
+
+def test_verdicts_that_deny_letters_which_replies_name_are_not_the_headline() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(10):
+        options = ", ".join(
+            f"{letter}) {thing}" for letter, thing in zip("ABCD", THINGS[:4], strict=True)
+        )
+        rows.append(
+            {
+                "question": f"Which of {n}: {options}?",
+                "gold": "ABCD"[n % 4],
+                "response": f"**The correct answer is {'ABCD'[n % 4]})**",
+                "correct": n % 2 == 0,  # by a script that looks for letters at the beginning
+            }
+        )
+        rows.append(
+            {
+                "question": f"How many are {n} things?",
+                "gold": f"{THINGS[n % 5]} {n}",
+                "response": f"I count a {THINGS[n % 5]} {n}.",
+                "correct": True,
+            }
+        )
+    Path("tasks.jsonl").write_text(as_lines(rows))
+    assert sn.score("tasks.jsonl").value() == pytest.approx(1.0)
+
+
+def test_several_verdicts_with_uncertain_names_are_none() -> None:
+    rows = [
+        {
+            "question": r["question"],
+            "answer": r["gold"],
+            "prediction": r["said"],
+            "steps_correctness": "wrong",
+            "format_correctness": "correct" if r["id"] % 2 else "wrong",
+        }
+        for r in questions()
+    ]
+    Path("steps.jsonl").write_text(as_lines(rows))
+    [file] = read_predictions(recognise_predictions(Path("steps.jsonl")))
+    assert {row.verdict for row in file.rows} == {None}
+
+
+def test_a_refusal_names_the_column_whose_cells_stand_in_replies() -> None:
+    rows = [
+        {
+            "image": f"{n}.jpg",
+            "photographer": f"P{n}",
+            "species": THINGS[n % 5],
+            "prediction": f"It looks like a {THINGS[n % 5] if n % 3 else 'whale'}, I think.",
+        }
+        for n in range(N)
+    ]
+    Path("birds.jsonl").write_text(as_lines(rows))
+    with pytest.raises(DataError, match=r"'species' stand in many replies.*answer.*species"):
+        sn.score("birds.jsonl")
+    for row in rows:
+        row["prediction"] = "It may be any of a red kite, a blue lamp, an old boat or a tall tree."
+    Path("all.jsonl").write_text(as_lines(rows))
+    with pytest.raises(DataError) as refusal:
+        sn.score("all.jsonl")
+    assert "species" not in str(refusal.value)
+
+
+def test_a_solution_beside_the_ground_truth_is_the_reply() -> None:
+    rows = [
+        {"question": r["question"], "ground_truth": r["gold"], "solution": r["said"]}
+        for r in questions()
+    ]
+    Path("solutions.jsonl").write_text(as_lines(rows))
+    assert sn.score("solutions.jsonl").value() == pytest.approx(0.8)
+
+
+def test_none_is_a_reply_where_it_is_the_right_answer_of_another_row() -> None:
+    golds = [f"{thing} {n}" for n in range(4) for thing in THINGS] + ["None"]
+    rows = [
+        {"question": f"Which thing is number {n}?", "answer": gold, "prediction": "None"}
+        for n, gold in enumerate(golds)
+    ]
+    Path("none.jsonl").write_text(as_lines(rows))
+    [file] = read_predictions(recognise_predictions(Path("none.jsonl")))
+    assert {row.reply for row in file.rows} == {"None"}

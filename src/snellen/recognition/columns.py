@@ -600,7 +600,8 @@ def reply_columns(
     """Return the column with the replies of a model, or one column for each of several models.
 
     If several columns may hold replies, the one with the full replies is chosen. A column named `output` or `response`
-    may be the ground truth: it is if another column has the replies and no other column has the ground truth.
+    may be the ground truth: it is if another column has the replies and no other column has the ground truth. So may
+    `answer` and `solution`, which are replies only beside a column such as `ground_truth`.
 
     Args:
         profiles: The columns of the table.
@@ -626,10 +627,13 @@ def reply_columns(
         return _of_models(ranked[0], profiles)
 
     folded = {folded_name(name.rpartition(".")[2]): name for name in profiles}
-    if "answer" in folded and (is_gold_known or any(gold in folded for gold in _GOLDS)):
-        return (folded["answer"],)
-    asks = "question" in folded or "prompt" in folded
     has_golds = any(gold in folded for gold in _GOLDS)
+    if "answer" in folded and (is_gold_known or has_golds):
+        return (folded["answer"],)
+    solutions = [name for name in profiles if folded_name(name.rpartition(".")[2]) == "solution"]
+    if len(solutions) == 1 and has_golds:  # several are of several models
+        return (solutions[0],)
+    asks = "question" in folded or "prompt" in folded
     if "text" in folded and (asks or ("question_id" in folded and not has_golds)):
         return (folded["text"],)
     if "caption" in folded and any(name in folded for name in ("image_id", "image", "id")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from snellen.recognition.columns import is_verdict, name_score, split_name
+from snellen.recognition.columns import PARTLY, is_verdict, name_score, split_name
 from snellen.recognition.folding import folded_name
 from snellen.recognition.profiles import ColumnProfile
 
@@ -134,6 +134,9 @@ def verdict_column(
 ) -> tuple[str, ...]:
     """Return the column with verdicts on replies: its name says so, and its cells can be read as verdicts.
 
+    None is returned if several with uncertain names differ, as `steps_correct` and `answer_correctness` do: one of them is
+    not on whole replies.
+
     Args:
         profiles: The columns.
         answers: The different right answers of the table, which are no verdicts in a column called `result`.
@@ -148,7 +151,15 @@ def verdict_column(
         judged = is_judged(name, profiles)
         if profile.is_scalar and reading_of_verdicts(profile.texts, is_judged=judged) is not None:
             scores[name] = score
-    return (max(scores, key=lambda name: scores[name]),) if scores else ()
+    if not scores:
+        return ()
+    best = max(scores, key=lambda name: scores[name])
+    rivals = [name for name, score in scores.items() if score == scores[best]]
+    if scores[best] <= PARTLY and any(
+        profiles[name].texts != profiles[best].texts for name in rivals
+    ):
+        return ()
+    return (best,)
 
 
 def _grade(text: str) -> float | None:

@@ -136,7 +136,7 @@ def checked_questions(
             "by one",
             ", ".join(_repeated_ids(file)[:3]),
         )
-    check_own_questions(path, questions, findings, file.rows)
+    check_own_questions(path, questions, findings, file)
     return questions
 
 
@@ -328,9 +328,10 @@ def _round(name: str, turn: int, rows: Sequence[PredictedRow]) -> _OwnRound:
 
 
 def check_own_questions(
-    path: Path, questions: OwnQuestions, findings: Findings, rows: Sequence[PredictedRow]
+    path: Path, questions: OwnQuestions, findings: Findings, file: PredictionFile
 ) -> None:
     """Raise DataError if rows contradict each other, or most rows of a file cannot be scored by themselves."""
+    rows = file.rows
     if questions.contradictions:
         raise DataError(
             f"{path}: {'; '.join(questions.contradictions)}; give each question an id of its own, or name the "
@@ -351,9 +352,18 @@ def check_own_questions(
         question.gold or question.texts for draft in questions.drafts for question in draft.rounds
     ):
         raise DataError(
-            f"{path} has replies without right answers{_own_verdicts(rows)}; name the benchmark that was evaluated: "
-            f"{_next_command(path)}"
+            f"{path} has replies without right answers{_own_verdicts(rows)}; {_with_likely_answers(path, file)}name "
+            f"the benchmark that was evaluated: {_next_command(path)}"
         )
+
+
+def _with_likely_answers(path: Path, file: PredictionFile) -> str:
+    """What to type where a column may hold the right answers, as its cells stand in replies; empty without such."""
+    column = file.likely_answers
+    if not column:
+        return ""
+    command = scoring_call(path, columns={"answer": column})
+    return f"the cells of {column!r} stand in many replies; if they are the right answers: {command}; else "
 
 
 def _own_verdicts(rows: Sequence[PredictedRow]) -> str:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.errors import DataError
+from snellen.extraction.closed_answers import LETTERS, letter_in
 from snellen.interchange.predictions.known_names import as_known, known_benchmark
 from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, is_number
 from snellen.interchange.predictions.scoring_call import scoring_call
@@ -158,15 +159,25 @@ FEWEST_REPETITIONS = 5
 
 
 def _are_repetitions_right(judged: Sequence[PredictedRow]) -> bool:
-    """Whether verdicts call replies right that repeat a right answer word for word, or there are few such replies."""
+    """Whether verdicts call replies right that surely are, or there are few such replies.
+
+    Such replies repeat a right answer word for word, or name the letter of the right option.
+    """
     verdicts: list[float] = []
     for row in judged:
         reply = folded(row.reply or "")
-        if any(folded(reference) == reply for reference in row.references):
+        is_repeated = any(folded(reference) == reply for reference in row.references)
+        if is_repeated or _names_letter(row):
             verdicts.append(row.verdict or 0.0)
     if len(verdicts) < FEWEST_REPETITIONS:
         return True
     return sum(verdicts) >= (1 - 2 * FEW) * len(verdicts)
+
+
+def _names_letter(row: PredictedRow) -> bool:
+    """Whether the right answer is the letter of an option, and the reply names this option."""
+    [reference, *_] = row.references or ("",)
+    return reference.strip() in LETTERS and letter_in(row.reply or "") == reference.strip()
 
 
 RULES = (

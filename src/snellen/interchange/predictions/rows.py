@@ -125,6 +125,8 @@ class PredictionFile(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     judged: str = ""
     """The column with what a judge said of each reply; empty if there is none, or only what a rule said."""
+    likely_answers: str = ""
+    """Of a file without right answers: a column whose cells often stand in the replies, and so may hold these."""
 
 
 LONGEST_PATH = 1024

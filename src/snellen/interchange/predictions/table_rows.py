@@ -103,6 +103,9 @@ class RowReader:
         self._letters: tuple[str, ...] = ()
         golds = [as_text(only_value(row.cells.get(columns.answer, ""))) for row in reading.rows]
         self._hidden = words_for_hidden(golds)
+        texts_of_golds = {gold for gold in golds if gold.strip().casefold() not in self._hidden}
+        self._empty_golds = [text for text in texts_of_golds if is_empty_cell(text)]
+        """Right answers of any row that look like an empty cell, such as `None`: as replies they are no empty cells."""
         if reading.options_in_prompts and not self._source.options and not self._are_texts_asked():
             self._letters = letters_of_golds(golds, self._hidden)
         self._reply = reply
@@ -343,9 +346,8 @@ class RowReader:
             place = named_option(reply.strip("() ."), row.options, self._reply_form)
             if place is not None and named_option(reply, row.options, "text") is None:
                 return (row.labels or LETTERS)[place]
-        is_empty = not self._table.is_of_form and is_empty_cell(
-            reply, (*row.options, *row.references)
-        )
+        expected_texts = (*row.options, *row.references, *self._empty_golds)
+        is_empty = not self._table.is_of_form and is_empty_cell(reply, expected_texts)
         return None if is_empty else reply
 
     def _reading_of_verdicts(self) -> ReadingOfVerdicts:

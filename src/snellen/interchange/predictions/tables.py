@@ -46,6 +46,7 @@ from snellen.recognition.columns import (
     is_name_of_reply,
     is_verdict,
     name_score,
+    says_of_reply,
     series,
     usual_names,
 )
@@ -341,6 +342,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
     title = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
     title = text_in_cell(reading.rows[0].cells.get(first_column(roles, "title"))) or title
     metrics, of_metrics = _metrics_of_columns(reading)
+    likely_answers = "" if reading.column("answer") else _likely_answers(reading)
     files: list[PredictionFile] = []
     for column in by_column:
         of_model = _with_verdicts_of(reading, column) if column else reading
@@ -367,6 +369,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                     model=model,
                     metrics=metrics,
                     judged=_column_of_judge(of_model) if recorded else "",
+                    likely_answers=likely_answers,
                     notes=(
                         *of_metrics,
                         *reading.notes,
@@ -381,6 +384,58 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
         reasons = "; ".join(note for file in files for note in file.notes) or "it is empty"
         raise DataError(f"{path}: no row can be used ({reasons})")
     return files
+
+
+OFTEN = 0.3
+"""Share of the replies in which the cell of their row has to stand, for a column to be likely to hold right answers."""
+FEWEST_LIKELY = 3
+"""Different cells of such a column."""
+LONGEST_LIKELY = 8
+"""Words of such a cell on average."""
+
+
+def _likely_answers(reading: TableReading) -> str:
+    """The column whose cells stand in the replies of their rows most often; empty if none does often.
+
+    A cell that its question has too does not count. The same cells have to stand half as often at most in the replies of
+    the next rows, or they are words that all replies use.
+    """
+    roles = reading.roles
+    reply_column = first_column(roles.roles, "reply")
+    used = {name for role, names in roles.roles.items() if role != "tag" for name in names}
+    questions: list[str] = []
+    replies: list[str] = []
+    for row in reading.rows:
+        questions.append(_words(text_in_cell(row.cells.get(reading.column("question")))))
+        [reply, *_] = replies_in_cell(row.cells.get(reply_column)) or ("",)
+        replies.append(_words(reply))
+
+    shares: dict[str, float] = {}
+    for name, profile in roles.profiles.items():
+        is_short = profile.is_scalar and profile.words <= LONGEST_LIKELY
+        if name in used or not is_short or says_of_reply(name, profile):
+            continue
+        if len(profile.texts) < FEWEST_LIKELY or name_score("reading", name):
+            continue
+        standing = 0
+        standing_in_next = 0
+        for number, row in enumerate(reading.rows):
+            words = _words(text_in_cell(row.cells.get(name)))
+            if not words.strip() or words in questions[number]:
+                continue
+            standing += words in replies[number]
+            standing_in_next += words in replies[(number + 1) % len(replies)]
+        if standing >= OFTEN * len(replies) and 2 * standing_in_next <= standing:
+            shares[name] = standing / len(replies)
+    return max(shares, key=lambda name: shares[name], default="")
+
+
+def _words(text: str) -> str:
+    """The words of a text between single blanks, also before the first and after the last."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
+
+
+_WORD = re.compile(r"\w+")
 
 
 def _with_verdicts_of(reading: TableReading, reply: str) -> TableReading:
