@@ -134,17 +134,16 @@ def benchmarks_seen(
         >>> seen.benchmark
         'reform-eval/vqav2'
     """
-    trained = {
-        model: _training_data(model, model_cards() if cards is None else cards) for model in models
-    }
+    if cards is None:
+        cards = model_cards()
+    trained_on = {model: _training_data(model, cards) for model in models}
     benchmarks = []
     for spec in specs:
-        data_by_model = {
-            model: tuple(name for name in spec.origins if name in datasets)
-            for model, datasets in trained.items()
-        }
-        if data_by_model := {
-            model: datasets for model, datasets in data_by_model.items() if datasets
-        }:
-            benchmarks.append(SeenBenchmark(spec.name, data_by_model))
+        seen_by_model: dict[str, tuple[str, ...]] = {}
+        for model, datasets in trained_on.items():
+            seen_datasets = tuple(name for name in spec.origins if name in datasets)
+            if seen_datasets:
+                seen_by_model[model] = seen_datasets
+        if seen_by_model:
+            benchmarks.append(SeenBenchmark(spec.name, seen_by_model))
     return benchmarks

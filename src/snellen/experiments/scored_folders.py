@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -176,9 +177,7 @@ def score_runs(
     check_named_once(folders)
     check_judging(scoring, judge)
     if judge.models:
-        judged = (
-            is_judged for folder in folders for is_judged in _judged_benchmarks(folder, scoring)
-        )
+        judged = chain.from_iterable(_judged_benchmarks(folder, scoring) for folder in folders)
         check_judge_is_used(judge, judged)
     judges = [load_model(model) for model in judge.models]
     settings = scoring_settings(scoring, judge, judges)

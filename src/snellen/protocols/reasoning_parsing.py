@@ -76,13 +76,18 @@ _QUESTION_KEYS = late_pattern(rf"{_NAMES}$|items?$|list$", re.IGNORECASE)
 def standard_sub_questions(reply: str) -> list[str]:
     """Return every question in a reply or, if no sentence ends with a question mark, the items of its list."""
     body = _answered(reply)
-    if (listed := _listed(body)) is not None:
+    listed = _listed(body)
+    if listed is not None:
         return _distinct(listed)
-    lines = [line.strip() for line in _MARKUP.sub(" ", body).splitlines() if line.strip()]
-    questions = [question for line in lines for question in _questions_in(line)]
-    if questions:
-        return _distinct(questions)
-    return _distinct(_without_markers(line) for line in lines if _MARKER.match(line))
+
+    questions: list[str] = []
+    list_items: list[str] = []
+    for line in _MARKUP.sub(" ", body).splitlines():
+        text = line.strip()
+        questions.extend(_questions_in(text))
+        if _MARKER.match(text):
+            list_items.append(_without_markers(text))
+    return _distinct(questions or list_items)
 
 
 def _questions_in(line: str) -> Iterator[str]:
@@ -105,15 +110,12 @@ def _listed(body: str) -> list[str] | None:
     """Return the texts of a JSON list, alone or under a key that names it; None if there is none."""
     content = _json_in(body, "[{")
     if isinstance(content, dict):
-        lists = [
-            value
-            for name, value in content.items()
-            if _QUESTION_KEYS.search(name) and isinstance(value, list)
-        ]
-        if lists:
-            content = lists[0]
-        else:
-            content = [value for value in content.values() if isinstance(value, str)]
+        values = content
+        content = [value for value in values.values() if isinstance(value, str)]
+        for name, value in values.items():
+            if _QUESTION_KEYS.search(name) and isinstance(value, list):
+                content = value
+                break
     if not isinstance(content, list):
         return None
     texts = [_text_of(item) for item in content]

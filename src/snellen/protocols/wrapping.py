@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain
 from typing import Literal
 from urllib.parse import quote
 
@@ -114,11 +114,15 @@ def with_controls(
     protocols: tuple[Protocol, ...], pictures: tuple[Picture, ...]
 ) -> tuple[Protocol, ...]:
     """Return the protocols and, for each one that shows images, a control with each kind of replaced image."""
-    shows = [protocol for protocol in protocols if declaration_of(protocol).sees_images]
-    controls = [
-        Control(picture=picture, of=protocol.label) for protocol in shows for picture in pictures
-    ]
-    return (*protocols, *(control for control in controls if control not in protocols))
+    controls: list[Protocol] = []
+    for protocol in protocols:
+        if not declaration_of(protocol).sees_images:
+            continue
+        for picture in pictures:
+            control = Control(picture=picture, of=protocol.label)
+            if control not in protocols:
+                controls.append(control)
+    return (*protocols, *controls)
 
 
 class Perturb(WrappingProtocol, frozen=True):
@@ -231,37 +235,38 @@ class Repeat(WrappingProtocol, frozen=True):
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
         """Yield all repetitions side by side. Each repetition of a dialogue continues with its own replies."""
-        talks = [self.inner.ask(sample, prompt, history) for _ in range(self.times)]
-        waves: list[list[Request]] = [
-            [_repeated(request, i) for request in next(talk)] for i, talk in enumerate(talks)
-        ]
-        while any(waves):
-            responses = yield [request for wave in waves for request in wave]
-            ends = [0]
-            for wave in waves:
-                ends.append(ends[-1] + len(wave))
-            own_responses = [responses[start:end] for start, end in pairwise(ends)]
-            waves = [
-                _gone_on(talk, came, i)
-                for i, (talk, came) in enumerate(zip(talks, own_responses, strict=True))
-            ]
+        repetitions = [self.inner.ask(sample, prompt, history) for _ in range(self.times)]
+        requests_of: list[list[Request]] = []  # the present requests of each repetition
+        for number, repetition in enumerate(repetitions):
+            requests_of.append([_repeated(request, number) for request in next(repetition)])
+
+        while any(requests_of):
+            responses = yield list(chain.from_iterable(requests_of))
+            start = 0
+            for number, repetition in enumerate(repetitions):
+                end = start + len(requests_of[number])
+                requests_of[number] = _next_requests(repetition, responses[start:end], number)
+                start = end
 
 
-def _repeated(request: Request, i: int) -> Request:
-    """Return the same request as presentation `i`, with its own seed."""
-    seed = request.decoding.seed + i
+def _repeated(request: Request, number: int) -> Request:
+    """Return the same request as presentation `number`, with a seed of its own."""
+    seed = request.decoding.seed + number
     return replace(
         request,
-        variant=replace(request.variant, test=i, seed=seed),
+        variant=replace(request.variant, test=number, seed=seed),
         decoding=replace(request.decoding, seed=seed),
     )
 
 
-def _gone_on(talk: RequestGenerator, responses: Sequence[Response], i: int) -> list[Request]:
-    """Return the next requests of one repetition; empty if it has ended."""
+def _next_requests(
+    repetition: RequestGenerator, responses: Sequence[Response], number: int
+) -> list[Request]:
+    """Send a repetition the responses to its requests, and return its next requests; empty if it has ended."""
+    if not responses:
+        return []
     try:
-        return (
-            [_repeated(request, i) for request in talk.send(list(responses))] if responses else []
-        )
+        following = repetition.send(list(responses))
     except StopIteration:
         return []
+    return [_repeated(request, number) for request in following]

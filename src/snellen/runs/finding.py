@@ -216,19 +216,20 @@ def _check_names(benchmarks: Sequence[Benchmark]) -> None:
 
 def _check_facts(condition: Condition, benchmarks: Sequence[Benchmark]) -> None:
     """Raise DataError if a condition names a fact that no benchmark has, or one that reveals answers."""
-    names = {
-        name
-        for benchmark in benchmarks
-        for name in (*benchmark.spec.facts(), *benchmark.manifest.tags)
-    }
-    answer_tags = {name for benchmark in benchmarks for name in benchmark.manifest.answer_tags}
+    names: set[str] = set()
+    answer_tags: set[str] = set()
+    for benchmark in benchmarks:
+        names.update(benchmark.spec.facts())
+        names.update(benchmark.manifest.tags)
+        answer_tags.update(benchmark.manifest.answer_tags)
     revealing = condition.names & (answer_tags - names)
     if revealing:
         raise DataError(
             f"{for_caller('--where', 'where')}: {min(revealing)!r} reveals the answers, so a run cannot use it; filter when you score instead "
             f"({for_caller('snellen score --where', 'results.only(where=...)')})"
         )
-    if names and (unknown := condition.names - names):
+    unknown = condition.names - names
+    if names and unknown:
         raise DataError(
             f"{for_caller('--where', 'where')}: {registry.unknown_name('fact', min(unknown), names)}"
         )
@@ -355,7 +356,10 @@ def held_out_benchmarks(
     if not models:
         return ()
     own_cards = model_cards(Path(cards)) if cards else None
-    specs = {spec.name: spec for pattern in patterns for spec in matching_specs(pattern)}
+    specs: dict[str, BenchmarkSpec] = {}
+    for pattern in patterns:
+        for spec in matching_specs(pattern):
+            specs[spec.name] = spec
     reasons = benchmarks_seen(specs.values(), models, own_cards)
     for reason in reasons:
         announce(f"skipped: {reason}")

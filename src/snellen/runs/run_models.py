@@ -65,9 +65,12 @@ def only_replies(role: str, *manifests: RunManifest) -> bool:
     """Return whether the model of a role only replies in these runs, and scores no options."""
     if role != EVALUATED:
         return True
-    labels = {label for manifest in manifests for label in manifest.protocols}
     try:
-        return all(needed_kind(parse_protocol(label)) == "generate" for label in labels)
+        for manifest in manifests:
+            for label in manifest.protocols:
+                if needed_kind(parse_protocol(label)) != "generate":
+                    return False
+        return True
     except SnellenError:  # a protocol of a package that is not installed now
         return False
 

@@ -195,10 +195,10 @@ def _verdict(diagnoses: Sequence[Diagnosis], broken: Sequence[str]) -> str:
     """Return the last line of the diagnosis: what is broken, or which optional parts are not installed."""
     if broken:
         return f"needs repair: {', '.join(broken)}"
-    absent = [row.name for row in diagnoses if (row.part, row.state) == ("extras", "absent")]
-    return (
-        f"nothing is broken{'; optional and not installed: ' if absent else ''}{', '.join(absent)}"
-    )
+    absent = [row.name for row in diagnoses if row.part == "extras" and row.state == "absent"]
+    if not absent:
+        return "nothing is broken"
+    return f"nothing is broken; optional and not installed: {', '.join(absent)}"
 
 
 def diagnose_suites() -> Iterator[Diagnosis]:
@@ -213,15 +213,15 @@ def diagnose_suites() -> Iterator[Diagnosis]:
 
 
 def _place_in_module(cause: BaseException | None) -> str:
-    """The line of a module of others that raised when it was imported; empty where none was run."""
-    frames = traceback.extract_tb(cause.__traceback__ if cause else None)
-    imports = (registry.__file__, importlib.__file__)
-    places = (
-        frame
-        for frame in frames
-        if frame.filename not in imports and not frame.filename.startswith("<frozen")
-    )
-    return next((f" ({frame.filename}:{frame.lineno})" for frame in places), "")
+    """Return where another package's module raised when it was imported, as ` (file:line)`; "" if none was run."""
+    if cause is None:
+        return ""
+    import_machinery = (registry.__file__, importlib.__file__)
+    for frame in traceback.extract_tb(cause.__traceback__):
+        is_machinery = frame.filename in import_machinery or frame.filename.startswith("<frozen")
+        if not is_machinery:
+            return f" ({frame.filename}:{frame.lineno})"
+    return ""
 
 
 def diagnose_hooks() -> Iterator[Diagnosis]:
@@ -230,12 +230,9 @@ def diagnose_hooks() -> Iterator[Diagnosis]:
     hooks: list[tuple[str, registry.Group, str]] = [
         (f"{where}: hooks.{group}: ", group, name) for where, group, name in hooks_of_others()
     ]
-    hooks += [
-        ("", group, name)
-        for group, names in by_packages.items()
-        for name in names
-        if group != "suites"
-    ]
+    for group, names in by_packages.items():
+        if group != "suites":
+            hooks += [("", group, name) for name in names]
     for where, group, name in hooks:
         try:
             registry.find_registered(group, name)
@@ -245,7 +242,8 @@ def diagnose_hooks() -> Iterator[Diagnosis]:
                 "hooks", name, "broken", found, "correct what it refers to, or remove it"
             )
     for entry_points in entry_points_of("snellen."):
-        if (name := entry_points.removeprefix("snellen.")) not in (*by_packages, "verbs"):
+        name = entry_points.removeprefix("snellen.")
+        if name not in (*by_packages, "verbs"):
             fault = str(registry.unknown_name("group of entry points", name, by_packages))
             yield Diagnosis(
                 "hooks", entry_points, "broken", fault, "correct it in the package's pyproject.toml"

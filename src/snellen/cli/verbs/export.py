@@ -366,23 +366,26 @@ def publish_command(
 
 
 def _board(boards: list[BoardHere], name: str, run_questions: Mapping[str, str]) -> BoardHere:
-    """The board of this name, or the only one with the benchmarks of the run, with the same questions, of which a run
-    has the digest by benchmark."""
-    benchmark_names = set(run_questions)
-    fitting = [
-        candidate
-        for candidate in boards
-        if candidate.name == name
-        or (not name and {b.name for b in candidate.benchmarks} == benchmark_names)
-    ]
+    """Return the leaderboard for a run: the one of this name or, without a name, the only one with its benchmarks.
+
+    Args:
+        boards: The leaderboards of the server.
+        name: The name that the user gave, or "".
+        run_questions: For each benchmark of the run, the digest of its questions.
+
+    Raises:
+        DataError: No board or several boards fit, or the board has other questions.
+    """
+    fitting: list[BoardHere] = []
+    descriptions: list[str] = []
+    for candidate in boards:
+        benchmark_names = [benchmark.name for benchmark in candidate.benchmarks]
+        descriptions.append(f"{candidate.name} ({', '.join(benchmark_names)})")
+        has_same_benchmarks = set(benchmark_names) == set(run_questions)
+        if candidate.name == name or (not name and has_same_benchmarks):
+            fitting.append(candidate)
     if len(fitting) != 1:
-        board_list = (
-            "; ".join(
-                f"{candidate.name} ({', '.join(b.name for b in candidate.benchmarks)})"
-                for candidate in boards
-            )
-            or "none"
-        )
+        board_list = "; ".join(descriptions) or "none"
         raise DataError(
             f"choose the leaderboard for this run with --board; the server has {board_list}"
         )

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,18 +176,19 @@ def _show_by_suite() -> None:
 
 
 def _show_sources(section: str, words: Sequence[str], where: str, as_json: bool) -> None:
+    """List where the benchmarks that fit the words and the condition come from, with size, access and licence."""
     from snellen.fetching.inventory import origins_of
 
     if section != WHAT[0]:
         raise DataError(f"--sources applies to benchmarks, not to {section}; remove it")
-    origins = [origin for spec in _specs(words, where) for origin in origins_of(spec)]
+    origins = list(chain.from_iterable(origins_of(spec) for spec in _specs(words, where)))
     if as_json:
         print_records(origins)
         return
-    rows: Rows = [
-        (place.name, place.shown_size, "gated" if place.gated else "", place.licence, place.label)
-        for place in origins
-    ]
+    rows: Rows = []
+    for place in origins:
+        access = "gated" if place.gated else ""
+        rows.append((place.name, place.shown_size, access, place.licence, place.label))
     show_table("sources", ("name", "size", "access", "licence", "from"), rows, as_json=False)
 
 
@@ -290,10 +292,10 @@ def _suites() -> Listing:
     """List the suites with their numbers of benchmarks and their dimensions."""
     from snellen.catalogue import suites
 
-    rows: Rows = [
-        (name, str(len(specs)), ", ".join(dict.fromkeys(spec.dimension for spec in specs)))
-        for name, specs in suites().items()
-    ]
+    rows: Rows = []
+    for name, specs in suites().items():
+        dimensions = dict.fromkeys(spec.dimension for spec in specs)
+        rows.append((name, str(len(specs)), ", ".join(dimensions)))
     return ("suite", "benchmarks", "dimensions"), rows
 
 
@@ -338,21 +340,14 @@ def _cards() -> Listing:
     """List the model cards, with sizes and training data."""
     from snellen.catalogue.cards import model_cards
 
-    rows: Rows = [
-        (
-            name,
-            card.vision,
-            card.backbone,
-            card.connection,
-            *(
-                "" if count is None else f"{count:,}"
-                for count in (card.parameters, card.trainable_parameters)
-            ),
-            "" if card.visual_tokens is None else str(card.visual_tokens),
-            "not known" if card.trained_on is None else ", ".join(card.trained_on),
-        )
-        for name, card in model_cards().items()
-    ]
+    rows: Rows = []
+    for name, card in model_cards().items():
+        parameters = "" if card.parameters is None else f"{card.parameters:,}"
+        trainable = "" if card.trainable_parameters is None else f"{card.trainable_parameters:,}"
+        visual_tokens = "" if card.visual_tokens is None else str(card.visual_tokens)
+        trained_on = "not known" if card.trained_on is None else ", ".join(card.trained_on)
+        model_parts = (card.vision, card.backbone, card.connection)
+        rows.append((name, *model_parts, parameters, trainable, visual_tokens, trained_on))
     header = (
         "card",
         "vision",

@@ -80,6 +80,9 @@ def language_of(question: str) -> str:
         if re.search(pattern, question):
             return code
     words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", question.casefold())
-    counts = {code: sum(word in common for word in words) for code, common in _WORD_SETS.items()}
+    counts: dict[str, int] = {}
+    for code, common_words in _WORD_SETS.items():
+        counts[code] = sum(word in common_words for word in words)
     best, second = sorted(counts, key=lambda code: -counts[code])[:2]
-    return best if counts[best] > counts[second] else ""
+    is_clear = counts[best] > counts[second]
+    return best if is_clear else ""

@@ -108,35 +108,37 @@ _MADE_BY = (
 
 
 def names_pattern(names: Iterable[str], makers: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    """Patterns of replies that give a model away, for the models of one arena.
+    """Return patterns of replies that give away which model of an arena wrote them.
 
     Args:
         names: What the arena's models are called, by the operator or by themselves.
         makers: Who made them, beyond `MAKERS`.
 
     Returns:
-        One for a name that is no common word, anywhere in a reply; and one for any name or maker of which a reply
-        says that it is itself.
+        Two patterns: a model's name anywhere in a reply, if the name is no common word; and a sentence in which the
+        reply says what model it is or who made it.
     """
-    all_names = sorted({name.strip() for name in names if name.strip()}, key=len, reverse=True)
-    telling = [name for name in all_names if _is_telling(name)]
-    known = [*all_names, *FAMILIES, *MAKERS, *makers]
-    anyone = "|".join(re.escape(name) for name in known)
-    all_makers = "|".join(re.escape(name) for name in (*MAKERS, *makers))
-    describes = (
-        rf"{_SPEAKS_OF_ITSELF}(?:{anyone})(?![a-z])|{_MADE_BY}(?:the )?(?:{all_makers})(?![a-z])"
-    )
-    patterns = [re.compile(describes, re.IGNORECASE)]
-    if telling:
-        anywhere = "|".join(re.escape(name) for name in telling)
-        patterns.insert(0, re.compile(rf"(?<![\w-])(?:{anywhere})(?![\w-])", re.IGNORECASE))
+    # The longest first, because a pattern takes the first alternative that fits.
+    model_names = sorted({name.strip() for name in names if name.strip()}, key=len, reverse=True)
+    all_makers = (*MAKERS, *makers)
+
+    telling_names = [name for name in model_names if _is_telling(name)]
+    if telling_names:
+        alternatives = "|".join(re.escape(name) for name in telling_names)
+        named = re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-])", re.IGNORECASE)
     else:
-        patterns.insert(0, re.compile(r"(?!)"))
-    return tuple(patterns)
+        named = re.compile(r"(?!)")  # fits nothing
+
+    any_name = "|".join(re.escape(name) for name in (*model_names, *FAMILIES, *all_makers))
+    any_maker = "|".join(re.escape(name) for name in all_makers)
+    says_what_it_is = rf"{_SPEAKS_OF_ITSELF}(?:{any_name})(?![a-z])"
+    says_who_made_it = rf"{_MADE_BY}(?:the )?(?:{any_maker})(?![a-z])"
+    describes_itself = re.compile(f"{says_what_it_is}|{says_who_made_it}", re.IGNORECASE)
+    return named, describes_itself
 
 
 def identity_leak(turns: Sequence[BattleTurn], patterns: tuple[re.Pattern[str], ...]) -> str:
-    """How a battle gave a model away: `ASKED`, `NAMED` or `SELF_DESCRIPTION`; empty if it did not.
+    """Return how a battle gave a model away: `ASKED`, `NAMED` or `SELF_DESCRIPTION`; empty if it did not.
 
     Example:
         >>> from snellen_server.arena.battles import SideReply
@@ -146,7 +148,11 @@ def identity_leak(turns: Sequence[BattleTurn], patterns: tuple[re.Pattern[str], 
         'named'
     """
     named, describes = patterns
-    replies = [reply.text for turn in turns for reply in (turn.left, turn.right) if reply]
+    replies: list[str] = []
+    for turn in turns:
+        for reply in (turn.left, turn.right):
+            if reply:
+                replies.append(reply.text)
     if any(named.search(text) for text in replies):
         return NAMED
     if any(describes.search(text) for text in replies):

@@ -107,14 +107,17 @@ def pair_probabilities(
     else:
         weights = [1 / (1 + votes.get(frozenset(pair), 0)) for pair in pairs]
         total = sum(weights)
-        shares = [
-            UNIFORM_SHARE / len(pairs) + (1 - UNIFORM_SHARE) * weight / total for weight in weights
-        ]
+        uniform = UNIFORM_SHARE / len(pairs)
+        shares = [uniform + (1 - UNIFORM_SHARE) * weight / total for weight in weights]
     if not boosts:
         return shares
-    factors = [max(boosts.get(name, 1.0) for name in pair) for pair in pairs]
-    boosted = [share * factor for share, factor in zip(shares, factors, strict=True)]
-    return [share / sum(boosted) for share in boosted]
+
+    boosted: list[float] = []
+    for (left, right), share in zip(pairs, shares, strict=True):
+        factor = max(boosts.get(left, 1.0), boosts.get(right, 1.0))
+        boosted.append(share * factor)
+    total_boosted = sum(boosted)
+    return [share / total_boosted for share in boosted]
 
 
 def draw_pair(
@@ -487,19 +490,17 @@ class Arena:
         answers: Mapping[Side, tuple[Response, float]],
     ) -> dict[str, Any]:
         """Record the replies, or void the battle if a model failed; return the outcome of the question."""
-        replies = {
-            side: SideReply(response.text or "", response.seconds, waited, response.finish)
-            for side, (response, waited) in answers.items()
-            if response.error is None
-        }
+        replies: dict[str, SideReply] = {}
+        faults: list[str] = []
+        for side, (response, waited) in answers.items():
+            if response.error is None:
+                text = response.text or ""
+                replies[side] = SideReply(text, response.seconds, waited, response.finish)
+            else:
+                faults.append(f"{sides[side].name}: {response.error.kind}")
         *earlier, last = turns
         settled = [*earlier, BattleTurn(last.prompt, **replies)]
         count = self.services.metrics["snellen_arena_battles"]
-        faults = [
-            f"{sides[side].name}: {response.error.kind}"
-            for side, (response, _) in answers.items()
-            if response.error
-        ]
         if faults:
             fault = "; ".join(faults)
             await self.services.database.write(void_battle, name, settled, fault)

@@ -71,11 +71,14 @@ def count_abandoned(connection: Connection) -> int:
 
 
 def exported_votes(connection: Connection, *, texts: bool) -> list[Battle]:
-    """Every vote by time, with prompts and replies or without. A judge's has the judge's name behind the battle's id,
-    since a battle may have several."""
-    columns = (*(arena_battle.c[name] for name in (*SHOWN, *(TEXTS if texts else ()))), *_VOTE)
+    """Return all votes by time, with prompts and replies if `texts`.
+
+    A judge's vote has the judge's name behind the battle's id, since a battle may have votes of several judges.
+    """
+    names = (*SHOWN, *TEXTS) if texts else SHOWN
+    columns = [arena_battle.c[name] for name in names]
     chosen = (
-        select(*columns)
+        select(*columns, *_VOTE)
         .join(arena_vote, arena_vote.c.battle_id == arena_battle.c.id)
         .where(arena_vote.c.outcome.is_not(None))
         .order_by(arena_vote.c.cast, arena_battle.c.id, arena_vote.c.judge)
@@ -161,16 +164,15 @@ def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
 
 
 def _said(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
-    """What was asked, replied and shown; of several questions all, one after the other."""
-    replies = {
-        f"{side}_reply": "\n\n".join(turn[side]["text"] for turn in row.turns if turn.get(side))
-        for side in ("left", "right")
-    }
-    return {
+    """Return the text fields of a battle: its questions one after the other, the replies of each side, its image."""
+    said: dict[str, Any] = {
         "prompt": "\n\n".join(turn["prompt"] for turn in row.turns),
         "image": row.image,
-        **replies,
     }
+    for side in ("left", "right"):
+        replies = [turn[side]["text"] for turn in row.turns if turn.get(side)]
+        said[f"{side}_reply"] = "\n\n".join(replies)
+    return said
 
 
 ORDERS = 50

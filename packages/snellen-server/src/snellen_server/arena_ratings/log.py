@@ -96,9 +96,10 @@ DEFAULTS = {
 def battle_table(battles: Iterable[Battle]) -> pl.DataFrame:
     """Return battles as a table with the columns of `SCHEMA`, one row per battle in the given order."""
     rows = tuple(battles)
-    return pl.DataFrame(
-        {name: [getattr(row, name) for row in rows] for name in SCHEMA}, schema=SCHEMA
-    )
+    columns: dict[str, list[Any]] = {}
+    for name in SCHEMA:
+        columns[name] = [getattr(row, name) for row in rows]
+    return pl.DataFrame(columns, schema=SCHEMA)
 
 
 PEOPLE = ("arena_user_", "expert", "author", "human")
@@ -310,8 +311,9 @@ def read_multimodal_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseudon
         raise NotRated("not a vote but a chat")
     left, right = row["VLP_names"]
     replies = row.get("VLP_outputs") or (None, None)
-    if any(text is None or any(failure in text for failure in FAILURES) for text in replies):
-        raise NotRated("a reply is missing or an error of the server")
+    for reply in replies:
+        if reply is None or any(failure in reply for failure in FAILURES):
+            raise NotRated("a reply is missing or an error of the server")
     image = row.get("image")
     image_digest = None
     if image:
@@ -476,12 +478,14 @@ def write_votes(path: Path, table: pl.DataFrame) -> None:
         write_atomically(path, content.getvalue())
     elif path.suffix == ".jsonl":
         encoder = msgspec.json.Encoder()
-        rows = table.select(*SCHEMA).iter_rows(named=True)
-        stated_rows = (
-            {name: value for name, value in row.items() if value != DEFAULTS.get(name, ...)}
-            for row in rows
-        )
-        write_atomically(path, b"".join(encoder.encode(row) + b"\n" for row in stated_rows))
+        lines: list[bytes] = []
+        for row in table.select(*SCHEMA).iter_rows(named=True):
+            # A required field has no default, so it is always written.
+            stated = {
+                name: value for name, value in row.items() if value != DEFAULTS.get(name, ...)
+            }
+            lines.append(encoder.encode(stated) + b"\n")
+        write_atomically(path, b"".join(lines))
     else:
         raise DataError(f"{path}: votes are written as .jsonl or .parquet")
 
@@ -520,17 +524,18 @@ def _own_columns(table: pl.DataFrame, path: Path) -> pl.DataFrame:
 
     Raises DataError for a column that no battle has, or whose values do not have the type of that column.
     """
-    if unknown := [name for name in table.columns if name not in SCHEMA]:
-        raise DataError(
-            f"{path}: column {unknown[0]!r} is not one of a battle's ({', '.join(SCHEMA)})"
-        )
+    for name in table.columns:
+        if name not in SCHEMA:
+            raise DataError(
+                f"{path}: column {name!r} is not one of a battle's ({', '.join(SCHEMA)})"
+            )
+    columns: list[pl.Expr] = []
+    for name, dtype in SCHEMA.items():
+        if name in table.columns:
+            columns.append(pl.col(name).cast(dtype))
+        else:
+            columns.append(pl.lit(DEFAULTS.get(name), dtype).alias(name))
     try:
-        columns = [
-            pl.col(name).cast(dtype)
-            if name in table.columns
-            else pl.lit(DEFAULTS.get(name), dtype).alias(name)
-            for name, dtype in SCHEMA.items()
-        ]
         return table.select(columns)
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{path}: {error}") from None

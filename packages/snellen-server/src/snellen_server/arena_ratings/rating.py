@@ -362,15 +362,24 @@ def _scaled(
     The ratings are the first parameters, and are centred at the initial rating. The last ones are the terms `names`.
     """
     count = len(best) - len(names)
-    points, initial = settings.points, settings.initial
+    points = settings.points
+    initial = settings.initial
+
+    def in_unit(name: str, log_odds: float) -> float:
+        """Return a term in points; Davidson's nu, which was fitted as a logarithm, as itself."""
+        return float(np.exp(log_odds)) if name == "nu" else points * float(log_odds)
+
     terms = []
-    for name, *log_odds in zip(names, best[count:], lows[count:], highs[count:], strict=True):
-        value, low, high = (
-            float(np.exp(x)) if name == "nu" else points * float(x) for x in log_odds
-        )
-        terms.append(Term(group, name, value, _known(low), _known(high)))
-    ratings, lowest, highest = (initial + points * values[:count] for values in (best, lows, highs))
-    return _Fitted(ratings, lowest, highest, tuple(terms))
+    for index, name in enumerate(names, count):
+        low = _known(in_unit(name, lows[index]))
+        high = _known(in_unit(name, highs[index]))
+        terms.append(Term(group, name, in_unit(name, best[index]), low, high))
+    return _Fitted(
+        initial + points * best[:count],
+        initial + points * lows[:count],
+        initial + points * highs[:count],
+        tuple(terms),
+    )
 
 
 def _normal_interval(best: Array, covariance: Array) -> tuple[Array, Array]:
@@ -459,17 +468,20 @@ def comparable_groups(
     edges). The Bradley-Terry likelihood has a finite maximum if and only if there is one component (Ford 1957). Between
     components, votes only show that one side never lost, from which no distance can be estimated.
     """
-    ties = cells.counts[:, TIE] + (cells.counts[:, BOTH_BAD] if both_bad_is_tie else 0)
-    left_held, right_held = cells.counts[:, LEFT] + ties > 0, cells.counts[:, RIGHT] + ties > 0
-    winners = np.concatenate([cells.left[left_held], cells.right[right_held]])
-    losers = np.concatenate([cells.right[left_held], cells.left[right_held]])
-    graph = sparse.coo_array(
-        (np.ones(len(winners)), (winners, losers)), shape=(cells.models, cells.models)
-    )
+    ties = cells.counts[:, TIE]
+    if both_bad_is_tie:
+        ties = ties + cells.counts[:, BOTH_BAD]
+    left_won = cells.counts[:, LEFT] + ties > 0
+    right_won = cells.counts[:, RIGHT] + ties > 0
+    winners = np.concatenate([cells.left[left_won], cells.right[right_won]])
+    losers = np.concatenate([cells.right[left_won], cells.left[right_won]])
+    edges = (np.ones(len(winners)), (winners, losers))
+    graph = sparse.coo_array(edges, shape=(cells.models, cells.models))
     number, labels = connected_components(graph, directed=True, connection="strong")
-    groups = [
-        tuple(int(model) for model in np.flatnonzero(labels == label)) for label in range(number)
-    ]
+    groups: list[tuple[int, ...]] = []
+    for label in range(number):
+        members = np.flatnonzero(labels == label)
+        groups.append(tuple(members.tolist()))
     return tuple(sorted(groups, key=lambda group: (-len(group), group)))
 
 
@@ -597,10 +609,11 @@ def snapshot_differences(snapshot: Snapshot, log: VoteLog) -> tuple[str, ...]:
         term_now = terms.get((term.group, term.name))
         if term_now is None or _interval(term) != _interval(term_now):
             differences.append(f"{term.name}: was {term.value}, is {term_now and term_now.value}")
-    if differences and (software := _software()) != snapshot.software:
+    software = _software()
+    if differences and software != snapshot.software:
         changed = [
-            f"{name} {snapshot.software.get(name)} then, {now} now"
-            for name, now in software.items()
+            f"{name} {snapshot.software.get(name)} then, {version} now"
+            for name, version in software.items()
         ]
         differences.append(f"computed by other programs: {'; '.join(changed)}")
     return tuple(differences)

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -151,13 +152,12 @@ def _hidden(configuration: Configuration) -> _Hidden:
     """
     boards = msgspec.convert(configuration.feature.get(LEADERBOARD, {}), LeaderboardSettings).boards
     try:
-        benchmarks = [benchmark for board in boards for benchmark in board_benchmarks(board)]
+        benchmarks = list(chain.from_iterable(board_benchmarks(board) for board in boards))
     except SnellenError:
         return _Hidden(everything=True)
-    manifests = [b.manifest for b in benchmarks]
     return _Hidden(
-        names=frozenset(b.name for b in benchmarks),
-        questions=frozenset(m.questions for m in manifests),
+        names=frozenset(benchmark.name for benchmark in benchmarks),
+        questions=frozenset(benchmark.manifest.questions for benchmark in benchmarks),
     )
 
 
@@ -166,15 +166,28 @@ _OPENING = Lock()
 
 @lru_cache(maxsize=1)
 def _opened(folder: Path, settings: ExplorerSettings, hidden: _Hidden) -> PublicRuns:
-    """Raises StoreError when none of the runs is there."""
+    """Open the public runs in a server's folder, and their pages.
+
+    Args:
+        folder: The server's folder.
+        settings: Which runs are public, and of which benchmarks the answers are shown.
+        hidden: The benchmarks of leaderboards, whose answers are never shown.
+
+    Raises:
+        StoreError: None of the runs is there.
+    """
     root = folder / RUNS
-    places = [root] if EVERY in settings.public else [root / name for name in settings.public]
+    if EVERY in settings.public:
+        places = [root]
+    else:
+        places = [root / name for name in settings.public]
 
     def shows_answers(use: BenchmarkUse) -> bool:
-        is_scored_by = (
+        """Return whether the answers of a benchmark may be shown."""
+        is_hidden = (
             hidden.everything or use.name in hidden.names or use.questions in hidden.questions
         )
-        return use.name in settings.answers_of and not is_scored_by
+        return use.name in settings.answers_of and not is_hidden
 
     # What was indexed with other answers shown is in another file, and is not asked.
     scope = (
@@ -191,8 +204,11 @@ def _opened(folder: Path, settings: ExplorerSettings, hidden: _Hidden) -> Public
         shows_answers,
         shows_hosts=False,
     )
-    uses = [use for run in library.runs() if run.manifest for use in run.manifest.benchmarks]
-    look = ViewLook(ROOT, "content.html", any(map(shows_answers, uses)), is_local=False)
+    has_answers = False
+    for run in library.runs():
+        if run.manifest and any(shows_answers(use) for use in run.manifest.benchmarks):
+            has_answers = True
+    look = ViewLook(ROOT, "content.html", has_answers, is_local=False)
     return PublicRuns(library, ViewPages(library, look), look.has_answers)
 
 

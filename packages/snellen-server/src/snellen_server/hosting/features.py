@@ -151,19 +151,23 @@ def migration_packages() -> tuple[str, ...]:
 
 
 def shown_features(chosen: Sequence[str]) -> tuple[Feature, ...]:
-    """The features of these names, in this order, after those that every server has; all when none is chosen.
+    """Return the features of a server: those that every server has, then the chosen ones, or all if none is chosen.
 
-    Raises UnknownNameError.
+    Raises:
+        UnknownNameError: A chosen feature does not exist.
+        DataError: Two features declare a limit, job or metric of the same name.
     """
-    ordered = [*ALWAYS, *(name for name in chosen or names("features") if name not in ALWAYS)]
-    features: tuple[Feature, ...] = tuple(find("features", name) for name in ordered)
+    optional = [name for name in chosen or names("features") if name not in ALWAYS]
+    features: tuple[Feature, ...] = tuple(find("features", name) for name in (*ALWAYS, *optional))
     for kind in ("limits", "jobs", "metrics"):
-        declared = [
-            declaration.name for feature in features for declaration in getattr(feature, kind)
-        ]
-        if twice := sorted({name for name in declared if declared.count(name) > 1}):
+        declared: list[str] = []
+        for feature in features:
+            declared.extend(declaration.name for declaration in getattr(feature, kind))
+        duplicates = {name for name in declared if declared.count(name) > 1}
+        if duplicates:
             raise DataError(
-                f"two features declare {kind} named {', '.join(twice)}; choose one of them with `features`"
+                f"two features declare {kind} named {', '.join(sorted(duplicates))}; "
+                "choose one of them with `features`"
             )
     return features
 

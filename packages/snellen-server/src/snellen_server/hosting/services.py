@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from jinja2 import PackageLoader, PrefixLoader
+from jinja2 import BaseLoader, PackageLoader, PrefixLoader
 from markupsafe import Markup
 from msgspec import Struct
 from prometheus_client import CollectorRegistry
@@ -74,24 +74,25 @@ class Pages:
 
     def __init__(self, features: Sequence[Feature]) -> None:
         """Collect the templates, assets and navigation of the server itself and of its features."""
-        packages = {HOUSE: PACKAGE, **{feature.name: feature.package for feature in features}}
-        entries = [entry for feature in features for entry in feature.navigation]
+        packages = {HOUSE: PACKAGE}
+        entries: list[NavigationEntry] = []
+        template_values: dict[str, Any] = {}
+        for feature in features:
+            packages[feature.name] = feature.package
+            entries.extend(feature.navigation)
+            template_values.update(feature.template_values)
+
+        # Links for everybody come first.
         self._entries = sorted(entries, key=lambda entry: entry.shown_to != "everybody")
         self.assets = _assets(packages)
+        loaders: dict[str, BaseLoader] = {}
+        for name, package in packages.items():
+            if _has(package, "templates"):
+                loaders[name] = PackageLoader(package)
         self._environment = template_environment(
-            PrefixLoader(
-                {
-                    name: PackageLoader(package)
-                    for name, package in packages.items()
-                    if _has(package, "templates")
-                }
-            ),
+            PrefixLoader(loaders),
             asset=lambda name: self.assets[name].address,
-            **{
-                name: value
-                for feature in features
-                for name, value in feature.template_values.items()
-            },
+            **template_values,
         )
         self._environment.filters["minute"] = lambda moment: f"{moment:%Y-%m-%d %H:%M} UTC"
 

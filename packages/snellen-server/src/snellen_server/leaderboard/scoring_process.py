@@ -202,21 +202,18 @@ def _readings(scored: ScoredRun) -> bytes:
 
 
 def _numbers(scored: ScoredRun, benchmark: Benchmark, task: ScoringTask) -> Iterator[ExactNumber]:
-    """The headline of a benchmark, and of those parts of it that are large enough and leave enough."""
+    """Yield the main result of a benchmark, for all questions and for parts of them.
+
+    A part is left out if it, or the rest of the questions, is so small that its result would reveal single answers.
+    """
     [scored_benchmark] = scored.benchmarks
     rows = aggregate_run(scored)
-    [metric, *_] = [
-        name
-        for name in headline_metrics(scored_benchmark)
-        if any(row.metric == name for row in rows)
-    ]
+    computed_metrics = {row.metric for row in rows}
+    [metric, *_] = [name for name in headline_metrics(scored_benchmark) if name in computed_metrics]
     parts = _parts(benchmark, scored_benchmark, task)
     for row in rows:
-        if (
-            row.metric == metric
-            and row.benchmark == benchmark.name
-            and (not row.slice or row.slice in parts)
-        ):
+        is_shown = not row.slice or row.slice in parts
+        if row.metric == metric and row.benchmark == benchmark.name and is_shown:
             yield _exact(row, _heaviest(row, scored_benchmark))
 
 
@@ -239,7 +236,10 @@ def _heaviest(row: Result, scored: ScoredBenchmark) -> float:
 
 
 def _parts(benchmark: Benchmark, scored: ScoredBenchmark, task: ScoringTask) -> set[str]:
-    """`tag=value` of the samples' own tags. Those of answers, which scoring adds, are never among them."""
+    """Return the parts of a benchmark that are large enough and leave enough questions outside, as `tag=value`.
+
+    Only tags of the samples count: those of answers, which scoring adds, would reveal them.
+    """
     counts: Counter[str] = Counter()
     for sample in benchmark.samples():
         for name in task.breakdown:
@@ -247,9 +247,11 @@ def _parts(benchmark: Benchmark, scored: ScoredBenchmark, task: ScoringTask) -> 
                 counts[f"{name}={sample.tags[name]}"] += len(sample.rounds)
     total = sum(len(sample.rounds) for sample in scored.samples.values())
     smallest = task.smallest_group
-    return {
-        part for part, count in counts.items() if count >= smallest and total - count >= smallest
-    }
+    parts = set()
+    for part, count in counts.items():
+        if count >= smallest and total - count >= smallest:
+            parts.add(part)
+    return parts
 
 
 def _exact(row: Result, heaviest: float) -> ExactNumber:

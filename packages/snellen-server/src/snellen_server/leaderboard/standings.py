@@ -96,20 +96,26 @@ def _standing(
         builds: For each benchmark, the digests of its current build; entries scored on an earlier one are not ranked.
         by: The benchmark that orders the standings, or `OVERALL` for the mean of all.
     """
-    by_name = {name: number for name in builds if (number := entry.number(name))}
-    numbers = dict(by_name)
-    if len(builds) > 1 and len(by_name) == len(builds) and (mean := _mean(list(by_name.values()))):
-        numbers[OVERALL] = mean
+    by_benchmark: dict[str, PublishedNumber] = {}
+    for name in builds:
+        number = entry.number(name)
+        if number:
+            by_benchmark[name] = number
+    numbers = dict(by_benchmark)
+    if len(builds) > 1 and len(by_benchmark) == len(builds):
+        mean = _mean(list(by_benchmark.values()))
+        if mean:
+            numbers[OVERALL] = mean
+
     note = ""
     if entry.builds != builds:
         note = "scored by an earlier build of the benchmark"
     elif by not in numbers:
         note = "without this number"
     else:
-        ranked_by = by_name if by == OVERALL else [by]
+        ranked_by = list(by_benchmark.values()) if by == OVERALL else [by_benchmark[by]]
         widths = [
-            widening(by_name[name].n, by_name[name].noise_answers or board.noise_answers)
-            for name in ranked_by
+            widening(number.n, number.noise_answers or board.noise_answers) for number in ranked_by
         ]
         if math.hypot(*widths) / len(widths) > board.widest_noise:
             note = "not ranked: too few questions for the noise"
@@ -117,16 +123,22 @@ def _standing(
 
 
 def _mean(numbers: Sequence[PublishedNumber]) -> PublishedNumber | None:
-    """The mean of published numbers, where all are shares and more is better; it tells nothing that they do not."""
-    first, count = numbers[0], len(numbers)
+    """Return the mean of several benchmarks' numbers; None unless all are shares of which more is better.
+
+    It reveals nothing about the answers that the numbers themselves do not.
+    """
+    first = numbers[0]
+    count = len(numbers)
     if {(number.unit, number.better) for number in numbers} != {("share", "higher")}:
         return None
     value = sum(number.value for number in numbers) / count
-    half = math.sqrt(sum(((number.high - number.low) / 2) ** 2 for number in numbers)) / count
+    half_widths = [(number.high - number.low) / 2 for number in numbers]
+    half = math.sqrt(sum(width**2 for width in half_widths)) / count
+    metrics = {number.metric for number in numbers}
     return replace(
         first,
         benchmark=OVERALL,
-        metric=first.metric if len({number.metric for number in numbers}) == 1 else OVERALL,
+        metric=first.metric if len(metrics) == 1 else OVERALL,
         value=value,
         low=max(value - half, 0.0),
         high=min(value + half, 1.0),
