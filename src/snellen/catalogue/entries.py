@@ -362,11 +362,11 @@ def with_params(spec: BenchmarkSpec, settings: Mapping[str, Any]) -> BenchmarkSp
         elif name in params:
             params = {**params, name: _as_given(name, value, params[name])}
         elif table:
-            given = _as_given(name, value, params[table][name])
-            params = merged(params, {table: {name: given}})
+            given_value = _as_given(name, value, params[table][name])
+            params = merged(params, {table: {name: given_value}})
         else:
-            known = {*spec.source.choices, *params}
-            raise registry.unknown_name(f"parameter of {spec.name}", name, known)
+            known_tables = {*spec.source.choices, *params}
+            raise registry.unknown_name(f"parameter of {spec.name}", name, known_tables)
     return replace(spec, source=replace(spec.source, params=params))
 
 

@@ -68,12 +68,12 @@ def parse_errata(text: str, where: str) -> Errata:
 def all_errata() -> dict[str, Errata]:
     """The lists that ship with Snellen, by benchmark."""
     folder = resources.files("snellen.catalogue").joinpath(FOLDER)
-    found: dict[str, Errata] = {}
+    errata_by_name: dict[str, Errata] = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".toml"):
             errata = parse_errata(read_packaged_text(file), file.name)
-            found[errata.benchmark] = errata
-    return found
+            errata_by_name[errata.benchmark] = errata
+    return errata_by_name
 
 
 def errata_digest() -> str:

@@ -113,11 +113,11 @@ class VendorRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def settings_of(self, size: str) -> RecipeSettings:
         """The settings of a size: those of the recipe, and its own where it has any."""
-        own = self.size_settings.get(size)
-        if own is None:
+        size_settings = self.size_settings.get(size)
+        if size_settings is None:
             return self.settings
-        given = {name: getattr(own, name) for name in msgspec.to_builtins(own)}
-        return msgspec.structs.replace(self.settings, **given)
+        stated = {name: getattr(size_settings, name) for name in msgspec.to_builtins(size_settings)}
+        return msgspec.structs.replace(self.settings, **stated)
 
     def printed_for(self, size: str) -> Iterator[tuple[PrintedNumber, float]]:
         """The numbers of a size with their values."""
@@ -130,12 +130,12 @@ class VendorRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def packaged_recipes() -> dict[str, VendorRecipe]:
     """The recipes that ship with Snellen, by name."""
     folder = resources.files("snellen.catalogue").joinpath(FOLDER)
-    found: dict[str, VendorRecipe] = {}
+    recipes_by_name: dict[str, VendorRecipe] = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".toml"):
             recipe = parse_recipe(read_packaged_text(file), file.name)
-            found[recipe.name] = recipe
-    return found
+            recipes_by_name[recipe.name] = recipe
+    return recipes_by_name
 
 
 def parse_recipe(text: str, where: str) -> VendorRecipe:

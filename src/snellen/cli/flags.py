@@ -390,15 +390,15 @@ def _click_type(field: RecordField) -> Any:
     if field.option.metavar in ("FILE", "FOLDER"):
         return click.Path()
     least = field.limits.ge
-    most = field.limits.le
+    greatest = field.limits.le
     if field.type is int:
         if least is None:
             return int
-        return IntegerParameter(int(least), None if most is None else int(most))
+        return IntegerParameter(int(least), None if greatest is None else int(greatest))
     if field.type is float:
         if least is None:
-            return FloatParameter(field.limits.gt, most, min_open=True)
-        return FloatParameter(least, most)
+            return FloatParameter(field.limits.gt, greatest, min_open=True)
+        return FloatParameter(least, greatest)
     return str
 
 

@@ -158,7 +158,7 @@ def line_of_others(
     models: list[str] = []
     benchmarks: list[str] = []
     options: dict[str, str] = {}
-    others: list[str] = []
+    translated_flags: list[str] = []
     left_out: list[str] = []
     flags = _flags(words, known)
     names_of_flags = {flag for flag, _ in flags}
@@ -180,15 +180,21 @@ def line_of_others(
         elif flag in MODEL_OPTIONS:
             options[MODEL_OPTIONS[flag]] = " ".join(values) or "true"
         elif flag in GENERATION:
-            others += _generation_flags(_pairs(values), left_out)
+            translated_flags += _generation_flags(_pairs(values), left_out)
         elif flag in WITHOUT_EFFECT:
             continue
         elif _has_no_use(own_flag, values, known):
             left_out.append(_describe_left_out(flag, values))
         else:
-            others += [own_flag, *values]
+            translated_flags += [own_flag, *values]
     strings = _model_strings(models, options)
-    line = ["snellen", "run", *(strings or ["MODEL"]), *(benchmarks or ["BENCHMARK"]), *others]
+    line = [
+        "snellen",
+        "run",
+        *(strings or ["MODEL"]),
+        *(benchmarks or ["BENCHMARK"]),
+        *translated_flags,
+    ]
     return TranslatedLine(shlex.join(line), tuple(left_out))
 
 

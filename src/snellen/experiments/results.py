@@ -672,18 +672,18 @@ class Results:
             and model in ("", row.model)
             and label in ("", row.protocol)
         ]
-        what = metric or "headline"
+        searched = metric or "headline"
         if not fitting and benchmark == "*" and len(self.benchmarks) == 1:
             [only] = self.benchmarks
             return self._find_row(metric, benchmark=only, model=model, protocol=protocol)
         if not fitting:
-            raise DataError(f"{benchmark} has no {what}; {self._nearest(what, benchmark)}")
+            raise DataError(f"{benchmark} has no {searched}; {self._nearest(searched, benchmark)}")
         if len(fitting) > 1:
             models = list(dict.fromkeys(row.model for row in fitting))
             protocols = list(dict.fromkeys(row.protocol for row in fitting))
             also = f"model={models[0]!r}" if len(models) > 1 else f"protocol={protocols[0]!r}"
             raise DataError(
-                f"{len(fitting)} values match {what} of {benchmark}; also give model and protocol, as in "
+                f"{len(fitting)} values match {searched} of {benchmark}; also give model and protocol, as in "
                 f"value({metric!r}, {also})"
             )
         return fitting[0]

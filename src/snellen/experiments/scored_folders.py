@@ -106,9 +106,9 @@ def announce_other_scorings(
     for folder in folders:
         for name in filter(None, scoring_names(folder)):
             settings = kept_settings(folder, name)
-            words = [*_flags(settings.scoring, but=()), *_flags(settings.judge, but=("price",))]
+            flags = [*_flags(settings.scoring, but=()), *_flags(settings.judge, but=("price",))]
             loading = f"sn.load_run({str(folder)!r}, scoring={name!r})"
-            call = for_caller(f"add {shlex.join(words)}", f"use {loading}")
+            call = for_caller(f"add {shlex.join(flags)}", f"use {loading}")
             if any(metric.startswith("__main__") for metric in settings.scoring.metrics):
                 # A function of a script or notebook: importing it again would evaluate again, or is impossible.
                 writing = for_caller(
@@ -188,8 +188,8 @@ def score_runs(
         else:
             panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
             runs.append(_score_folder(folder, settings, panel, announce))
-        for words in unused_audits(runs[-1]):
-            announce(f"{folder}: {words}: {sibling_install_line(LAB)}")
+        for sentence_part in unused_audits(runs[-1]):
+            announce(f"{folder}: {sentence_part}: {sibling_install_line(LAB)}")
     if judges and judge.calibrate:
         for calibrate in registry.loadable("calibrations").values():
             for sentence in calibrate(judges, judge, announce):
@@ -360,10 +360,14 @@ def command_to_go_on(folder: Path, manifest: RunManifest) -> str:
         return ""
     question = manifest.question_specs[-1]
     execution = manifest.executed[-1]
-    words = [manifest.model, *question.benchmarks, *_flags(question, but=("models", "benchmarks"))]
-    words += _flags(execution, but=("name", "runs", "moved"))
+    arguments = [
+        manifest.model,
+        *question.benchmarks,
+        *_flags(question, but=("models", "benchmarks")),
+    ]
+    arguments += _flags(execution, but=("name", "runs", "moved"))
     runs = ["--runs", str(folder.parent)] if folder.parent != Path("runs") else []
-    return shlex.join(["snellen", "run", *words, *runs, "--name", folder.name])
+    return shlex.join(["snellen", "run", *arguments, *runs, "--name", folder.name])
 
 
 def _flags(record: Struct, but: tuple[str, ...]) -> Iterator[str]:

@@ -192,18 +192,18 @@ def _without_prompts(patterns: Sequence[str], templates: str) -> list[str]:
 
 def _with_other_coordinates(patterns: Sequence[str], coordinates: str) -> list[str]:
     """Return benchmarks that can be built with these coordinates but were built with others."""
-    found: list[str] = []
+    changed_benchmarks: list[str] = []
     for pattern in patterns:
         for spec in matching_specs(pattern):
             choice = spec.source.choices.get("coordinates", {})
             change = choice.get(coordinates)
             if change is None:
                 continue
-            chosen = [spec.source.params.get(table, {}).items() for table in change]
+            changed_settings = [spec.source.params.get(table, {}).items() for table in change]
             wanted = [values.items() for values in change.values()]
-            if any(not want <= have for want, have in zip(wanted, chosen, strict=True)):
-                found.append(spec.name)
-    return found
+            if any(not want <= have for want, have in zip(wanted, changed_settings, strict=True)):
+                changed_benchmarks.append(spec.name)
+    return changed_benchmarks
 
 
 def reproduce(
@@ -251,8 +251,8 @@ def reproduce(
     measured: dict[str, tuple[list[Result], AppliedRecipe]] = {}
     for templates, benchmarks in groups.items():
         templates = spec.question.templates or templates
-        asked = spec.with_question(benchmarks=tuple(benchmarks), templates=templates)
-        applied = apply_recipe(asked, name, announce)
+        recipe_spec = spec.with_question(benchmarks=tuple(benchmarks), templates=templates)
+        applied = apply_recipe(recipe_spec, name, announce)
         finished = evaluate_runs(applied.spec)
         results = Results([run.scored for run in finished])
         for benchmark in benchmarks:
@@ -268,12 +268,12 @@ def _compared(
     number: PrintedNumber, printed: float, rows: Sequence[Result], applied: AppliedRecipe
 ) -> Reproduced:
     """Return a vendor's printed number beside the measured one, with all that differs between the two settings."""
-    found = [row for row in rows if not number.metric or row.metric == number.metric]
+    matching_rows = [row for row in rows if not number.metric or row.metric == number.metric]
     # The headline stands last.
-    estimate = found[-1].estimate if found else Estimate(None, None, None, None, 0)
+    estimate = matching_rows[-1].estimate if matching_rows else Estimate(None, None, None, None, 0)
     scaled = estimate.scaled(number.scale)
     differs = [text for text in (number.differs,) if text]
-    if not found:
+    if not matching_rows:
         differs.append(f"the run has no row {number.metric or 'with a headline'}")
     differs += applied.not_applied
     limit = applied.spec.question.limit

@@ -76,7 +76,7 @@ class ReasoningRequests:
         self,
         sample: Sample,
         prompt: PromptRenderer,
-        words: ReasoningPrompts,
+        prompts: ReasoningPrompts,
         presented: Variant,
         most_questions: int,
         role_tokens: int,
@@ -86,11 +86,11 @@ class ReasoningRequests:
         self.sample = sample
         self.presented = presented
         self._prompt = prompt
-        self._words = words
+        self._words = prompts
         self._role_tokens = role_tokens
         self._answer_tokens = prompt.decoding.max_new_tokens or answer_tokens
         self._numbers = itertools.count(1)
-        form: AnswerForm = words.choice if sample.options else words.open
+        form: AnswerForm = prompts.choice if sample.options else prompts.open
         pairs = zip(presented.labels, (sample.options[i] for i in presented.order), strict=True)
         options = "\n".join(f"{label}. {option}" for label, option in pairs)
         self._slots = {
@@ -98,7 +98,7 @@ class ReasoningRequests:
             "answers": fill_slots(form.answers, {"options": options}),
             "reply": form.reply,
             "count": str(most_questions),
-            "doubt": words.doubt,
+            "doubt": prompts.doubt,
         }
 
     def caption(self) -> Request:
@@ -113,31 +113,31 @@ class ReasoningRequests:
         self, round_number: int, caption: str, answers: Sequence[SubAnswer], analysis: str
     ) -> tuple[Request, Request]:
         """Return the request for sub-questions, and the one to repeat it with if the reply contains none."""
-        words = self._words.questioner
+        prompts = self._words.questioner
         slots = {**self._case(caption, answers), "analysis": analysis or "nothing"}
-        text = fill_case(words.first if round_number == 1 else words.more, slots)
+        text = fill_case(prompts.first if round_number == 1 else prompts.more, slots)
         step = Step(0, SUB_QUESTIONS, round_number)
-        return self._to_role("questioner", step, words.system, text, words.again, Variant())
+        return self._to_role("questioner", step, prompts.system, text, prompts.again, Variant())
 
     def conclusion(
         self, round_number: int, caption: str, answers: Sequence[SubAnswer], *, last: bool
     ) -> tuple[Request, Request]:
         """Return the request for the conclusion, and the one to repeat it with if the reply neither answers nor doubts."""
-        words = self._words.reasoner
-        text = fill_case(words.case, self._case(caption, answers))
+        prompts = self._words.reasoner
+        text = fill_case(prompts.case, self._case(caption, answers))
         if last:
             step = Step(0, CONCLUSION, round_number)
-            system = words.last
+            system = prompts.last
         else:
             step = Step(0, ANALYSIS, round_number)
-            system = words.system
-        return self._to_role("reasoner", step, system, text, words.again, self.presented)
+            system = prompts.system
+        return self._to_role("reasoner", step, system, text, prompts.again, self.presented)
 
     def _case(self, caption: str, answers: Sequence[SubAnswer]) -> dict[str, str]:
         """Return the values of all slots: the question, the caption, and the sub-questions with their answers."""
         lines = (
-            f"Sub-question {i}: {answer.question}\nAnswer {i}: {answer.reply or '(no answer)'}"
-            for i, answer in enumerate(answers, 1)
+            f"Sub-question {number}: {answer.question}\nAnswer {number}: {answer.reply or '(no answer)'}"
+            for number, answer in enumerate(answers, 1)
         )
         return {
             **self._slots,
@@ -407,11 +407,11 @@ def legacy_conclusion(
 ) -> ReadConclusion | None:
     """Return the conclusion after the last `Answer:`: the paper's phrase of doubt, an option's text, or the first number."""
     del extractor, last
-    before, marker, words = reply.rpartition(_ANSWER)
+    before, marker, conclusion = reply.rpartition(_ANSWER)
     if not marker:
         return None
     analysis = before.rpartition(_ANALYSIS)[2].strip()
-    stripped = words.strip(string.punctuation + string.whitespace)
+    stripped = conclusion.strip(string.punctuation + string.whitespace)
     if _DOUBT in stripped:
         return ReadConclusion(analysis, stripped, doubt=True)
     if not options:

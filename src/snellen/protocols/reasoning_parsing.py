@@ -187,15 +187,15 @@ def standard_conclusion(
     Text that belongs to an option is that option, even if the option says "not sure". If a statement both doubts and
     answers ("we are not sure, but 2"), the doubt counts, except in the last round.
     """
-    for analysis, words in _candidates(normalise_reply(_answered(reply)).text):
-        doubt = _doubt_in(words, options)
+    for analysis, conclusion_text in _candidates(normalise_reply(_answered(reply)).text):
+        doubt = _doubt_in(conclusion_text, options)
         if doubt and not last:
-            return ReadConclusion(analysis, words, doubt=True)
-        certain = words if doubt is None else _without(words, doubt)
+            return ReadConclusion(analysis, conclusion_text, doubt=True)
+        certain = conclusion_text if doubt is None else _without(conclusion_text, doubt)
         if _answers(certain, options, labels, extractor):
             return ReadConclusion(analysis, certain)
         if doubt:
-            return ReadConclusion(analysis, words, doubt=True)
+            return ReadConclusion(analysis, conclusion_text, doubt=True)
     return None
 
 
@@ -212,9 +212,9 @@ def _candidates(body: str) -> list[tuple[str, str]]:
     candidates: dict[int, tuple[int, str]] = {}
     for marker in _ANSWER.finditer(body):
         rest_of_line = body[marker.end() :].lstrip().partition("\n")[0]
-        words = _clean(rest_of_line)
-        if words:
-            candidates[marker.end()] = (marker.start(), words)
+        conclusion = _clean(rest_of_line)
+        if conclusion:
+            candidates[marker.end()] = (marker.start(), conclusion)
     lines = [line for line in re.finditer(r"[^\n]+", body) if _clean(line[0])]
     if lines:
         last_line = lines[-1]
@@ -222,7 +222,7 @@ def _candidates(body: str) -> list[tuple[str, str]]:
         if not any(offset >= start for offset in candidates):
             candidates[start] = (start, _clean(last_line[0]))
     ordered = (candidates[offset] for offset in sorted(candidates, reverse=True))
-    return [(_ANALYSIS.sub("", body[:start].strip()), words) for start, words in ordered]
+    return [(_ANALYSIS.sub("", body[:start].strip()), conclusion) for start, conclusion in ordered]
 
 
 def _first_value(content: dict[str, str], names: tuple[str, ...]) -> str:
@@ -233,25 +233,25 @@ def _first_value(content: dict[str, str], names: tuple[str, ...]) -> str:
     return ""
 
 
-def _clean(words: str) -> str:
-    return words.strip(" \t\"'*_`{}[]")
+def _clean(text: str) -> str:
+    return text.strip(" \t\"'*_`{}[]")
 
 
 def _answers(
-    words: str, options: Sequence[str], labels: Sequence[str], extractor: NamedExtractor
+    text: str, options: Sequence[str], labels: Sequence[str], extractor: NamedExtractor
 ) -> bool:
     """Return whether a text is an answer: it names an option or, for an open question, is short enough."""
     if options:
-        return extractor.reading("a step of a talk", words, options, labels).choice is not None
-    return 0 < len(words.split()) <= LONGEST_BARE_ANSWER
+        return extractor.reading("a step of a talk", text, options, labels).choice is not None
+    return 0 < len(text.split()) <= LONGEST_BARE_ANSWER
 
 
-def _doubt_in(words: str, options: Sequence[str]) -> re.Match[str] | None:
+def _doubt_in(text: str, options: Sequence[str]) -> re.Match[str] | None:
     """Return the match of a phrase of doubt, unless an option contains it, as in "2. He is not sure where to go"."""
-    doubt = _DOUBT.search(words)
+    doubt = _DOUBT.search(text)
     if doubt is None:
         return None
-    bare_text = bare_words(words)
+    bare_text = bare_words(text)
     bare_doubt = bare_words(doubt[0])
     for option in map(bare_words, options):
         if option in bare_text and bare_doubt in option:

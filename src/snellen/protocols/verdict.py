@@ -232,20 +232,24 @@ class JudgeMatching(JudgeTask, frozen=True, kw_only=True):
         """Yield the judge's requests, and return its verdict. Its value is the index of an option in the order shown."""
         no_option = none_label(self.labels)
         listed = ", ".join(self.labels)
-        words = judge_prompt(self.version)
-        usual = words.labels if words.labels and "ABCD".startswith("".join(self.labels)) else listed
-        text = words.fill(
+        judge_texts = judge_prompt(self.version)
+        usual = (
+            judge_texts.labels
+            if judge_texts.labels and "ABCD".startswith("".join(self.labels))
+            else listed
+        )
+        text = judge_texts.fill(
             self.reply,
             question=self.question.strip().removesuffix("?")
-            if words.ends_question
+            if judge_texts.ends_question
             else self.question,
-            options=self._options("\n" if words.quotes else " "),
+            options=self._options("\n" if judge_texts.quotes else " "),
             labels=usual,
             none=no_option,
         )
         return ask_for_verdict(
             self._request(text, (*self.labels, no_option)),
-            words.remind(labels=listed, none=no_option),
+            judge_texts.remind(labels=listed, none=no_option),
             lambda reply: read_label(reply, self.options, self.labels, no_option),
         )
 
@@ -301,17 +305,17 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
 
     def start(self) -> Deliberation:
         """Yield the judge's requests, and return its verdict. Its value is the mark."""
-        words = judge_prompt(self.version)
-        text = words.fill(self.reply, question=self.question.strip(), gold=self._gold())
-        if words.marks:
+        judge_texts = judge_prompt(self.version)
+        text = judge_texts.fill(self.reply, question=self.question.strip(), gold=self._gold())
+        if judge_texts.marks:
             return ask_for_verdict(
-                self._request(text, list(words.marks)),
-                words.remind(),
-                lambda reply: read_mark_word(reply, words.marks),
+                self._request(text, list(judge_texts.marks)),
+                judge_texts.remind(),
+                lambda reply: read_mark_word(reply, judge_texts.marks),
             )
         request = self._request(text, list(map(str, range(self.scale[0], self.scale[1] + 1))))
         return ask_for_verdict(
-            request, words.remind(), lambda reply: read_number(reply, *self.scale)
+            request, judge_texts.remind(), lambda reply: read_number(reply, *self.scale)
         )
 
     def _gold(self) -> str:

@@ -133,12 +133,12 @@ def usable_proposals(
 
     `rejected` counts the others by reason; it is changed here.
     """
-    chosen = list(earlier)
+    usable = list(earlier)
     avoid = question.distractors.also_right if question.distractors else ()
     for option in parse_proposals(reply):
-        reason = rejection_reason(option, question.texts, avoid, chosen, is_same)
+        reason = rejection_reason(option, question.texts, avoid, usable, is_same)
         if reason:
             rejected[reason] = rejected.get(reason, 0) + 1
         else:
-            chosen.append(option)
-    return chosen[len(earlier) :]
+            usable.append(option)
+    return usable[len(earlier) :]

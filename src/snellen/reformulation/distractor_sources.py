@@ -60,15 +60,15 @@ def parse_sources(text: str) -> tuple[SourcePart, ...]:
         UnknownNameError: A source does not exist.
         DataError: A number is wrong, or `written` is mixed with others.
     """
-    known = registry.names("distractor_sources")
+    known_sources = registry.names("distractor_sources")
     parts = []
     for item in text.split(","):
         part = item.strip()
         if not part:
             continue
         name, colon, number = part.partition(":")
-        if name not in known:
-            raise registry.unknown_name("source of distractors", name, known)
+        if name not in known_sources:
+            raise registry.unknown_name("source of distractors", name, known_sources)
         if colon and (not number.isdecimal() or not int(number)):
             raise DataError(
                 f"distractors {part!r}: after the colon stands how many, as in {name}:2"
@@ -120,29 +120,35 @@ def _ordered_question(
     """
     spec = question.distractors or DistractorSpec()
     if len(rankings) == 1:
-        [(most, ranking)] = rankings
-        if most == 0:
+        [(max_count, ranking)] = rankings
+        if max_count == 0:
             tiers = tuple(ranking(draft, question)) or spec.tiers
             return replace(question, distractors=replace(spec, tiers=tiers))
 
-    chosen: list[str] = []
-    for most, ranking in rankings:
-        _add_distractors(chosen, ranking(draft, question), question, most or DEFAULT_MOST, rng)
-    own_tiers = [(candidate,) for candidate in chosen]
+    distractors: list[str] = []
+    for max_count, ranking in rankings:
+        _add_distractors(
+            distractors, ranking(draft, question), question, max_count or DEFAULT_MOST, rng
+        )
+    own_tiers = [(candidate,) for candidate in distractors]
     return replace(question, distractors=replace(spec, tiers=(*own_tiers, *spec.tiers)))
 
 
 def _add_distractors(
-    chosen: list[str], tiers: Tiers, question: QuestionDraft, most: int, rng: random.Random
+    distractors: list[str],
+    tiers: Tiers,
+    question: QuestionDraft,
+    max_count: int,
+    rng: random.Random,
 ) -> None:
     """Add to the chosen distractors at most so many candidates that can be distractors next to them."""
     also_right = question.distractors.also_right if question.distractors else ()
     added = 0
     for candidate in candidates_in(tiers, rng):
-        if not rejection_reason(candidate, question.texts, also_right, chosen):
-            chosen.append(candidate)
+        if not rejection_reason(candidate, question.texts, also_right, distractors):
+            distractors.append(candidate)
             added += 1
-        if added == most:
+        if added == max_count:
             break
 
 

@@ -97,11 +97,11 @@ def candidates_in(tiers: Iterable[Sequence[str]], rng: random.Random) -> Iterato
     """Yield candidates, the nearest tier first, at random within a tier; at most ENOUGH of each tier."""
     for tier in tiers:
         # Most questions need only a few candidates of a large tier, so it is drawn from rather than shuffled.
-        drawn: set[int] = set()
-        while len(drawn) < min(len(tier), ENOUGH):
+        drawn_indices: set[int] = set()
+        while len(drawn_indices) < min(len(tier), ENOUGH):
             index = rng.randrange(len(tier))
-            if index not in drawn:
-                drawn.add(index)
+            if index not in drawn_indices:
+                drawn_indices.add(index)
                 yield tier[index]
 
 

@@ -69,15 +69,15 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         """Raise ValueError if the numbers given are not those that the rule takes, or out of range."""
-        given = [
+        given_numbers = [
             name for name in ("ratio", "count", "each", "step") if getattr(self, name) is not None
         ]
         allowed = _TAKES[self.rule]
         needed = 1 if allowed else 0
-        if len(given) != needed or not set(given[:1]) <= set(allowed):
+        if len(given_numbers) != needed or not set(given_numbers[:1]) <= set(allowed):
             takes = " or ".join(allowed) or "nothing"
             raise ValueError(
-                f"the sampling rule {self.rule} takes {takes}, not {' and '.join(given) or 'nothing'}"
+                f"the sampling rule {self.rule} takes {takes}, not {' and '.join(given_numbers) or 'nothing'}"
             )
         if self.ratio is not None and not 0 < self.ratio <= 1:
             raise ValueError(f"ratio = {self.ratio} is not a share in (0, 1]")
@@ -243,10 +243,10 @@ def _draw_from_strata(
     positions_by_stratum: dict[str, list[int]] = defaultdict(list)
     for position, stratum in enumerate(strata):
         positions_by_stratum[stratum].append(position)
-    drawn: list[int] = []
+    sampled_positions: list[int] = []
     for stratum, positions in sorted(positions_by_stratum.items()):
-        drawn += rng.sample(positions, seats.get(stratum, 0))
-    return drawn
+        sampled_positions += rng.sample(positions, seats.get(stratum, 0))
+    return sampled_positions
 
 
 # --- balanced, equal and layered --------------------------------------------------------------------------------------

@@ -84,9 +84,9 @@ class WordNet:
 
     def by_similarity(self, synset: str, among: Iterable[str]) -> Tiers:
         """Return the other synsets in `among` in tiers, the most similar to `synset` first."""
-        others = [candidate for candidate in among if candidate != synset]
-        ranks = [self._path_rank(synset, candidate) for candidate in others]
-        return _tiers(zip(ranks, others, strict=True))
+        other_synsets = [candidate for candidate in among if candidate != synset]
+        ranks = [self._path_rank(synset, candidate) for candidate in other_synsets]
+        return _tiers(zip(ranks, other_synsets, strict=True))
 
     def related_words(self, synset: str, enough: int) -> Tiers:
         """Return usual words for synsets that share a hypernym with `synset` and are neither above nor below it.

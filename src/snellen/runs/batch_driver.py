@@ -244,7 +244,7 @@ def _pending_error(pending: list[BatchSender], store: RunStore) -> PendingBatche
     """Return the error that names batches still open when the run stops."""
     ids = []
     for sender in pending:
-        ids.extend(each.batch.id for each in sender.open.values())
+        ids.extend(sent_batch.batch.id for sent_batch in sender.open.values())
     return PendingBatchesError(_pending_sentence(pending, store), ids)
 
 
@@ -255,7 +255,7 @@ def _pending_sentence(pending: list[BatchSender], store: RunStore) -> str:
         sent.extend(sender.open.values())
     if not sent:
         return "no batch is open; repeat the command to continue"
-    named = "; ".join(each.sentence for each in sent[:MOST_NAMED])
+    named = "; ".join(sent_batch.sentence for sent_batch in sent[:MOST_NAMED])
     if len(sent) > MOST_NAMED:
         named += f"; and {len(sent) - MOST_NAMED} more"
     folder = shell_word(store.folder)
@@ -329,24 +329,24 @@ class BatchSender:
         submission = batch.submission
         if not batch.id:
             try:
-                found = self._found(submission)
+                found_batch = self._found(submission)
             except BatchError as error:
                 raise ModelError(
                     f"{error}; a batch may have been submitted when an earlier command was killed, and the service "
                     f"does not list its batches; if it has none, remove the last line of {self._ledger.path}"
                 ) from None
-            if not found:
+            if not found_batch:
                 self._ledger.add(Loss(submission.mark, "it never reached the service"))
                 return
-            self._ledger.add(Acceptance(submission.mark, found))
+            self._ledger.add(Acceptance(submission.mark, found_batch))
         self.open[submission.mark] = SentBatch(batch)
         self._say(f"found batch {batch.id}, submitted earlier with {len(batch.keys):,} requests")
 
     def _found(self, submission: Submission) -> str:
         """Return the id of a batch whose submission was not confirmed; empty if the service does not have it."""
-        known = [*self._ledger.ids(), *submission.earlier, *self._strangers]
+        known_ids = [*self._ledger.ids(), *submission.earlier, *self._strangers]
         return self._loop.run(
-            self._endpoint.find(submission.mark, submission.since, len(submission.keys), known)
+            self._endpoint.find(submission.mark, submission.since, len(submission.keys), known_ids)
         )
 
     # --- one wave ---
@@ -442,9 +442,9 @@ class BatchSender:
         if keys and not keys & batch.keys:
             # It was found by its time and size, but belongs to another program.
             self._strangers.append(batch.id)
-            found = self._found(batch.submission)
-            if found:
-                self._ledger.add(Acceptance(batch.submission.mark, found))
+            found_batch = self._found(batch.submission)
+            if found_batch:
+                self._ledger.add(Acceptance(batch.submission.mark, found_batch))
                 self.open[batch.submission.mark] = SentBatch(batch)
                 return
             self._ledger.add(Loss(batch.submission.mark, f"{batch.id} is another batch"))
@@ -505,14 +505,14 @@ class BatchSender:
 
     def _keep(self, key: str, response: Response) -> None:
         """Store a response, and pass it to all items that wait for it."""
-        first, *others = self._waiting.pop(key)
+        first, *other_presentations = self._waiting.pop(key)
         self._granted.discard(key)
         before = self._store.counts
         response = check_response(first.request, response)
         self._store.append([Exchange(first.active.label, first.request, response)])
         self._budget.settle(response)
         first.active.responses[first.index] = response
-        for other in others:
+        for other in other_presentations:
             shared = self._store.share(other.active.label, other.request, response)
             other.active.responses[other.index] = shared
         self._progress(sent_since(self._store, before))
@@ -572,16 +572,16 @@ class BatchSender:
 
     def _line(self, key: str) -> bytes | None:
         """Return a request as a line of a batch; if that is impossible, store its failure and return None."""
-        one = self._waiting[key][0]
+        waiting = self._waiting[key][0]
         try:
-            body = self._loop.run(self._model.batch_body(one.request, one.images))
+            body = self._loop.run(self._model.batch_body(waiting.request, waiting.images))
         except DataError as error:
             self._keep(key, failed("bad_request", str(error)))
             return None
         line = self._endpoint.line(key, body)
-        most = self._endpoint.limits.size - self._endpoint.overhead
-        if len(line) > most:
-            detail = f"the request has {len(line):,} bytes, and a batch may have {most:,}"
+        max_bytes = self._endpoint.limits.size - self._endpoint.overhead
+        if len(line) > max_bytes:
+            detail = f"the request has {len(line):,} bytes, and a batch may have {max_bytes:,}"
             self._keep(key, failed("bad_request", detail))
             return None
         return line
@@ -599,10 +599,12 @@ class BatchSender:
             since,
             self._earlier(since),
         )
-        known = [*self._ledger.ids(), *submission.earlier]
+        known_ids = [*self._ledger.ids(), *submission.earlier]
         self._ledger.add(submission)
         try:
-            batch_id = self._loop.run(self._endpoint.submit(lines, mark, submission.since, known))
+            batch_id = self._loop.run(
+                self._endpoint.submit(lines, mark, submission.since, known_ids)
+            )
         except BatchError as error:
             if not error.fault.retry:  # it was refused; otherwise it may have arrived
                 self._ledger.add(Loss(mark, "the service refused it"))

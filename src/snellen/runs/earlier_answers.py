@@ -126,11 +126,11 @@ class AnswerCache:
     def _check_servers(self) -> None:
         """Raise StoreError if a server reports something else than when the cached replies were written."""
         for author, facts in self._servers.items():
-            known: dict[str, set[str]] = {}
+            known_facts: dict[str, set[str]] = {}
             rows = self._file.execute("SELECT fact, value FROM servers WHERE author = ?", (author,))
             for fact, value in rows:
-                known.setdefault(fact, set()).add(value)
-            if changed := changed_server_fact(known, facts):
+                known_facts.setdefault(fact, set()).add(value)
+            if changed := changed_server_fact(known_facts, facts):
                 raise StoreError(
                     f"{self._path} contains replies from before the model's server changed what it reports "
                     f"({changed}); if it is the same model, add "

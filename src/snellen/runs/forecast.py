@@ -120,14 +120,16 @@ def forecast_requests(plan: RunPlan) -> Forecast:
     answered = _answered(plan)
     done = {*answered, *submitted}
     amounts = [_amount_asked(plan, _unreadable, done), _amount_asked(plan, _steady, done)]
-    least, most = sorted(amounts, key=lambda amount: amount.requests)
-    return Forecast(model, str(plan.folder), len(answered), least, most, len(submitted))
+    least, greatest = sorted(amounts, key=lambda amount: amount.requests)
+    return Forecast(model, str(plan.folder), len(answered), least, greatest, len(submitted))
 
 
 def is_answered(plan: RunPlan) -> bool:
     """Return whether a run has all replies that its plan needs, so that it can be scored."""
     answers = {
-        e.request.key: e.response for e in read_exchanges(plan.folder) if e.response.error is None
+        exchange.request.key: exchange.response
+        for exchange in read_exchanges(plan.folder)
+        if exchange.response.error is None
     }
     try:
         for item in work_items(plan):

@@ -259,15 +259,15 @@ def _uses_of_own_questions(folder: Path, left: dict[str, Any]) -> Iterator[Bench
             manifest = Benchmark(path.parent).manifest
         except DataError:
             continue
-        chosen = manifest.build_info.recipe.get(ASKED, {})
-        part = msgspec.convert(chosen["part"], QuestionPart) if "part" in chosen else None
+        asked_part = manifest.build_info.recipe.get(ASKED, {})
+        part = msgspec.convert(asked_part["part"], QuestionPart) if "part" in asked_part else None
         known_use = known_uses.get(manifest.spec.name)
         yield BenchmarkUse(
             manifest.spec.name,
             manifest.version,
             known_use.folder if known_use else str(path.parent.resolve()),
-            chosen.get("where", ""),
-            chosen.get("limit"),
+            asked_part.get("where", ""),
+            asked_part.get("limit"),
             questions=manifest.questions,
             part=part,
             examples_from=known_use.examples_from if known_use else "",

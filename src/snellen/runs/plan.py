@@ -334,7 +334,7 @@ def _own_protocols(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
     source = spec
     if suite and not spec.suite and suite.name in plan.templates.by_suite:
         source = suite
-    own: dict[Method, tuple[str, ...]] = {
+    protocols_by_method: dict[Method, tuple[str, ...]] = {
         "generation": source.generation,
         "likelihood": source.likelihood,
     }
@@ -344,7 +344,7 @@ def _own_protocols(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
     }
     protocols: list[Protocol] = []
     for method in plan.question.methods:
-        texts = own[method] or fallback[method]
+        texts = protocols_by_method[method] or fallback[method]
         protocols.extend(parse_protocol(text) for text in texts)
     return tuple(protocols)
 

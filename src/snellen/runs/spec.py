@@ -585,9 +585,9 @@ def parse_role_models(roles: Any, where: str = "") -> RoleModels:
 def check_sharing(execution: ExecutionSpec) -> None:
     """Raise DataError for settings of workers that exclude each other, or an invalid address of a cluster."""
     if execution.ray and not _RAY_ADDRESS.fullmatch(execution.ray):
-        way = for_caller(" (on the command line --ray=ADDRESS, or --ray at the end)", "")
+        how_to = for_caller(" (on the command line --ray=ADDRESS, or --ray at the end)", "")
         raise DataError(
-            f"ray: {execution.ray!r} is not an address of a cluster; write HOST:PORT, auto or local{way}"
+            f"ray: {execution.ray!r} is not an address of a cluster; write HOST:PORT, auto or local{how_to}"
         )
     if execution.ray and execution.workers > 1:
         raise DataError("workers are processes on this machine; with ray, use ray_workers")
@@ -595,8 +595,8 @@ def check_sharing(execution: ExecutionSpec) -> None:
         execution.ray_workers is not None or execution.gpus_per_worker is not None
     )
     if has_cluster_settings and not execution.ray:
-        words = for_caller("ray = 'auto' (--ray)", "ray='auto'")
-        raise DataError(f"ray_workers and gpus_per_worker need a cluster; set {words}")
+        auto_setting = for_caller("ray = 'auto' (--ray)", "ray='auto'")
+        raise DataError(f"ray_workers and gpus_per_worker need a cluster; set {auto_setting}")
 
 
 def share_of_run(text: str) -> tuple[int, int]:

@@ -40,8 +40,8 @@ def batches_command(run: Path, cancels: bool) -> None:
             if not says_batch(text):
                 text = model_string(text, batch=True)
             model = cast(BatchingModel, load_model(text))
-            own = [batch for batch in opened if batch.submission.role == role]
-            for batch, state in batch_states(model, own, cancels=cancels):
+            own_batches = [batch for batch in opened if batch.submission.role == role]
+            for batch, state in batch_states(model, own_batches, cancels=cancels):
                 console.print(
                     f"{batch.id}: {state.word}, {state.finished:,} of {len(batch.keys):,} requests finished",
                     soft_wrap=True,

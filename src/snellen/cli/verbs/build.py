@@ -138,14 +138,14 @@ def build_command(what: tuple[str, ...], **flags: Any) -> None:
     """
     fields = given_fields(flags)
     spec = build_spec(fields)
-    own = [target for target in what if is_own(target)]
-    names = [target for target in what if target not in own]
+    own_targets = [target for target in what if is_own(target)]
+    names = [target for target in what if target not in own_targets]
     if spec.entry.revision and not spec.entry.hub:
         raise DataError("--revision selects a revision of the hub's dataset; add --hub")
     if (spec.to or spec.table.name) and len(what) > 1:
         raise DataError("--to and --name work for one benchmark at a time")
-    check_targets(fields, has_tables=bool(own), has_entries=bool(names), as_flags=True)
-    for target in own:
+    check_targets(fields, has_tables=bool(own_targets), has_entries=bool(names), as_flags=True)
+    for target in own_targets:
         _build_own(target, spec)
     if names:
         _build_entries([entry for name in names for entry in select(name)], spec)
@@ -292,7 +292,7 @@ def _print_next(benchmark: Benchmark, *, is_elsewhere: bool) -> None:
     console.print(f"next: {steps}", soft_wrap=True)
 
 
-def _show_types(own: OwnSource, as_json: bool) -> None:
+def _show_types(source: OwnSource, as_json: bool) -> None:
     """Show how many questions of each type a folder of annotations could give, the possible types first."""
     rows = [
         (
@@ -303,11 +303,11 @@ def _show_types(own: OwnSource, as_json: bool) -> None:
             counted.example or f"needs {counted.needs}",
         )
         for counted in sorted(
-            count_types(own.spec, own.folder), key=lambda counted: not counted.questions
+            count_types(source.spec, source.folder), key=lambda counted: not counted.questions
         )
     ]
     header = ("type", "images", "questions", "left out", "for example")
-    show_table(own.spec.title, header, rows, as_json=as_json)
+    show_table(source.spec.title, header, rows, as_json=as_json)
 
 
 def _print_types(benchmark: Benchmark) -> None:

@@ -138,19 +138,22 @@ def compare_command(
     With --sequential, the command runs two models on only as many questions as it takes to decide which one is better
     (docs/adaptive.md).
     """
-    given = given_fields(flags)
-    compare = convert_fields(fields_of(CompareSpec, given), CompareSpec)
-    gate = convert_fields(fields_of(GateSpec, given), GateSpec)
-    subset = convert_fields(fields_of(SubsetSpec, given), SubsetSpec)
+    given_settings = given_fields(flags)
+    compare = convert_fields(fields_of(CompareSpec, given_settings), CompareSpec)
+    gate = convert_fields(fields_of(GateSpec, given_settings), GateSpec)
+    subset = convert_fields(fields_of(SubsetSpec, given_settings), SubsetSpec)
     of_runs = bool(compare.baseline or outputs or subset.common_answered)
     of_models = equivalent is not None or bool(protocols or exam)
     _check_flags(sequential, of_models=of_models)
     if sequential:
         reading = flags_given(
-            {name: value for name, value in given.items() if name not in _OF_COMPARISONS}
+            {name: value for name, value in given_settings.items() if name not in _OF_COMPARISONS}
         )
-        asked = {"protocols": protocols, "where": subset.where, "seed": compare.seed}
-        settings = {**reading, **{name: value for name, value in asked.items() if value}}
+        question_settings = {"protocols": protocols, "where": subset.where, "seed": compare.seed}
+        settings = {
+            **reading,
+            **{name: value for name, value in question_settings.items() if value},
+        }
         _ask_both(runs, equivalent or 0.0, compare.metrics, settings, exam, as_json)
         return
 
@@ -300,13 +303,14 @@ def _show_tables(comparison: Comparison, results: Results) -> None:
 
     tables = tables_of(comparison)
     tables += flip_tables(
-        results.runs, ((each.first, each.second) for each in comparison.differences)
+        results.runs,
+        ((difference.first, difference.second) for difference in comparison.differences),
     )
-    told: set[str] = set()
+    told_notes: set[str] = set()
     for table in (*tables, *letter_tables(run_views(results.runs, ()))):
-        print_tables([_not_told(table, told)])
+        print_tables([_not_told(table, told_notes)])
         console.print()
-        told.update(table.all_notes)
+        told_notes.update(table.all_notes)
     console.print(flips_line(comparison))
 
 

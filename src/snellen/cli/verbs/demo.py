@@ -103,14 +103,14 @@ def _acuity_card(runs: Path, limit: int, as_json: bool) -> Path:
     If the demo samples fewer questions per benchmark than by default, each test has a smaller budget, too.
     """
     card = runs / "acuity.html"
-    words = [*DEMO_MODELS, "--method", "likelihood", "--runs", str(runs / "acuity")]
+    arguments = [*DEMO_MODELS, "--method", "likelihood", "--runs", str(runs / "acuity")]
     for test in ACUITY_TESTS:
-        words += ["--test", test]
+        arguments += ["--test", test]
     if limit < DEMO_LIMIT:
-        words += ["--budget", str(max(limit, LEAST_QUESTIONS) * len(ACUITY_TESTS))]
-    words += ["--card", str(card)]
+        arguments += ["--budget", str(max(limit, LEAST_QUESTIONS) * len(ACUITY_TESTS))]
+    arguments += ["--card", str(card)]
     if as_json:
-        words.append("--json")
+        arguments.append("--json")
     command: click.Command = imported(declared_verb(installed_verbs()["acuity"]).command)
-    command.main(words, prog_name="snellen acuity", standalone_mode=False)
+    command.main(arguments, prog_name="snellen acuity", standalone_mode=False)
     return card

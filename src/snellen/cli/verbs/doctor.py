@@ -237,9 +237,9 @@ def diagnose_hooks() -> Iterator[Diagnosis]:
         try:
             registry.find_registered(group, name)
         except SnellenError as error:
-            found = f"{where}{error}{_place_in_module(error.__cause__)}"
+            fault_text = f"{where}{error}{_place_in_module(error.__cause__)}"
             yield Diagnosis(
-                "hooks", name, "broken", found, "correct what it refers to, or remove it"
+                "hooks", name, "broken", fault_text, "correct what it refers to, or remove it"
             )
     for entry_points in entry_points_of("snellen."):
         name = entry_points.removeprefix("snellen.")

@@ -349,18 +349,20 @@ def publish_command(
         )
     questions = {use.name: use.questions for use in read_manifest(run).benchmarks}
     client = LeaderboardClient(url, token)
-    chosen = _board(client.boards(), board, questions)
-    packed = pack_predictions(run, protocol, [benchmark.name for benchmark in chosen.benchmarks])
-    _check_whole(packed, chosen)
+    chosen_board = _board(client.boards(), board, questions)
+    packed = pack_predictions(
+        run, protocol, [benchmark.name for benchmark in chosen_board.benchmarks]
+    )
+    _check_whole(packed, chosen_board)
     fields = {
         **declared,
         "model": declared["model"] or packed.manifest.model,
         "software": f"Snellen {__version__}, {packed.protocol}",
         "is_public": str(is_public).lower(),
     }
-    submission = client.submit(chosen.name, packed.content, fields)
+    submission = client.submit(chosen_board.name, packed.content, fields)
     console.print(
-        f"{packed.rows:,} predictions sent to {chosen.title}: {client.url}{submission.address}",
+        f"{packed.rows:,} predictions sent to {chosen_board.title}: {client.url}{submission.address}",
         soft_wrap=True,
     )
 

@@ -105,19 +105,19 @@ def reconcile_command(
     """
     reading = FileReading(columns=column_flags(columns))
     sides = [side_at(first, reading, rule_a or ""), side_at(second, reading, rule_b or "")]
-    found = reconciled(sides[0], sides[1])
-    notes = list(found.notes)
+    reconciliation = reconciled(sides[0], sides[1])
+    notes = list(reconciliation.notes)
     for side, reported in zip(sides, (reported_a, reported_b), strict=True):
         notes += [_aggregation_note(side, reported)] if reported is not None else []
-    found = replace(found, notes=tuple(notes))
+    reconciliation = replace(reconciliation, notes=tuple(notes))
     forms = {".html": as_html, ".md": as_markdown, ".json": _json_bytes}
     for output in outputs:
-        write_in_form(output, "a reconciliation", found, forms)
+        write_in_form(output, "a reconciliation", reconciliation, forms)
         announce(f"written to {output}")
     if as_json:
-        console.out(_json_bytes(found).decode(), highlight=False)
+        console.out(_json_bytes(reconciliation).decode(), highlight=False)
         return
-    _show(found, most)
+    _show(reconciliation, most)
 
 
 def side_at(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
@@ -130,33 +130,31 @@ def side_at(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
 
 def _aggregation_note(side: ReconciledSide, reported: float) -> str:
     """Say how a reported number follows from one side's verdicts, or that it does not."""
-    words = guess_aggregation(side.items, reported)
-    if words:
-        return (
-            f"The number {reported:g} reported for {side.label} equals the {words} of its verdicts"
-        )
+    aggregation = guess_aggregation(side.items, reported)
+    if aggregation:
+        return f"The number {reported:g} reported for {side.label} equals the {aggregation} of its verdicts"
     return (
         f"The number {reported:g} reported for {side.label} is neither the mean of its verdicts nor the mean of "
         "its categories; it was aggregated or rounded in a way that the file does not show"
     )
 
 
-def _json_bytes(found: Reconciliation) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(as_values(found)), indent=2)
+def _json_bytes(reconciliation: Reconciliation) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(as_values(reconciliation)), indent=2)
 
 
-def _show(found: Reconciliation, most: int) -> None:
-    """Print why two results differ: a summary, a table, and up to `most` examples of each reason."""
-    for sentence in bridge_summary(found):
+def _show(reconciliation: Reconciliation, max_examples: int) -> None:
+    """Print why two results differ: a summary, a table, and up to `max_examples` examples of each reason."""
+    for sentence in bridge_summary(reconciliation):
         console.print(Text(sentence))
     console.print()
-    print_tables([bridge_table(found)])
-    labels = (found.first_label, found.second_label)
-    for words, members in examples(found, most):
+    print_tables([bridge_table(reconciliation)])
+    labels = (reconciliation.first_label, reconciliation.second_label)
+    for reason, members in examples(reconciliation, max_examples):
         if not members:
             continue
         console.print()
-        console.print(Text(words))
+        console.print(Text(reason))
         for difference in members:
             for line in example_lines(difference, labels):
                 console.print(Text(f"  {line}"))

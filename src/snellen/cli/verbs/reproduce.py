@@ -88,23 +88,23 @@ def reproduce_command(
         return finished
 
     compared = reproduce(spec, evaluated, recipe, partial(announce))
-    rows = [_cells(one) for one in compared]
+    rows = [_cells(reproduced) for reproduced in compared]
     show_table("The numbers of the card, and those measured", HEADER, rows, as_json)
 
 
-def _cells(one: Reproduced) -> tuple[str, ...]:
+def _cells(reproduced: Reproduced) -> tuple[str, ...]:
     """Return a table row that compares a printed number with the measured one."""
-    verdict = {True: "yes", False: "no", None: ""}[one.agrees]
-    interval = "" if one.low is None else f"[{one.low:.1f}, {one.high:.1f}]"
-    measured = "" if one.measured is None else f"{one.measured:.1f}"
-    differs = "" if one.agrees else "; ".join(one.differs)
+    verdict = {True: "yes", False: "no", None: ""}[reproduced.agrees]
+    interval = "" if reproduced.low is None else f"[{reproduced.low:.1f}, {reproduced.high:.1f}]"
+    measured = "" if reproduced.measured is None else f"{reproduced.measured:.1f}"
+    differs = "" if reproduced.agrees else "; ".join(reproduced.differs)
     return (
-        one.benchmark,
-        one.printed_as,
-        f"{one.printed:g}",
+        reproduced.benchmark,
+        reproduced.printed_as,
+        f"{reproduced.printed:g}",
         measured,
         interval,
-        str(one.questions),
+        str(reproduced.questions),
         verdict,
         differs,
     )

@@ -233,7 +233,7 @@ class PromptRenderer(Struct, frozen=True):
             return word_question(self.templates.layout.open, question)
         if not listed:
             return question
-        options = tuple(turn.options[i] for i in order) if order else turn.options
+        options = tuple(turn.options[index] for index in order) if order else turn.options
         if self.templates.places_options:
             return self.templates.prompt_for(
                 turn.question, list_options(self.templates.layout, options, labels)

@@ -203,8 +203,8 @@ def named_templates(
         )
     sets = registry.targets("templates")
     if name in sets:
-        chosen: PromptTemplates = registry.find_registered("templates", str(name))
-        return chosen
+        registered: PromptTemplates = registry.find_registered("templates", str(name))
+        return registered
     if not Path(name).suffix and not Path(name).exists():
         raise registry.unknown_name(
             "set of templates", str(name), [SNELLEN, DATA, AS_PUBLISHED, *sets, *declared_sets()]
@@ -231,14 +231,23 @@ def declared_templates(name: str, sets: Mapping[str, PromptSet]) -> PromptTempla
 
 def with_defaults_of(defaults: PromptTemplates, specs: Sequence[BenchmarkSpec]) -> PromptTemplates:
     """Return the templates of a run that names none, with the default sets that entries declare. Raises UnknownNameError."""
-    own = {spec.name: _default_of(spec) for spec in specs if spec.templates}
-    if not own:
+    default_templates_by_benchmark = {
+        spec.name: _default_of(spec) for spec in specs if spec.templates
+    }
+    if not default_templates_by_benchmark:
         return defaults
     text = msgspec.json.encode(
-        {benchmark: templates.id for benchmark, templates in sorted(own.items())}
+        {
+            benchmark: templates.id
+            for benchmark, templates in sorted(default_templates_by_benchmark.items())
+        }
     )
     digest = hashlib.sha256(text).hexdigest()[:12]
-    return replace(defaults, id=f"of entries ({digest}), else {defaults.id}", by_benchmark=own)
+    return replace(
+        defaults,
+        id=f"of entries ({digest}), else {defaults.id}",
+        by_benchmark=default_templates_by_benchmark,
+    )
 
 
 def with_published_prompts(
@@ -248,41 +257,46 @@ def with_published_prompts(
     if not sets:
         return templates
     of_entries = declared_templates(AS_PUBLISHED, sets)
-    own = {**templates.by_benchmark, **of_entries.by_benchmark}
-    return replace(templates, id=f"{of_entries.id}, else {templates.id}", by_benchmark=own)
+    templates_by_benchmark = {**templates.by_benchmark, **of_entries.by_benchmark}
+    return replace(
+        templates, id=f"{of_entries.id}, else {templates.id}", by_benchmark=templates_by_benchmark
+    )
 
 
 def _default_of(spec: BenchmarkSpec) -> PromptTemplates:
     """Return the templates that a benchmark's entry names: its own set of prompts, or registered ones."""
     if spec.templates in spec.prompts:
         return _of_set(spec.prompts[spec.templates], f"{spec.name}: [prompts.{spec.templates}]")
-    chosen: PromptTemplates = registry.find_registered("templates", spec.templates)
-    return chosen
+    registered: PromptTemplates = registry.find_registered("templates", spec.templates)
+    return registered
 
 
-def _of_set(own: PromptSet, where: str) -> PromptTemplates:
+def _of_set(prompt_set: PromptSet, where: str) -> PromptTemplates:
     """Return the templates of an entry's set of prompts.
 
     Their id is a digest of the set, so that a run can be resumed only with the same prompts.
     """
-    form: PromptTemplates = registry.find_registered("templates", own.form)
-    layout = converted({**asdict(form.layout), **own.layout}, Layout, f"{where}: layout")
+    form: PromptTemplates = registry.find_registered("templates", prompt_set.form)
+    layout = converted({**asdict(form.layout), **prompt_set.layout}, Layout, f"{where}: layout")
     _check_layout(layout, where)
     # The digest keeps the words of earlier versions, so that their runs can be continued: images were called
     # `pictures`, and sets of prompts without limits of images had no such field.
     fields: dict[str, Any] = {}
-    for name, value in asdict(own).items():
+    for name, value in asdict(prompt_set).items():
         if name != "images":
             fields[name] = value
-        elif own.images.words:
+        elif prompt_set.images.words:
             fields["pictures"] = value
-    if "images" in own.layout:
+    if "images" in prompt_set.layout:
         fields["layout"] = {
-            "pictures" if name == "images" else name: text for name, text in own.layout.items()
+            "pictures" if name == "images" else name: text
+            for name, text in prompt_set.layout.items()
         }
     digest = hashlib.sha256(form.id.encode() + msgspec.json.encode(fields)).hexdigest()[:12]
-    decoding = Decoding(own.max_new_tokens, own.temperature, own.top_p, stop=own.stop)
-    return replace(form, id=digest, layout=layout, decoding=decoding, images=own.images)
+    decoding = Decoding(
+        prompt_set.max_new_tokens, prompt_set.temperature, prompt_set.top_p, stop=prompt_set.stop
+    )
+    return replace(form, id=digest, layout=layout, decoding=decoding, images=prompt_set.images)
 
 
 def packaged_templates(package: str, file: str) -> PromptTemplates:

@@ -233,8 +233,8 @@ def create_battle(connection: Connection, caller: Caller, new: NewBattle) -> str
 
 def find_battle(connection: Connection, caller: Caller, name: str) -> Row[Any]:
     """Return a battle of the caller. Raises MissingError if it does not exist or is not the caller's."""
-    chosen = select(arena_battle).where(arena_battle.c.id == name, owned_by(caller))
-    row = connection.execute(chosen).one_or_none()
+    query = select(arena_battle).where(arena_battle.c.id == name, owned_by(caller))
+    row = connection.execute(query).one_or_none()
     if row is None:
         raise MissingError("this battle does not exist or is not yours")
     return row
@@ -242,9 +242,9 @@ def find_battle(connection: Connection, caller: Caller, name: str) -> Row[Any]:
 
 def current_battle(connection: Connection, caller: Caller, kind: BattleKind) -> Row[Any] | None:
     """Return the caller's latest battle of a kind, if it is open or was voted on within `VOTED_SHOWN_SECONDS`."""
-    chosen = select(arena_battle).where(owned_by(caller), arena_battle.c.kind == kind)
+    query = select(arena_battle).where(owned_by(caller), arena_battle.c.kind == kind)
     battle = connection.execute(
-        chosen.order_by(arena_battle.c.created.desc()).limit(1)
+        query.order_by(arena_battle.c.created.desc()).limit(1)
     ).one_or_none()
     if battle is None or battle.state in ("voided", "abandoned"):
         return None
@@ -270,27 +270,29 @@ def leave_battles(connection: Connection, caller: Caller, kind: BattleKind) -> i
     return abandoned
 
 
-def check_further(battle: Row[Any], most: int) -> None:
+def check_further(battle: Row[Any], max_turns: int) -> None:
     """Raise ConflictError for a battle that cannot have a further question in any state."""
     if battle.kind == "offline":
         raise ConflictError(
             "these replies are from earlier runs; no model is available for further questions"
         )
-    if battle.turn_count >= most:
-        raise ConflictError(f"a battle has at most {most} questions; vote, or start another battle")
+    if battle.turn_count >= max_turns:
+        raise ConflictError(
+            f"a battle has at most {max_turns} questions; vote, or start another battle"
+        )
 
 
 def begin_turn(
-    connection: Connection, caller: Caller, name: str, prompt: str, most: int
+    connection: Connection, caller: Caller, name: str, prompt: str, max_turns: int
 ) -> Row[Any]:
     """Add the next question to an answered battle and invalidate its token; return the updated battle.
 
     Raises:
         MissingError: If the battle does not exist or is not the caller's.
-        ConflictError: If it is in another state, or has `most` questions already.
+        ConflictError: If it is in another state, or has `max_turns` questions already.
     """
     battle = find_battle(connection, caller, name)
-    check_further(battle, most)
+    check_further(battle, max_turns)
     turns = [*battle.turns, to_builtins(BattleTurn(prompt))]
     changes = {"turns": turns, "turn_count": len(turns), "state": "created", "token_digest": None}
     if not _change(connection, name, battle.turn_count, "answered", changes):
@@ -325,11 +327,11 @@ def void_battle(connection: Connection, name: str, turns: Sequence[BattleTurn], 
 
 def void_abandoned(connection: Connection, before: datetime) -> int:
     """Void the battles that have waited for replies since `before`, as their server has stopped; return their number."""
-    chosen = update(arena_battle).where(
+    statement = update(arena_battle).where(
         arena_battle.c.state == "created", arena_battle.c.changed < before
     )
     return connection.execute(
-        chosen.values(changed=utc_now(), **_voided("the server stopped"))
+        statement.values(changed=utc_now(), **_voided("the server stopped"))
     ).rowcount
 
 
@@ -433,10 +435,10 @@ def _change(
     connection: Connection, name: str, turns: int, state: BattleState, changes: dict[str, Any]
 ) -> bool:
     """Change a battle if it is in this state at this turn, and return whether it was."""
-    chosen = update(arena_battle).where(
+    statement = update(arena_battle).where(
         arena_battle.c.id == name, arena_battle.c.state == state, arena_battle.c.turn_count == turns
     )
-    return bool(connection.execute(chosen.values(changed=utc_now(), **changes)).rowcount)
+    return bool(connection.execute(statement.values(changed=utc_now(), **changes)).rowcount)
 
 
 def _voided(fault: str) -> dict[str, Any]:
@@ -448,16 +450,16 @@ def _voter(connection: Connection, actor: str) -> tuple[str, str | None]:
 
     The pseudonym is random. Only the table `arena_voter` links it to the person, so the link can be deleted.
     """
-    known = connection.execute(_KNOWN, {"known": actor}).one_or_none()
-    if known:
-        return known.pseudonym, known.invitation
+    voter_row = connection.execute(_KNOWN, {"known": actor}).one_or_none()
+    if voter_row:
+        return voter_row.pseudonym, voter_row.invitation
     new_pseudonym = new_id()
     try:
         with connection.begin_nested():
             connection.execute(insert(arena_voter).values(actor=actor, pseudonym=new_pseudonym))
     except IntegrityError:
-        known = connection.execute(_KNOWN, {"known": actor}).one()
-        return known.pseudonym, known.invitation
+        voter_row = connection.execute(_KNOWN, {"known": actor}).one()
+        return voter_row.pseudonym, voter_row.invitation
     return new_pseudonym, None
 
 

@@ -91,7 +91,7 @@ async def summarised_arena(services: Services) -> dict[str, Any]:
 def _latest_votes(connection: Connection) -> list[Row[*tuple[Any, ...]]]:
     """The last votes of people on models whose names were hidden."""
     battle = arena_battle.c
-    chosen = (
+    query = (
         select(
             battle.kind, battle.left, battle.right, battle.image, battle.turns, arena_vote.c.outcome
         )
@@ -99,7 +99,7 @@ def _latest_votes(connection: Connection) -> list[Row[*tuple[Any, ...]]]:
         .where(arena_vote.c.voter_kind == "person", battle.kind.in_(HIDDEN))
         .order_by(arena_vote.c.cast.desc())
     )
-    return list(connection.execute(chosen.limit(SHOWN_BATTLES)))
+    return list(connection.execute(query.limit(SHOWN_BATTLES)))
 
 
 def _voted_battle(arena: Arena, vote: Row[*tuple[Any, ...]]) -> VotedBattle:
@@ -157,7 +157,8 @@ async def _judge(
     """Ask in both orders; a verdict that follows the order is a tie. A judge that fails is asked another time."""
     turns = turns_of(battle)
     replies = [
-        await _ask(services, model, talk, image) for talk in (_talk(turns), _talk(_mirrored(turns)))
+        await _ask(services, model, conversation_text, image)
+        for conversation_text in (_talk(turns), _talk(_mirrored(turns)))
     ]
     if any(reply is None for reply in replies):
         return
@@ -186,10 +187,10 @@ def combined(first: Outcome | None, second: Outcome | None) -> Outcome | None:
 
 
 async def _ask(
-    services: Services, model: ServedModel, talk: str, image: ImageRef | None
+    services: Services, model: ServedModel, conversation_text: str, image: ImageRef | None
 ) -> str | None:
     """Let the judge model compare two replies; returns the text of its verdict, or None if the model failed."""
-    messages = conversation([], PROMPT.format(talk=talk), image)
+    messages = conversation([], PROMPT.format(talk=conversation_text), image)
     request = Request("arena", "judge", Variant(), messages, decoding=Decoding())
     model.reserve()
     response, _ = await model.answer(request, StoredImages(services.pictures), lambda text: None)
@@ -220,7 +221,7 @@ def _unjudged(
     left_alone = (battle.state == "answered") & (
         battle.changed <= waiting_since(judge.every_seconds)
     )
-    chosen = (
+    query = (
         select(arena_battle)
         .where(
             or_(battle.state.in_(("voted", "abandoned")), left_alone),
@@ -232,7 +233,7 @@ def _unjudged(
         .limit(judge.battles)
     )
     unjudged = []
-    for row in connection.execute(chosen).all():
+    for row in connection.execute(query).all():
         picture = find_image_facts(connection, row.image) if row.image else None
         image = (
             ImageRef(picture.digest, picture.media_type, picture.width, picture.height)

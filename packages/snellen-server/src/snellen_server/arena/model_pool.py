@@ -202,10 +202,10 @@ class ServedModel:
     ) -> tuple[Response, float]:
         """The response to a question for which a place was reserved, a failure included, and the seconds that it
         waited before."""
-        begun = time.monotonic()
+        started_at = time.monotonic()
         try:
             async with self._gate:
-                waited = time.monotonic() - begun
+                waited = time.monotonic() - started_at
                 response = await self._answer(request, images, listener)
         finally:
             self.give_back()
@@ -219,7 +219,7 @@ class ServedModel:
             self._failures += 1
             if self._failures >= FAILURES:
                 self._leave_out()
-        seconds = time.monotonic() - begun - waited
+        seconds = time.monotonic() - started_at - waited
         return replace(response, seconds=seconds), waited
 
     async def _answer(self, request: Request, images: Images, listener: ReplyListener) -> Response:

@@ -180,10 +180,10 @@ async def begin_battle(
     placed = arena.draw_honeypot(body.image, body.question) if body.kind == "anonymous" else None
     async with arena.spending.spend((new.left.name, new.right.name)):
         if placed is not None:
-            known = arena.honeypot_battle("anonymous", placed)
-            asked = replace(known, turn=BattleTurn(body.question))
-            name, abandoned = await services.database.write(_begin, caller, asked)
-            progress = arena.recite(name, known.turn)
+            honeypot = arena.honeypot_battle("anonymous", placed)
+            battle = replace(honeypot, turn=BattleTurn(body.question))
+            name, abandoned = await services.database.write(_begin, caller, battle)
+            progress = arena.recite(name, honeypot.turn)
         else:
             with arena.reserve(new.left.name, new.right.name) as sides:
                 name, abandoned = await services.database.write(_begin, caller, new)
@@ -205,11 +205,11 @@ async def ask_further(
     """Ask both models of a battle one more question; the events are the same."""
     arena = arena_of(services)
     await _moderate(services, arena, body.question)
-    most = arena.settings.turns
+    max_turns = arena.settings.turns
 
     def read_own_battle(connection: Connection) -> tuple[Row[Any], ImageRef | None]:
         battle = find_battle(connection, caller, name)
-        check_further(battle, most)
+        check_further(battle, max_turns)
         return battle, _image(connection, battle.image)
 
     battle, image = await services.database.read(read_own_battle)
@@ -221,7 +221,9 @@ async def ask_further(
         raise BusyError(UNAVAILABLE)
     async with arena.spending.spend((battle.left, battle.right)):
         with arena.reserve(battle.left, battle.right) as sides:
-            battle = await services.database.write(begin_turn, caller, name, body.question, most)
+            battle = await services.database.write(
+                begin_turn, caller, name, body.question, max_turns
+            )
     return _stream(name, arena.answer(name, sides, turns_of(battle), image))
 
 

@@ -299,17 +299,17 @@ class Arena:
     async def _recite(self, name: str, turn: BattleTurn, progress: ReplyProgress) -> None:
         """Stream recorded replies word by word, as if two models wrote them now, and finish the turn."""
         sides: tuple[Side, Side] = ("left", "right")
-        words: dict[Side, list[str]] = {}
+        words_by_side: dict[Side, list[str]] = {}
         for side in sides:
             reply: SideReply | None = getattr(turn, side)
             if reply:
-                words[side] = re.findall(r"\S+\s*", reply.text) or [reply.text]
-        longest = max(len(parts) for parts in words.values())
+                words_by_side[side] = re.findall(r"\S+\s*", reply.text) or [reply.text]
+        longest = max(len(parts) for parts in words_by_side.values())
         pause = min(1 / RECITED_WORDS_A_SECOND, LONGEST_RECITAL / longest)
         async with self._settling(name, progress):
             for count in range(1, longest + 1):
                 await asyncio.sleep(pause * self._random.uniform(0.5, 1.5))
-                for side, parts in words.items():
+                for side, parts in words_by_side.items():
                     if count == len(parts):
                         progress.ended.add(side)
                     if count <= len(parts):

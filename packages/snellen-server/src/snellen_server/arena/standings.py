@@ -55,17 +55,17 @@ TEXTS = ("image", "turns")
 
 def count_votes(connection: Connection) -> int:
     """All votes that say something, of people and of judges."""
-    chosen = select(func.count()).select_from(arena_vote).where(arena_vote.c.outcome.is_not(None))
-    return int(connection.execute(chosen).scalar_one())
+    query = select(func.count()).select_from(arena_vote).where(arena_vote.c.outcome.is_not(None))
+    return int(connection.execute(query).scalar_one())
 
 
 def count_abandoned(connection: Connection) -> int:
     """Battles between hidden models whose person saw the replies and went on to another without a vote."""
     battle = arena_battle.c
-    chosen = select(func.count()).select_from(arena_battle)
+    query = select(func.count()).select_from(arena_battle)
     return int(
         connection.execute(
-            chosen.where(battle.state == "abandoned", battle.kind.in_(HIDDEN))
+            query.where(battle.state == "abandoned", battle.kind.in_(HIDDEN))
         ).scalar_one()
     )
 
@@ -77,13 +77,13 @@ def exported_votes(connection: Connection, *, texts: bool) -> list[Battle]:
     """
     names = (*SHOWN, *TEXTS) if texts else SHOWN
     columns = [arena_battle.c[name] for name in names]
-    chosen = (
+    query = (
         select(*columns, *_VOTE)
         .join(arena_vote, arena_vote.c.battle_id == arena_battle.c.id)
         .where(arena_vote.c.outcome.is_not(None))
         .order_by(arena_vote.c.cast, arena_battle.c.id, arena_vote.c.judge)
     )
-    return [_battle(row, texts) for row in connection.execute(chosen)]
+    return [_battle(row, texts) for row in connection.execute(query)]
 
 
 def conversations(connection: Connection) -> Iterator[dict[str, Any]]:
@@ -93,14 +93,14 @@ def conversations(connection: Connection) -> Iterator[dict[str, Any]]:
     """
     battle = arena_battle.c
     columns = ("id", "kind", "left", "left_version", "right", "right_version", "category", "image")
-    chosen = (
+    query = (
         select(*(battle[name] for name in columns), battle.turns, arena_vote.c.outcome)
         .add_columns(arena_vote.c.cast, arena_vote.c.detail)
         .join(arena_vote, arena_vote.c.battle_id == battle.id)
         .where(arena_vote.c.detail["consent"].as_boolean().is_(True))
         .order_by(arena_vote.c.cast, battle.id)
     )
-    for row in connection.execute(chosen):
+    for row in connection.execute(query):
         if not row.turns:
             continue
         facts = {name: getattr(row, name) for name in columns}
@@ -303,29 +303,29 @@ def rating_settings(services: Services) -> RatingSettings:
 
 def latest_standing(connection: Connection) -> Standing | None:
     """The standing that the job has made last; None before the first."""
-    chosen = select(arena_rating.c.standing).where(arena_rating.c.is_frozen.is_(False)).limit(1)
-    content = connection.execute(chosen).scalar()
+    query = select(arena_rating.c.standing).where(arena_rating.c.is_frozen.is_(False)).limit(1)
+    content = connection.execute(query).scalar()
     return msgspec.convert(content, Standing) if content else None
 
 
 def frozen_ratings(connection: Connection) -> list[dict[str, Any]]:
     """What was frozen, the last first: `id`, `made`, `votes`, and whether the job `is_ready` with it."""
-    chosen = select(
+    query = select(
         arena_rating.c.id,
         arena_rating.c.made,
         arena_rating.c.votes,
         arena_rating.c.snapshot.is_not(None),
     ).where(arena_rating.c.is_frozen)
-    rows = connection.execute(chosen.order_by(arena_rating.c.id.desc())).all()
+    rows = connection.execute(query.order_by(arena_rating.c.id.desc())).all()
     return [dict(zip(("id", "made", "votes", "is_ready"), row, strict=True)) for row in rows]
 
 
 def frozen_file(connection: Connection, number: int, column: str) -> bytes | None:
     """The `snapshot` (JSON) or `log` (Parquet) of a frozen rating."""
-    chosen = select(arena_rating.c[column]).where(
+    query = select(arena_rating.c[column]).where(
         arena_rating.c.id == number, arena_rating.c.is_frozen
     )
-    content: bytes | None = connection.execute(chosen).scalar()
+    content: bytes | None = connection.execute(query).scalar()
     return content
 
 
@@ -402,14 +402,14 @@ def _freeze(
     files: tuple[bytes, bytes] | None,
 ) -> None:
     """Fill in what was asked for; where nothing can be rated there is nothing to freeze."""
-    chosen = arena_rating.c.id.in_(waiting)
+    is_waiting = arena_rating.c.id.in_(waiting)
     if files is None:
-        connection.execute(delete(arena_rating).where(chosen))
+        connection.execute(delete(arena_rating).where(is_waiting))
         return
     snapshot, log = files
     connection.execute(
         update(arena_rating)
-        .where(chosen)
+        .where(is_waiting)
         .values(
             made=standing.created_at,
             votes=standing.votes,

@@ -30,8 +30,8 @@ def current_period(days: int) -> int:
 
 def network_key(connection: Connection, period: int) -> bytes:
     """The random key of a period, made by whoever asks first."""
-    chosen = select(arena_network_key.c.key).where(arena_network_key.c.period == period)
-    key: bytes | None = connection.execute(chosen).scalar()
+    query = select(arena_network_key.c.key).where(arena_network_key.c.period == period)
+    key: bytes | None = connection.execute(query).scalar()
     if key is not None:
         return key
     try:
@@ -40,13 +40,13 @@ def network_key(connection: Connection, period: int) -> bytes:
             connection.execute(insert(arena_network_key).values(new))
     except IntegrityError:  # another process was first
         pass
-    return connection.execute(chosen).scalar_one()
+    return connection.execute(query).scalar_one()
 
 
 def forget_network_keys(connection: Connection, before: int) -> int:
     """Delete the keys of periods before this one: their pseudonyms can be traced to no network any more."""
-    chosen = delete(arena_network_key).where(arena_network_key.c.period < before)
-    return connection.execute(chosen).rowcount
+    statement = delete(arena_network_key).where(arena_network_key.c.period < before)
+    return connection.execute(statement).rowcount
 
 
 def network_pseudonym(network: str, key: bytes) -> str | None:
@@ -92,10 +92,10 @@ def take_seat(connection: Connection, actor: str, token: str) -> None:
         DataError: All its seats are taken.
     """
     digest = token_digest(token)
-    own = arena_invitation.c.digest == digest
-    is_valid = own & (arena_invitation.c.expires > utc_now())
-    found = connection.execute(select(arena_invitation).where(is_valid)).one_or_none()
-    if found is None:
+    is_this_invitation = arena_invitation.c.digest == digest
+    is_valid = is_this_invitation & (arena_invitation.c.expires > utc_now())
+    invitation = connection.execute(select(arena_invitation).where(is_valid)).one_or_none()
+    if invitation is None:
         raise MissingError("this invitation does not exist or has expired; ask for another one")
     voter = connection.execute(
         select(arena_voter.c.invitation).where(arena_voter.c.actor == actor)
@@ -111,11 +111,11 @@ def take_seat(connection: Connection, actor: str, token: str) -> None:
             insert(arena_voter).values(actor=actor, pseudonym=new_id(), invitation=digest)
         )
     else:
-        chosen = update(arena_voter).where(arena_voter.c.actor == actor)
-        connection.execute(chosen.values(invitation=digest))
+        statement = update(arena_voter).where(arena_voter.c.actor == actor)
+        connection.execute(statement.values(invitation=digest))
 
 
 def list_invitations(connection: Connection) -> list[Row[Any]]:
     """All invitations, the newest first."""
-    chosen = select(arena_invitation).order_by(arena_invitation.c.created.desc())
-    return list(connection.execute(chosen))
+    query = select(arena_invitation).order_by(arena_invitation.c.created.desc())
+    return list(connection.execute(query))

@@ -42,14 +42,14 @@ def disagreeing_votes(votes: Votes, trust: TrustSettings) -> Array:
     Returns:
         Whether a vote is set apart, shape (N,). All are False if there are fewer than `KNOWN_VOTES` known ones.
     """
-    found = np.zeros(votes.count, dtype=bool)
+    is_set_apart = np.zeros(votes.count, dtype=bool)
     classes = votes.table["trust"]
     is_compared = classes.is_in(list(trust.networked)).to_numpy()
     is_decided = votes.outcome != BOTH_BAD
     is_known = classes.is_in(["account", "invited"]).to_numpy() & ~is_compared & is_decided
     suspects = is_compared & is_decided
     if is_known.sum() < KNOWN_VOTES or not suspects.any():
-        return found
+        return is_set_apart
 
     known_cells = voter_cells(votes.where(is_known, ""))
     model = pair_model(known_cells)
@@ -61,15 +61,17 @@ def disagreeing_votes(votes: Votes, trust: TrustSettings) -> Array:
 
     for _ in votes.models:
         statistics = [
-            _difference(votes, suspects & ~found, number, score - expected, expected, covariance)
+            _difference(
+                votes, suspects & ~is_set_apart, number, score - expected, expected, covariance
+            )
             for number in range(len(votes.models))
         ]
         most_different = int(np.argmax(np.abs(statistics)))
         if abs(statistics[most_different]) <= threshold:
             break
         is_on_it = (votes.left == most_different) | (votes.right == most_different)
-        found |= is_compared & is_on_it
-    return found
+        is_set_apart |= is_compared & is_on_it
+    return is_set_apart
 
 
 def _difference(
@@ -82,16 +84,16 @@ def _difference(
 ) -> float:
     """Return by how many standard deviations a model does better in these votes than is expected."""
     is_left = votes.left == model
-    chosen = np.flatnonzero(suspects & (is_left | (votes.right == model)))
-    if not len(chosen):
+    indices = np.flatnonzero(suspects & (is_left | (votes.right == model)))
+    if not len(indices):
         return 0.0
-    sign = np.where(is_left[chosen], 1.0, -1.0)
-    gained = sign * residual[chosen]
-    by_voter = np.bincount(votes.voter[chosen], gained)
+    sign = np.where(is_left[indices], 1.0, -1.0)
+    gained = sign * residual[indices]
+    by_voter = np.bincount(votes.voter[indices], gained)
 
     # How the sum of what is expected changes with the ratings.
-    slope = expected[chosen] * (1 - expected[chosen])
-    opponent = np.where(is_left[chosen], votes.right[chosen], votes.left[chosen])
+    slope = expected[indices] * (1 - expected[indices])
+    opponent = np.where(is_left[indices], votes.right[indices], votes.left[indices])
     gradient = -np.bincount(opponent, slope, minlength=len(votes.models))
     gradient[model] += slope.sum()
     variance = float((by_voter**2).sum() + gradient @ covariance @ gradient)

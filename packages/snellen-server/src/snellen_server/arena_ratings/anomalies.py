@@ -68,15 +68,15 @@ def check_voters(votes: Votes) -> tuple[VoterCheck, ...]:
     adjusted = stats.false_discovery_control(least).tolist()
     names = _names(votes)
     counts = np.maximum(compared.per_voter[tested], 1)
-    left = compared.sums(compared.score)[tested] / counts
-    expected = compared.sums(compared.mean)[tested] / counts
+    left_share = compared.sums(compared.score)[tested] / counts
+    expected_left_share = compared.sums(compared.mean)[tested] / counts
     checks = [
         VoterCheck(
             names[int(number)],
             int(number),
             int(compared.per_voter[number]),
-            float(left[row]),
-            float(expected[row]),
+            float(left_share[row]),
+            float(expected_left_share[row]),
             votes.models[int(favourite[row])],
             float(surprise[row]),
             (float(crowd[row]), float(side[row]), float(model[row])),
@@ -144,8 +144,10 @@ class _Compared:
 
     def side(self) -> Array:
         """(V,) two-sided p-values of the share of the left side, beyond what it has with everybody."""
-        left = np.mean(self.score - self.mean) if len(self.score) else 0.0
-        return _two_sided(self.sums(self.score - self.mean - left), self.sums(self.variance))
+        usual_excess = np.mean(self.score - self.mean) if len(self.score) else 0.0
+        return _two_sided(
+            self.sums(self.score - self.mean - usual_excess), self.sums(self.variance)
+        )
 
     def favourites(self, tested: Array) -> tuple[Array, Array, Array]:
         """For the voters tested: p-value, the model that is least as expected, and its mean score above expectation."""

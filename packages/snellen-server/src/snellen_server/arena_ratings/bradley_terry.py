@@ -74,31 +74,31 @@ def resampled_counts(cells: Cells, resamples: int, rng: np.random.Generator) -> 
     """
     voters = cells.by_voter.shape[0]
     sizes = np.diff(cells.by_voter.indptr)
-    lone = np.flatnonzero(sizes == 1)
-    busy = np.flatnonzero(sizes > 1)
-    starts = cells.by_voter.indptr[lone]
-    kinds, times = np.unique(
+    single_cell_voters = np.flatnonzero(sizes == 1)
+    other_voters = np.flatnonzero(sizes > 1)
+    starts = cells.by_voter.indptr[single_cell_voters]
+    cell_weights, times = np.unique(
         np.stack([cells.by_voter.indices[starts], cells.by_voter.data[starts]]),
         axis=1,
         return_counts=True,
     )
-    shares = np.append(times, len(busy)) / voters
-    alike = sparse.csr_array(
-        (kinds[1], (np.arange(len(times)), kinds[0].astype(np.int64))),
+    shares = np.append(times, len(other_voters)) / voters
+    counts_of_kinds = sparse.csr_array(
+        (cell_weights[1], (np.arange(len(times)), cell_weights[0].astype(np.int64))),
         shape=(len(times), cells.by_voter.shape[1]),
     )
-    busy_voters = cells.by_voter[busy]
+    busy_voters = cells.by_voter[other_voters]
     for start in range(0, resamples, CHUNK):
         size = min(CHUNK, resamples - start)
         kind_counts = rng.multinomial(voters, shares, size=size)
         picks = [
-            np.bincount(rng.integers(0, len(busy), number), minlength=len(busy))
-            if len(busy)
+            np.bincount(rng.integers(0, len(other_voters), number), minlength=len(other_voters))
+            if len(other_voters)
             else np.zeros(0)
             for number in kind_counts[:, -1]
         ]
         total = (
-            alike.T @ kind_counts[:, :-1].T.astype(float)
+            counts_of_kinds.T @ kind_counts[:, :-1].T.astype(float)
             + busy_voters.T @ np.stack(picks, axis=1).astype(float)
         ).T
         yield total.reshape(size, *cells.counts.shape)
@@ -406,7 +406,7 @@ def _after(votes: Votes, settings: RatingSettings, order: Array) -> Array:
     )
     base, scale, k = settings.base, settings.scale, settings.k
     for left, right, score in zip(*(column.tolist() for column in columns), strict=True):
-        moved = k * (score - 1 / (1 + base ** ((ratings[right] - ratings[left]) / scale)))
-        ratings[left] += moved
-        ratings[right] -= moved
+        change = k * (score - 1 / (1 + base ** ((ratings[right] - ratings[left]) / scale)))
+        ratings[left] += change
+        ratings[right] -= change
     return np.array(ratings)

@@ -45,23 +45,23 @@ def voted_together(votes: Votes, is_tested: Array) -> Array:
     Returns:
         (N,) whether a vote is in a stretch that is too good or too bad for one model.
     """
-    found = np.zeros(votes.count, dtype=bool)
+    is_rigged = np.zeros(votes.count, dtype=bool)
     per_voter = np.bincount(votes.voter, minlength=votes.voters)
     suspects = is_tested & (per_voter[votes.voter] < FEWEST_VOTES) & (votes.outcome != BOTH_BAD)
     count = int(suspects.sum())
     if not count:
-        return found
+        return is_rigged
     # Each vote is in the series of two models, in both directions, for each of the odds.
     threshold = math.log(2 * 2 * len(ODDS) * count / FALSE_ALARMS)
     # Rigged votes for one model make those against all others look rigged, too. So the worst stretch goes first, and
     # the ratings are fitted again without it.
     for _ in range(ROUNDS):
-        log_odds = _fitted(votes.where(~found, ""))
-        stretch = _worst_stretch(votes, suspects & ~found, log_odds, threshold)
+        log_odds = _fitted(votes.where(~is_rigged, ""))
+        stretch = _worst_stretch(votes, suspects & ~is_rigged, log_odds, threshold)
         if stretch is None:
             break
-        found[stretch] = True
-    return found
+        is_rigged[stretch] = True
+    return is_rigged
 
 
 def _fitted(votes: Votes) -> Array:

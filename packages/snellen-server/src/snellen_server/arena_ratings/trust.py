@@ -47,22 +47,22 @@ def without_distrusted(votes: Votes, trust: TrustSettings) -> Votes:
     """
     failed = _failed_honeypots(votes)
     # Whether a voter failed is known from honeypots, which then go.
-    left = votes.where((votes.table["honeypot"] == "").to_numpy(), HONEYPOT)
+    counted = votes.where((votes.table["honeypot"] == "").to_numpy(), HONEYPOT)
     if not trust.count_failed:
-        left = left.where(~np.isin(left.table["id"].to_numpy(), failed), FAILED)
-    has_weight = [trust.weight(name) > 0 for name in left.table["trust"]]
-    left = left.where(np.array(has_weight, dtype=bool), WEIGHTLESS)
+        counted = counted.where(~np.isin(counted.table["id"].to_numpy(), failed), FAILED)
+    has_weight = [trust.weight(name) > 0 for name in counted.table["trust"]]
+    counted = counted.where(np.array(has_weight, dtype=bool), WEIGHTLESS)
     if not trust.count_leaks:
-        left = left.where((left.table["leak"] == "").to_numpy(), LEAKED)
+        counted = counted.where((counted.table["leak"] == "").to_numpy(), LEAKED)
     if not trust.count_repeats:
-        left = left.where(_is_first(left), REPEATED)
+        counted = counted.where(_is_first(counted), REPEATED)
     if not trust.count_together:
         # By weight, so that one network that votes much is not what others are compared with.
-        rated = with_trust_weights(left, trust)
-        left = left.where(~voted_together(rated, _is_networked(left, trust)), TOGETHER)
+        rated = with_trust_weights(counted, trust)
+        counted = counted.where(~voted_together(rated, _is_networked(counted, trust)), TOGETHER)
     if not trust.count_disagreeing:
-        left = left.where(~disagreeing_votes(left, trust), DISAGREEING)
-    return left
+        counted = counted.where(~disagreeing_votes(counted, trust), DISAGREEING)
+    return counted
 
 
 def with_trust_weights(votes: Votes, trust: TrustSettings) -> Votes:
@@ -158,10 +158,10 @@ def _weight_before(voter: Array, weight: Array) -> Array:
     """(N,) the summed weight of a voter's earlier votes."""
     order = np.argsort(voter, kind="stable")
     running = np.cumsum(weight[order]) - weight[order]
-    starts = np.flatnonzero(np.diff(voter[order], prepend=-1))
-    lengths = np.diff(np.append(starts, len(voter)))
+    first_places = np.flatnonzero(np.diff(voter[order], prepend=-1))
+    lengths = np.diff(np.append(first_places, len(voter)))
     before = np.empty(len(voter))
-    before[order] = running - np.repeat(running[starts], lengths)
+    before[order] = running - np.repeat(running[first_places], lengths)
     return before
 
 

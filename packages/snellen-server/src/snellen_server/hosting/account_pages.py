@@ -172,11 +172,11 @@ async def make_key(
     days: Annotated[int, Form(ge=0, le=3650)] = 0,
 ) -> HTMLResponse:
     """Create an API key with some scopes, valid for some days (0: without end), and show it this once."""
-    chosen = scopes or []
-    if strangers := set(chosen) - set(_scopes(services, account)):
+    chosen_scopes = scopes or []
+    if strangers := set(chosen_scopes) - set(_scopes(services, account)):
         raise DataError(f"there is no scope called {sorted(strangers)[0]!r} for this account")
     token, _ = await services.database.write(
-        accounts.create_key, account, title, chosen, days or None
+        accounts.create_key, account, title, chosen_scopes, days or None
     )
     return await _account_page(request, services, account, token)
 
@@ -283,8 +283,8 @@ async def change_account(
 @router.get("/admin/audit", include_in_schema=False)
 async def audit_page(request: Request, admin: AdminDep, services: ServicesDep) -> HTMLResponse:
     """Show the latest entries of the audit log, which records what administrators and accounts did."""
-    chosen = select(tables.audit).order_by(tables.audit.c.id.desc()).limit(AUDIT_PAGE)
-    rows = await services.database.read(lambda connection: connection.execute(chosen).all())
+    query = select(tables.audit).order_by(tables.audit.c.id.desc()).limit(AUDIT_PAGE)
+    rows = await services.database.read(lambda connection: connection.execute(query).all())
     return services.pages.render(request, "accounts/audit.html", {"rows": rows, "most": AUDIT_PAGE})
 
 
@@ -327,7 +327,9 @@ def _local(address: str) -> str:
 def _scopes(services: Services, account: Account) -> dict[str, str]:
     """Return the scopes that an account may give to its API keys, with a description of each."""
     scopes = {
-        name: words for feature in services.features for name, words in feature.scopes.items()
+        name: description
+        for feature in services.features
+        for name, description in feature.scopes.items()
     }
     return (
         {**scopes, EVERYTHING: "all that an administrator may do"} if account.is_admin else scopes

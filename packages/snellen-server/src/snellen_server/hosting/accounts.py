@@ -103,12 +103,12 @@ def invite(
 
 def find_invitation(connection: Connection, token: str) -> Row[Any]:
     """The invitation with the name of the account that it is for. Raises MissingError unless it is still good."""
-    chosen = (
+    query = (
         select(invitation, account.c.name)
         .outerjoin(account, account.c.id == invitation.c.account_id)
         .where(invitation.c.digest == token_digest(token), invitation.c.expires > utc_now())
     )
-    row = connection.execute(chosen).one_or_none()
+    row = connection.execute(query).one_or_none()
     if row is None:
         raise MissingError(NO_INVITATION)
     return row
@@ -204,8 +204,8 @@ def find_account(connection: Connection, name: str) -> tuple[Account, str | None
 def change_password(connection: Connection, of: Account, password: str, kept_session: str) -> None:
     """Give an account a new password, of which `password` is the hash, and end its other sessions."""
     connection.execute(update(account).where(account.c.id == of.id).values(password=password))
-    others = session.c.digest != token_digest(kept_session)
-    connection.execute(delete(session).where(session.c.account_id == of.id, others))
+    is_other_session = session.c.digest != token_digest(kept_session)
+    connection.execute(delete(session).where(session.c.account_id == of.id, is_other_session))
     note(connection, of.actor, "password changed", of.id)
 
 
@@ -259,10 +259,10 @@ def end_sessions(connection: Connection, of: Account) -> None:
 
 def session_account(connection: Connection, token: str) -> Account | None:
     """Return the account that is signed in by this session token; None if the session has ended."""
-    chosen = _enabled(select(account).join(session, session.c.account_id == account.c.id)).where(
+    query = _enabled(select(account).join(session, session.c.account_id == account.c.id)).where(
         session.c.digest == token_digest(token), session.c.expires > utc_now()
     )
-    row = connection.execute(chosen).one_or_none()
+    row = connection.execute(query).one_or_none()
     return _account(row) if row else None
 
 
@@ -302,8 +302,8 @@ def list_keys(connection: Connection, of: Account) -> Sequence[ApiKey]:
 
 def delete_key(connection: Connection, of: Account, key_id: str) -> None:
     """Delete a key of this account, which is worth nothing from now on. Raises MissingError."""
-    chosen = delete(api_key).where(api_key.c.id == key_id, api_key.c.account_id == of.id)
-    if not connection.execute(chosen).rowcount:
+    statement = delete(api_key).where(api_key.c.id == key_id, api_key.c.account_id == of.id)
+    if not connection.execute(statement).rowcount:
         raise MissingError("this account has no such key")
     note(connection, of.actor, "key deleted", key_id)
 
@@ -311,19 +311,19 @@ def delete_key(connection: Connection, of: Account, key_id: str) -> None:
 def key_account(connection: Connection, token: str) -> tuple[Account, frozenset[str]] | None:
     """Whose key it is, and its scopes."""
     now = utc_now()
-    chosen = _enabled(
+    query = _enabled(
         select(account, api_key.c.scopes, api_key.c.expires).join(
             api_key, api_key.c.account_id == account.c.id
         )
     ).where(api_key.c.digest == token_digest(token))
-    row = connection.execute(chosen).one_or_none()
+    row = connection.execute(query).one_or_none()
     if row is None or (row.expires is not None and row.expires <= now):
         return None
     return _account(row), frozenset(row.scopes)
 
 
-def _enabled(chosen: Select[Any]) -> Select[Any]:
-    return chosen.where(account.c.is_disabled.is_(False))
+def _enabled(query: Select[Any]) -> Select[Any]:
+    return query.where(account.c.is_disabled.is_(False))
 
 
 def _account(row: Row[Any]) -> Account:
@@ -333,9 +333,9 @@ def _account(row: Row[Any]) -> Account:
 def export_person(connection: Connection, actor: str) -> dict[str, list[dict[str, Any]]]:
     """All rows about an actor (`account:ID`, `visitor:ID`) by table, as JSON takes them."""
     records = {}
-    for data, chosen in _about(actor):
+    for data, condition in _about(actor):
         columns = [column for column in data.table.c if column.name not in data.hidden]
-        rows = connection.execute(select(*columns).where(chosen)).mappings()
+        rows = connection.execute(select(*columns).where(condition)).mappings()
         records[data.table.name] = [
             {str(name): _plain(value) for name, value in row.items()} for row in rows
         ]
@@ -345,11 +345,11 @@ def export_person(connection: Connection, actor: str) -> dict[str, list[dict[str
 def erase_person(connection: Connection, actor: str, asked_by: str) -> dict[str, int]:
     """How many rows about an actor were deleted, or parted from them, by table. Their account is gone then."""
     changed = {}
-    for data, chosen in _about(actor):
+    for data, condition in _about(actor):
         if data.on_erasure is None:
-            result = connection.execute(delete(data.table).where(chosen))
+            result = connection.execute(delete(data.table).where(condition))
         else:
-            result = connection.execute(update(data.table).where(chosen).values(data.on_erasure))
+            result = connection.execute(update(data.table).where(condition).values(data.on_erasure))
         changed[data.table.name] = result.rowcount
     note(connection, asked_by if asked_by != actor else "erased", "person erased", detail=changed)
     return changed

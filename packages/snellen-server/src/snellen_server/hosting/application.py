@@ -63,7 +63,7 @@ class Observed:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begun, status = time.perf_counter(), 500
+        started_at, status = time.perf_counter(), 500
 
         async def send_and_watch(message: Message) -> None:
             nonlocal status
@@ -76,7 +76,7 @@ class Observed:
         except ClientDisconnect:
             status = 499
         finally:
-            seconds = time.perf_counter() - begun
+            seconds = time.perf_counter() - started_at
             route = getattr(scope.get("route"), "path", "none")
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._services.metrics["snellen_requests"].labels(route, method, str(status)).inc()
@@ -265,9 +265,9 @@ def make_hosting(services: Services) -> FastAPI:
     """The application of a server; it takes the services over and closes the database when it ends."""
     configuration = services.configuration
     larger = {
-        path: most
+        path: max_bytes
         for feature in services.features
-        for path, most in feature.body_bytes(configuration).items()
+        for path, max_bytes in feature.body_bytes(configuration).items()
     }
     application = FastAPI(
         title="Snellen",
@@ -296,8 +296,8 @@ def make_hosting(services: Services) -> FastAPI:
             SnellenError: _not_done,
         },
         responses={
-            code: {"description": words, "content": {"application/json": {"schema": FAULT}}}
-            for code, words in FAULTS.items()
+            code: {"description": message, "content": {"application/json": {"schema": FAULT}}}
+            for code, message in FAULTS.items()
         },
     )
     application.state.services = services

@@ -216,10 +216,10 @@ class Database:
 
     def _write_alone(self, work: Callable[[Connection], Found]) -> Found:
         """Do one write in a transaction of its own."""
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         with _available(), self.engine.begin() as connection:
             result = work(connection)
-        self._on_commit(1, time.perf_counter() - begun)
+        self._on_commit(1, time.perf_counter() - started_at)
         return result
 
     def _write_on(self) -> None:
@@ -233,13 +233,13 @@ class Database:
             while len(writes) < LARGEST_COMMIT and not self._waiting.empty():
                 writes.append(self._waiting.get())
             is_open = None not in writes
-            begun = time.perf_counter()
+            started_at = time.perf_counter()
             pending = [
                 write for write in writes if write and write.future.set_running_or_notify_cancel()
             ]
             if pending:
                 self._commit(pending)
-                self._on_commit(len(pending), time.perf_counter() - begun)
+                self._on_commit(len(pending), time.perf_counter() - started_at)
 
     def _commit(self, writes: list[_Write]) -> None:
         """Carry out all of them in one transaction, and only then say so."""

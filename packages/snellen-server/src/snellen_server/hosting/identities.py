@@ -37,12 +37,12 @@ async def identified_account(services: Services, identity: str) -> Account | Non
     Returns None if an administrator has disabled the account.
     """
     account_id = account_id_of(services.signer, identity)
-    found = await services.database.read(account_by_id, account_id)
-    if found is None:
-        found = await services.database.write(make_account, account_id, identity)
-    if found.is_disabled:
+    account = await services.database.read(account_by_id, account_id)
+    if account is None:
+        account = await services.database.write(make_account, account_id, identity)
+    if account.is_disabled:
         return None
-    return replace(found, is_admin=found.is_admin or is_admin(services.configuration, identity))
+    return replace(account, is_admin=account.is_admin or is_admin(services.configuration, identity))
 
 
 def is_admin(configuration: Configuration, identity: str) -> bool:

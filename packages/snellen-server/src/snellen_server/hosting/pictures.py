@@ -104,8 +104,8 @@ def may_use(connection: Connection, caller: Caller, digest: str) -> bool:
         if caller.account
         else sending.visitor == caller.visitor
     )
-    chosen = select(sending.id).where(sending.digest == digest, or_(is_own, _OPERATORS)).limit(1)
-    return connection.execute(chosen).scalar() is not None
+    query = select(sending.id).where(sending.digest == digest, or_(is_own, _OPERATORS)).limit(1)
+    return connection.execute(query).scalar() is not None
 
 
 def find_image_facts(connection: Connection, digest: str) -> Row[Any] | None:

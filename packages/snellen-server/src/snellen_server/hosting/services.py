@@ -405,10 +405,10 @@ def _opened(configuration: Configuration, database: Database) -> Database:
 
 def _rates(limit: RateLimit, configuration: Configuration) -> tuple[Rate, Rate]:
     """Return the rates of a limit by visitor and by network, as configured or else by default."""
-    chosen = configuration.limits.get(limit.name, LimitRates())
+    configured = configuration.limits.get(limit.name, LimitRates())
     by_visitor, by_network = (
-        chosen.per_visitor or limit.per_visitor,
-        chosen.per_network or limit.per_network,
+        configured.per_visitor or limit.per_visitor,
+        configured.per_network or limit.per_network,
     )
     return parse_rate(by_visitor, f"the limit {limit.name!r}"), parse_rate(
         by_network, f"the limit {limit.name!r}"

@@ -264,11 +264,13 @@ async def show_standings(
     order: Order = "rank",
 ) -> list[StandingFacts]:
     """The scored entries that the caller may see, ranked by a benchmark, or by the mean of several."""
-    chosen = _board(services, board)
-    names = [member.name for member in board_benchmarks(chosen)]
+    chosen_board = _board(services, board)
+    names = [member.name for member in board_benchmarks(chosen_board)]
     if benchmark and benchmark not in names:
         raise DataError(f"this board has no benchmark with this name; it has {', '.join(names)}")
-    board_standings, _ = await read_standings(services, chosen, caller.account, benchmark, order)
+    board_standings, _ = await read_standings(
+        services, chosen_board, caller.account, benchmark, order
+    )
     return [
         StandingFacts(
             best_rank=standing.best or None,
@@ -355,22 +357,23 @@ async def board_page(
 
     An unknown `benchmark` or `order` is ignored. A person also sees their own submissions.
     """
-    chosen = _board(services, board)
+    chosen_board = _board(services, board)
     ordered = cast(Order, order) if order in get_args(Order) else "rank"
-    names = [member.name for member in board_benchmarks(chosen)]
+    names = [member.name for member in board_benchmarks(chosen_board)]
     by = benchmark if benchmark in names else ""
     board_standings, submissions = await read_standings(
-        services, chosen, caller.account, by, ordered
+        services, chosen_board, caller.account, by, ordered
     )
-    facts = await _board_facts(services, chosen)
+    facts = await _board_facts(services, chosen_board)
     values = {
-        "board": chosen,
+        "board": chosen_board,
         "facts": facts,
         "standings": board_standings,
         "too_small": [
-            b
-            for b in facts.benchmarks
-            if b.n_questions < chosen.questions_needed and by in ("", b.name)
+            benchmark_facts
+            for benchmark_facts in facts.benchmarks
+            if benchmark_facts.n_questions < chosen_board.questions_needed
+            and by in ("", benchmark_facts.name)
         ],
         "columns": [by] if by else [*names, *([OVERALL] if len(names) > 1 else [])],
         "benchmark": by,
@@ -416,12 +419,12 @@ async def submit_predictions(
     is_public: Annotated[bool, Form()] = False,
 ) -> Response:
     """Take an upload of predictions; a faulty one shows the form again, filled in, with the reason (422)."""
-    chosen = _board(services, board)
+    chosen_board = _board(services, board)
     try:
-        entry = await _take(services, account, chosen, file, model, facts, is_public)
+        entry = await _take(services, account, chosen_board, file, model, facts, is_public)
     except DataError as error:
         form_values = {"model": model, **asdict(facts), "is_public": is_public}
-        return await _submission_page(request, services, chosen, form_values, str(error), 422)
+        return await _submission_page(request, services, chosen_board, form_values, str(error), 422)
     return RedirectResponse(_entry_address(entry), 303)
 
 
@@ -502,9 +505,9 @@ async def _take(
         raise DataError("the model's address must begin with https:// or be empty")
     content = await file.read()
     suffix = upload_suffix(file.filename or "", content[:16])
-    words = "\n".join(filter(None, (model, *asdict(facts).values())))
+    declared_text = "\n".join(filter(None, (model, *asdict(facts).values())))
     verdict = await services.moderation.judge(
-        Contribution("text", text=words, purpose="leaderboard entry")
+        Contribution("text", text=declared_text, purpose="leaderboard entry")
     )
     if not verdict.is_allowed:
         raise HTTPException(403, f"this was rejected: {verdict.reason}")

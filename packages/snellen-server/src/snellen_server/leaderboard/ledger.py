@@ -159,30 +159,30 @@ def release(
     """
     published: list[PublishedNumber] = []
     rows: list[dict[str, Any]] = []
-    for one in measured:
-        known = _known_release(connection, board, one)
-        if known is not None:
-            published += msgspec.convert(known.numbers, list[PublishedNumber])
+    for benchmark in measured:
+        earlier_release = _known_release(connection, board, benchmark)
+        if earlier_release is not None:
+            published += msgspec.convert(earlier_release.numbers, list[PublishedNumber])
             continue
-        spent, by_account = told(connection, one.questions, account_id)
-        count = numbers_on_an_answer(one.numbers)
+        spent, by_account = told(connection, benchmark.questions, account_id)
+        count = numbers_on_an_answer(benchmark.numbers)
         noise = affordable_noise(board, spent, by_account, count)
         if noise is None:
             raise SpentError(_refusal(board, spent, count))
-        draw: Draw = draw_of[one.benchmark](noise)
-        numbers = [release_number(exact, noise, draw) for exact in one.numbers]
+        draw: Draw = draw_of[benchmark.benchmark](noise)
+        numbers = [release_number(exact, noise, draw) for exact in benchmark.numbers]
         published += numbers
         rows.append(
             {
-                "questions": one.questions,
+                "questions": benchmark.questions,
                 "board": board.name,
-                "benchmark": one.benchmark,
-                "build": one.build,
+                "benchmark": benchmark.benchmark,
+                "build": benchmark.build,
                 "account_id": account_id,
-                "content": one.content,
+                "content": benchmark.content,
                 "noise": noise,
                 "cost": cost_of(noise, count),
-                "readings": one.readings,
+                "readings": benchmark.readings,
                 "numbers": msgspec.to_builtins(numbers),
                 "made": utc_now(),
             }
@@ -209,18 +209,20 @@ def budget_use(connection: Connection, board: Board, questions: Sequence[str]) -
     return BudgetUse(spent, board.budget)
 
 
-def _known_release(connection: Connection, board: Board, one: MeasuredBenchmark) -> Row[Any] | None:
+def _known_release(
+    connection: Connection, board: Board, measured: MeasuredBenchmark
+) -> Row[Any] | None:
     """An earlier release of a file that this one hardly differs from; which one follows from no answer."""
     release_of = leaderboard_release.c
     chosen = select(leaderboard_release).where(
-        release_of.questions == one.questions,
+        release_of.questions == measured.questions,
         release_of.board == board.name,
-        release_of.benchmark == one.benchmark,
-        release_of.build == one.build,
+        release_of.benchmark == measured.benchmark,
+        release_of.build == measured.build,
     )
-    own = np.frombuffer(one.readings, dtype=f"<u{READING_BYTES}")
+    own = np.frombuffer(measured.readings, dtype=f"<u{READING_BYTES}")
     for row in connection.execute(chosen.order_by(release_of.id)):
-        if row.content == one.content:
+        if row.content == measured.content:
             return row
         earlier = np.frombuffer(row.readings, dtype=f"<u{READING_BYTES}")
         if len(earlier) != len(own) or not len(own):

@@ -51,9 +51,9 @@ class PublishedNumber(MeasuredNumber):
     had that of the board."""
 
 
-def widening(n: int, noise_answers: float) -> float:
+def widening(answers: int, noise_answers: float) -> float:
     """By how much noise and rounding widen an interval on either side, as a share of the metric's range."""
-    scale = _scale(n, noise_answers)
+    scale = _scale(answers, noise_answers)
     return NOISE_QUANTILE * scale + _step(scale) / 2
 
 
@@ -96,8 +96,8 @@ def release_number(exact: ExactNumber, noise_answers: float, draw: Draw) -> Publ
     )
 
 
-def _scale(n: int, noise_answers: float) -> float:
-    return min(noise_answers / max(n, 1), 1.0)
+def _scale(answers: int, noise_answers: float) -> float:
+    return min(noise_answers / max(answers, 1), 1.0)
 
 
 def _step(scale: float) -> float:

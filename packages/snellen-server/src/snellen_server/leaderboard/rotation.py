@@ -67,10 +67,10 @@ async def rotate_boards(services: Services) -> None:
 async def _set_in_use(services: Services, board: Board) -> int:
     """Return the number of the first set of questions whose budget is not spent; the last set if all are."""
     for number in range(board.sets - 1):
-        chosen = board_with_set(board, number)
-        benchmarks = await asyncio.to_thread(board_benchmarks, chosen)
+        board_of_set = board_with_set(board, number)
+        benchmarks = await asyncio.to_thread(board_benchmarks, board_of_set)
         digests = [build_digests(services, benchmark)[0] for benchmark in benchmarks]
-        if not await services.database.read(is_spent, chosen, digests):
+        if not await services.database.read(is_spent, board_of_set, digests):
             return number
     return board.sets - 1
 

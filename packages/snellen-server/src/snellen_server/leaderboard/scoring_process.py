@@ -157,13 +157,22 @@ def _content(scored: ScoredRun) -> bytes:
     [scored_benchmark] = scored.benchmarks
     sees_order = _sees_order(scored)
     readings = []
-    for p in scored_benchmark.predictions:
-        if p.choice is None and p.text is None and not p.scores:
+    for prediction in scored_benchmark.predictions:
+        if prediction.choice is None and prediction.text is None and not prediction.scores:
             continue
-        order = _ranks(p.scores) if p.scores and (sees_order or p.choice is None) else None
-        text = p.text if p.choice is None else None
-        place = (p.benchmark, p.sample_id, p.turn, p.variant.test)
-        readings.append((*place, p.choice, text, order))
+        order = (
+            _ranks(prediction.scores)
+            if prediction.scores and (sees_order or prediction.choice is None)
+            else None
+        )
+        text = prediction.text if prediction.choice is None else None
+        place = (
+            prediction.benchmark,
+            prediction.sample_id,
+            prediction.turn,
+            prediction.variant.test,
+        )
+        readings.append((*place, prediction.choice, text, order))
     return msgspec.json.encode(sorted(readings, key=msgspec.json.encode))
 
 
@@ -188,14 +197,16 @@ def _readings(scored: ScoredRun) -> bytes:
     [scored_benchmark] = scored.benchmarks
     sees_order = _sees_order(scored)
     digests = {}
-    for p in scored_benchmark.predictions:
-        words = _WORDS_AND_SIGNS.findall((p.text or "").casefold())
-        reading: Any = words or _ranks(p.scores or ())
-        if p.scores and sees_order:
-            reading = _ranks(p.scores)
-        elif p.choice is not None:
-            reading = p.choice
-        place = msgspec.json.encode((p.benchmark, p.sample_id, p.turn, p.variant.test))
+    for prediction in scored_benchmark.predictions:
+        words = _WORDS_AND_SIGNS.findall((prediction.text or "").casefold())
+        reading: Any = words or _ranks(prediction.scores or ())
+        if prediction.scores and sees_order:
+            reading = _ranks(prediction.scores)
+        elif prediction.choice is not None:
+            reading = prediction.choice
+        place = msgspec.json.encode(
+            (prediction.benchmark, prediction.sample_id, prediction.turn, prediction.variant.test)
+        )
         digest = hashlib.sha256(msgspec.json.encode(reading)).digest()
         digests[place] = digest[:4]
     return b"".join(digests[place] for place in sorted(digests))
@@ -231,8 +242,8 @@ def _heaviest(row: Result, scored: ScoredBenchmark) -> float:
     questions, weighted = sums[sums[:, 1] > 0, 1:].T
     weights = weighted / questions
     influences = weights / weights.sum() / questions
-    most = influences.sum() if scored.spec.mean_of else influences.max()
-    return float(row.estimate.n * most)
+    heaviest = influences.sum() if scored.spec.mean_of else influences.max()
+    return float(row.estimate.n * heaviest)
 
 
 def _parts(benchmark: Benchmark, scored: ScoredBenchmark, task: ScoringTask) -> set[str]:

@@ -181,8 +181,8 @@ def take_next(connection: Connection) -> Row[Any] | None:
 
 def return_attempt(connection: Connection, submission_id: str) -> None:
     """It was interrupted through no fault of its own."""
-    chosen = update(submission).where(submission.c.id == submission_id)
-    connection.execute(chosen.values(attempts=submission.c.attempts - 1))
+    statement = update(submission).where(submission.c.id == submission_id)
+    connection.execute(statement.values(attempts=submission.c.attempts - 1))
 
 
 def finish(
@@ -223,10 +223,10 @@ def list_submissions(
     connection: Connection, board: str, viewer: Account | None
 ) -> list[Submission]:
     """Those of a board that the viewer may see, the latest first."""
-    chosen = (
+    query = (
         _visible(viewer).where(submission.c.board == board).order_by(submission.c.created.desc())
     )
-    return [_read(row) for row in connection.execute(chosen)]
+    return [_read(row) for row in connection.execute(query)]
 
 
 def find_submission(
@@ -442,20 +442,22 @@ async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | 
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    talk = asyncio.create_task(process.communicate(msgspec.json.encode(task)))
+    communication = asyncio.create_task(process.communicate(msgspec.json.encode(task)))
     stop = asyncio.create_task(services.stopping.wait())
     try:
         await asyncio.wait(
-            (talk, stop), timeout=settings_of(services).seconds, return_when=asyncio.FIRST_COMPLETED
+            (communication, stop),
+            timeout=settings_of(services).seconds,
+            return_when=asyncio.FIRST_COMPLETED,
         )
-        if not talk.done():
+        if not communication.done():
             return None if stop.done() else "scoring took longer than the limit"
-        output, complaints = talk.result()
+        output, complaints = communication.result()
     finally:
         stop.cancel()
         if process.returncode is None:
             process.kill()
-            await talk
+            await communication
     if process.returncode == 0:
         return msgspec.json.decode(output, type=ScoringOutcome)
     LOGGER.error(
@@ -478,7 +480,7 @@ def _measured(services: Services, board: Board, outcome: ScoringOutcome) -> list
                 build=build,
                 content=outcome.contents[name],
                 readings=outcome.readings.get(name, b""),
-                numbers=tuple(one for one in outcome.numbers if one.benchmark == name),
+                numbers=tuple(number for number in outcome.numbers if number.benchmark == name),
             )
         )
     return measured
