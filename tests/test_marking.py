@@ -315,6 +315,7 @@ def test_all_judged_metrics_say_what_they_are() -> None:
         "mm_vet",
         "charxiv_reasoning",
         "charxiv_descriptive",
+        "chartmuseum",
         "mathvista",
         "simplevqa",
         "worldvqa",

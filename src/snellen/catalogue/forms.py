@@ -44,7 +44,7 @@ def submission_writer(name: str, benchmarks: Sequence[str]) -> SubmissionWriter:
     """Return a format of submissions.
 
     Args:
-        name: Name of the format; if empty, that of the benchmarks' suite or the only one there is.
+        name: Name of the format; if empty, that of the benchmarks' suite or the only one for any benchmark.
         benchmarks: The benchmarks that are submitted.
 
     Raises:
@@ -54,7 +54,8 @@ def submission_writer(name: str, benchmarks: Sequence[str]) -> SubmissionWriter:
     if not name:
         names = _forms_of_suites("submission_forms", benchmarks)
         if not names:
-            names = list(registry.targets("submission_forms"))
+            writers = registry.loadable("submission_forms")
+            names = [name for name in writers if not getattr(writers[name], "suite_only", False)]
         if len(names) != 1:
             raise DataError(
                 f"there are {len(names)} submission formats; choose one with --format: {', '.join(names)}"

@@ -202,7 +202,8 @@ class SubmissionWriter(Protocol):
     """Writes a run's replies to one benchmark as a file for an evaluation server.
 
     `benchmark` may be empty when the run has only one; an empty `protocol` leaves the choice to the format. Raises
-    DataError when something is missing, unless `partial`.
+    DataError when something is missing, unless `partial`. A format that no benchmark outside its suite can have says so
+    by an attribute `suite_only = True`.
     """
 
     def __call__(
