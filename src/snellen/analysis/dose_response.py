@@ -73,19 +73,20 @@ def dose_responses(scored: ScoredBenchmark) -> list[DoseResponse]:
     doses = _doses(protocol for protocol, _, metric in scored.score_rows if metric in headlines)
     if not doses:
         return []
-    measured = {
-        (values.protocol, values.metric): values for values in question_values(scored, headlines)
-    }
+    measured = {}
+    for values in question_values(scored, headlines):
+        measured[values.protocol, values.metric] = values
     responses = []
-    for (inner, kind), labels in sorted(doses.items()):
+    for (clean_protocol, degradation), labels in sorted(doses.items()):
         for (protocol, metric), clean in measured.items():
-            worse = {
-                dose: measured[label, metric]
-                for dose, label in labels
-                if (label, metric) in measured
-            }
-            if protocol == inner and worse:
-                responses.append(_response(kind, clean, worse))
+            if protocol != clean_protocol:
+                continue
+            degraded_by_dose = {}
+            for dose, label in labels:
+                if (label, metric) in measured:
+                    degraded_by_dose[dose] = measured[label, metric]
+            if degraded_by_dose:
+                responses.append(_response(degradation, clean, degraded_by_dose))
     return responses
 
 

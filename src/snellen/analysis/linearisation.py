@@ -62,19 +62,26 @@ RowFunction = Callable[[Counts], Sequence[float | None]]
 def corpus_estimates(
     scored: ScoredBenchmark, tallied: Sequence[QuestionCounts]
 ) -> dict[str, Estimate]:
-    """Each row of one metric, over the questions in `tallied`."""
+    """Estimate each row of a metric that is computed from summed counts, such as a corpus BLEU.
+
+    Args:
+        scored: The benchmark.
+        tallied: The counts of its questions, all by one metric.
+
+    Returns:
+        The estimates by row.
+    """
     first = tallied[0]
     metric = summed_metric(first.metric)
     tallies_with_counts = [tally for tally in tallied if tally.counts]
     counts = [tally.counts for tally in tallies_with_counts]
     groups = [scored.samples[tally.sample_id].group for tally in tallies_with_counts]
-    estimates = linearised_estimates(
-        counts, groups, metric.compute, [row.bounds for row in metric.rows]
-    )
-    return {
-        row: with_counts(estimate, tallied, len(tallies_with_counts))
-        for row, estimate in zip(metric.names, estimates, strict=True)
-    }
+    bounds = [row.bounds for row in metric.rows]
+    row_estimates = linearised_estimates(counts, groups, metric.compute, bounds)
+    estimates = {}
+    for row, estimate in zip(metric.names, row_estimates, strict=True):
+        estimates[row] = with_counts(estimate, tallied, len(tallies_with_counts))
+    return estimates
 
 
 def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[str, Estimate]:
@@ -158,35 +165,39 @@ def document_field(sample: Sample) -> str:
 def macro_estimate(
     scored: ScoredBenchmark, scores: Sequence[Score], part_of: Callable[[Score], str]
 ) -> Estimate:
-    """Unweighted mean over parts (fields, classes) of each part's mean: a rare one counts as much as a common one.
+    """Estimate the unweighted mean over parts (fields, classes) of the mean of each part.
 
-    A part without a scored question is left out. A question i of the K parts' k-th, which has n_k, moves the value by
-    (x_i - mean_k) / (K n_k).
+    A rare part counts as much as a common one. A part without a scored question is left out. Of K parts, question i of
+    part k, which has n_k questions, moves the value by (x_i - mean_k) / (K n_k).
+
+    Args:
+        scored: The benchmark.
+        scores: Scores of its questions.
+        part_of: Function from a score to the name of its part.
     """
-    by_part: dict[str, list[Score]] = defaultdict(list)
+    scores_by_part: dict[str, list[Score]] = defaultdict(list)
     for score in scores:
         if score.value is not None:
-            by_part[part_of(score)].append(score)
-    means = {
-        part: statistics.fmean(score.value or 0.0 for score in group)
-        for part, group in by_part.items()
-    }
-    shifts: dict[str, list[float]] = defaultdict(list)
-    for part, group in by_part.items():
-        for score in group:
-            deviation = (score.value or 0.0) - means[part]
-            shifts[scored.samples[score.sample_id].group].append(
-                deviation / (len(means) * len(group))
-            )
-    if not means:
+            scores_by_part[part_of(score)].append(score)
+    if not scores_by_part:
         return with_counts(Estimate(None, None, None, None, 0), scores, 0)
+
+    means = {}
+    for part, members in scores_by_part.items():
+        means[part] = statistics.fmean(score.value or 0.0 for score in members)
+    shifts_by_group: dict[str, list[float]] = defaultdict(list)
+    for part, members in scores_by_part.items():
+        for score in members:
+            deviation = (score.value or 0.0) - means[part]
+            group = scored.samples[score.sample_id].group
+            shifts_by_group[group].append(deviation / (len(means) * len(members)))
+
     # The deviations of a part sum to zero, and so do those of all.
-    deviations = [math.fsum(group_shifts) for group_shifts in shifts.values()]
+    deviations = [math.fsum(shifts) for shifts in shifts_by_group.values()]
     value = statistics.fmean(means.values())
-    n_scored = sum(map(len, by_part.values()))
-    return with_counts(
-        linear_estimate((value, deviations), list(shifts), UNIT_INTERVAL), scores, n_scored
-    )
+    estimate = linear_estimate((value, deviations), list(shifts_by_group), UNIT_INTERVAL)
+    n_scored = sum(map(len, scores_by_part.values()))
+    return with_counts(estimate, scores, n_scored)
 
 
 def linearised_estimates(

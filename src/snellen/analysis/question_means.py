@@ -338,14 +338,13 @@ def _spread_of(parts: Sequence[Part], mean: CensoredMean) -> GroupSpread:
         for scored, scores in parts
         for score in scores
     )
-    groups_and_shifts = [
-        (group, shift)
-        for (group, score), shift in zip(all_scores, mean.deviations, strict=True)
-        if score.value is not None or abs(shift) > SAME
-    ]
-    return group_spread(
-        [shift for _, shift in groups_and_shifts], [group for group, _ in groups_and_shifts]
-    )
+    shifts = []
+    groups = []
+    for (group, score), shift in zip(all_scores, mean.deviations, strict=True):
+        if score.value is not None or abs(shift) > SAME:
+            shifts.append(shift)
+            groups.append(group)
+    return group_spread(shifts, groups)
 
 
 def _limit_where_doubtful(parts: Sequence[Part], bounds: Bounds, end: int) -> float | None:
@@ -357,7 +356,10 @@ def _limit_where_doubtful(parts: Sequence[Part], bounds: Bounds, end: int) -> fl
         return None
     worst_parts = [(scored, with_doubtful_as(scores, bounds[end])) for scored, scores in parts]
     mean = censored_mean([scores for _, scores in worst_parts])
-    return interval_of(mean.value, _spread_of(worst_parts, mean), bounds)[end] if mean else None
+    if mean is None:
+        return None
+    interval = interval_of(mean.value, _spread_of(worst_parts, mean), bounds)
+    return interval[end]
 
 
 def _with_worst_cases(estimate: Estimate, total: float, bounds: Bounds) -> Estimate:

@@ -79,29 +79,32 @@ def encode(words: list[str], end: str, sizes: list[int]) -> Corpus:
 
 
 def ngrams(corpus: Corpus) -> list[Counts]:
-    """Counts for n = 1, 2, 3, 4."""
-    words, lengths = corpus.words, corpus.lengths
+    """Count the n-grams of each caption, for n = 1, 2, 3, 4."""
+    words = corpus.words
+    lengths = corpus.lengths
     caption = np.repeat(np.arange(len(lengths)), lengths)
-    words_left = np.repeat(np.cumsum(lengths), lengths) - np.arange(
-        len(words)
-    )  # words from here to the caption's end
-    position, code = np.arange(len(words)), words
+    # Number of words from each one to the end of its caption.
+    caption_ends = np.repeat(np.cumsum(lengths), lengths)
+    words_left = caption_ends - np.arange(len(words))
+
+    # The first word of each n-gram, and a number for its words.
+    position = np.arange(len(words))
+    code = words
     grams = []
     for n in range(1, _ORDERS + 1):
         if n > 1:
             has_n_words = words_left[position] >= n
-            position, code = (
-                position[has_n_words],
-                code[has_n_words] * corpus.vocabulary + words[position[has_n_words] + n - 1],
-            )
-        sorted_order = _stable_order(code)
-        captions, new_code = caption[position[sorted_order]], _changes(code[sorted_order])
+            position = position[has_n_words]
+            code = code[has_n_words] * corpus.vocabulary + words[position + n - 1]
+        order = _stable_order(code)
+        captions = caption[position[order]]
+        new_code = _changes(code[order])
         dense_code = np.cumsum(new_code) - 1
         first = np.flatnonzero(new_code | _changes(captions))
-        count = np.diff(first, append=len(sorted_order))
+        count = np.diff(first, append=len(order))
         grams.append(Counts(captions[first], dense_code[first], count, int(new_code.sum())))
         code = np.empty_like(code)
-        code[sorted_order] = dense_code
+        code[order] = dense_code
     return grams
 
 

@@ -98,7 +98,11 @@ def point_marks(reply: str, references: Sequence[str]) -> Marks:
 
 def _gold_boxes(references: Sequence[str]) -> list[Corners]:
     """Return the boxes that the references are. Raises DataError if one is none."""
-    boxes = [box for reference in references if (box := read_box(reference)) is not None]
+    boxes = []
+    for reference in references:
+        box = read_box(reference)
+        if box is not None:
+            boxes.append(box)
     if not boxes or len(boxes) < len(references):
         raise DataError(f"gold {' / '.join(references)!r} is not a box of four numbers")
     return boxes

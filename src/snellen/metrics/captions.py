@@ -112,12 +112,13 @@ def rouge_l(
     """
     check_paired(replies, references)
     split = _blank_words if tokens == "legacy" else _tokenizer(tokens)
-    return _mean_score(
-        [
-            _rouge_of_one(split(reply) or [""], [split(caption) or [""] for caption in captions])
-            for reply, captions in zip(replies, references, strict=True)
-        ]
-    )
+    scores = []
+    for reply, captions in zip(replies, references, strict=True):
+        # A text without words has one empty word.
+        reply_words = split(reply) or [""]
+        caption_words = [split(caption) or [""] for caption in captions]
+        scores.append(_rouge_of_one(reply_words, caption_words))
+    return _mean_score(scores)
 
 
 def _places(words: Sequence[str]) -> dict[str, int]:
@@ -309,20 +310,13 @@ def meteor_counts(
 
 
 def _without_whole_chunk(statistics: tuple[float, ...]) -> tuple[float, ...]:
-    """Return METEOR's statistics of a caption, with no chunk if reply and reference are the same words in the same
-    order."""
-    reply_words, reference_words, (chunks, reply_matched, reference_matched) = (
-        *statistics[:2],
-        statistics[_CHUNKS:],
-    )
-    is_one_chunk = (
-        chunks == 1 and reply_matched == reply_words and reference_matched == reference_words
-    )
-    return (
-        (*statistics[:_CHUNKS], 0.0, reply_matched, reference_matched)
-        if is_one_chunk
-        else statistics
-    )
+    """Return METEOR's statistics of a caption, with no chunk if reply and reference are the same words in the same order."""
+    reply_words, reference_words = statistics[:2]
+    chunks, reply_matched, reference_matched = statistics[_CHUNKS:]
+    all_match = reply_matched == reply_words and reference_matched == reference_words
+    if chunks == 1 and all_match:
+        return (*statistics[:_CHUNKS], 0.0, reply_matched, reference_matched)
+    return statistics
 
 
 _CHUNKS = 20
@@ -341,27 +335,24 @@ def meteor_from_sums(sums: Sequence[float]) -> float:
     """
     reply_words, reference_words, reply_function, reference_function = sums[:4]
     chunks, reply_matched, reference_matched = sums[_CHUNKS:]
-    matched_reply_weight, matched_reference_weight = (
-        math.fsum(
-            weight
-            * (
-                _DELTA * sums[4 + 4 * match_kind + side]
-                + (1 - _DELTA) * sums[6 + 4 * match_kind + side]
-            )
-            for match_kind, weight in enumerate(_WEIGHTS)
-        )
-        for side in (0, 1)
-    )
+    matched_weights = []
+    for side in (0, 1):  # reply, reference
+        weights = []
+        for match_kind, weight in enumerate(_WEIGHTS):
+            content_matches = sums[4 + 4 * match_kind + side]
+            function_matches = sums[6 + 4 * match_kind + side]
+            weights.append(weight * (_DELTA * content_matches + (1 - _DELTA) * function_matches))
+        matched_weights.append(math.fsum(weights))
+    matched_reply_weight, matched_reference_weight = matched_weights
+    if not matched_reply_weight or not matched_reference_weight:
+        return 0.0
+
     reply_weight = _DELTA * (reply_words - reply_function) + (1 - _DELTA) * reply_function
     reference_weight = (
         _DELTA * (reference_words - reference_function) + (1 - _DELTA) * reference_function
     )
-    if not matched_reply_weight or not matched_reference_weight:
-        return 0.0
-    precision, recall = (
-        matched_reply_weight / reply_weight,
-        matched_reference_weight / reference_weight,
-    )
+    precision = matched_reply_weight / reply_weight
+    recall = matched_reference_weight / reference_weight
     fragments = chunks / ((reply_matched + reference_matched) / 2)
     score = precision * recall / (_ALPHA * precision + (1 - _ALPHA) * recall)
     return float(score * (1 - _GAMMA * fragments**_BETA))
@@ -390,16 +381,30 @@ def _program_line(caption: str, tokens: Tokens) -> str:
 
 
 def find_jar(path: str, purpose: str) -> tuple[str, Path]:
-    """The java command and a jar of pycocoevalcap (`path` within the package). Raises MissingExtraError."""
+    """Find a Java program that pycocoevalcap contains.
+
+    Args:
+        path: Path of the jar within the package.
+        purpose: What needs it, for the error message.
+
+    Returns:
+        The java command and the jar.
+
+    Raises:
+        MissingExtraError: There is no java, or no pycocoevalcap.
+    """
     java = shutil.which("java")
     if java is None:
         raise MissingJavaError(purpose)
     package = importlib.util.find_spec("pycocoevalcap")
-    places = [] if package is None else list(package.submodule_search_locations or ())
-    jar = next((place for folder in places if (place := Path(folder, path)).is_file()), None)
-    if jar is None:
-        raise MissingExtraError("pycocoevalcap", "meteor", purpose)
-    return java, jar
+    folders: list[str] = []
+    if package is not None:
+        folders = list(package.submodule_search_locations or ())
+    for folder in folders:
+        jar = Path(folder, path)
+        if jar.is_file():
+            return java, jar
+    raise MissingExtraError("pycocoevalcap", "meteor", purpose)
 
 
 class MissingJavaError(MissingExtraError):

@@ -544,25 +544,29 @@ def class_mean(measure: Measure, *, name: str, title: str) -> ReplyMetric:
 
 
 def declared_row(row: str) -> MetricRow:
-    """What the row of that name declares; an unknown row declares nothing but its name.
+    """Return what a metric declares about the row of that name; an unknown row declares nothing but its name.
 
     Examples:
         >>> declared_row("accuracy").unit
         'share'
     """
-    metric, name = metric_of(row), _plain(row)
-    own = (
-        next((candidate for candidate in metric.rows if candidate.name == name), None)
-        if metric
-        else None
-    )
-    if own is None:
+    metric = metric_of(row)
+    name = _plain(row)
+    declaration = None
+    if metric:
+        for candidate in metric.rows:
+            if candidate.name == name:
+                declaration = candidate
+                break
+    if declaration is None:
         return MetricRow(name=row)
     if name == row:
-        return own
+        return declaration
     if row.endswith(AS_READ):
-        return as_read(own)
-    return after_audit(own) if row.endswith(AFTER_AUDIT) else of_answered(own)
+        return as_read(declaration)
+    if row.endswith(AFTER_AUDIT):
+        return after_audit(declaration)
+    return of_answered(declaration)
 
 
 def _plain(row: str) -> str:

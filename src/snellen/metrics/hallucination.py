@@ -36,7 +36,7 @@ _ASSERTED = late_pattern(
 
 
 def read_yes_no(reply: str) -> YesNo | None:
-    """What a reply to a yes-no question says; None if it says neither, or both (`Options: Yes No`).
+    """Read yes or no in a reply to a yes-no question; None if it says neither, or both (`Options: Yes No`).
 
     A reply that knows its question is read with it: "There are three pens." to "Are there two pens?" is no. Of any
     other, a yes decides, and so does a no that answers rather than counts (`No, ...`, `the answer is no`). Without
@@ -45,10 +45,13 @@ def read_yes_no(reply: str) -> YesNo | None:
     is no doubt`) deny nothing. A letter alone is its word.
     """
     text = answer_text(reply)
-    if letter := _LETTER.fullmatch(text):
+    letter = _LETTER.fullmatch(text)
+    if letter:
         return "yes" if letter[1] in "Yy" else "no"
-    if question_of(reply) and (said := says_yes_or_no(reply)):
-        return said
+    if question_of(reply):
+        answer = says_yes_or_no(reply)
+        if answer:
+            return answer
     return _by_words(text)
 
 

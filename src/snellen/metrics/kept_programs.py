@@ -31,10 +31,13 @@ def programs_kept() -> Iterator[None]:
 
 @contextmanager
 def asked_program(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    """A process of the command with pipes for texts. It ends with this block, unless it is kept (`programs_kept`) and
-    nothing was raised."""
-    kept, key = _kept.get(), tuple(command)
-    process = None if kept is None else kept.pop(key, None)
+    """Run a command with pipes for texts while the block lasts.
+
+    The process ends with the block. Within `programs_kept`, it is kept for the next block unless an error was raised.
+    """
+    kept_programs = _kept.get()
+    key = tuple(command)
+    process = None if kept_programs is None else kept_programs.pop(key, None)
     if process is None or process.poll() is not None:
         process = subprocess.Popen(  # noqa: S603 - a program that a metric names, no shell
             key,
@@ -48,10 +51,10 @@ def asked_program(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     except BaseException:
         _end(process)
         raise
-    if kept is None:
+    if kept_programs is None:
         _end(process)
     else:
-        kept[key] = process
+        kept_programs[key] = process
 
 
 def _end(process: subprocess.Popen[str]) -> None:

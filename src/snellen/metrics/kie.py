@@ -54,13 +54,12 @@ def word_f1(reply: str, references: Sequence[str]) -> float:
     there is no reference or one has no word.
     """
     reply_words = Counter(standard_normalise(reply).split())
-    word_counts_of_golds = [
-        Counter(gold.split()) for gold in normalised_references(references, standard_normalise)
-    ]
-    return max(
-        2 * (reply_words & words_of_gold).total() / (reply_words.total() + words_of_gold.total())
-        for words_of_gold in word_counts_of_golds
-    )
+    values = []
+    for gold in normalised_references(references, standard_normalise):
+        gold_words = Counter(gold.split())
+        n_common = (reply_words & gold_words).total()
+        values.append(2 * n_common / (reply_words.total() + gold_words.total()))
+    return max(values)
 
 
 WORD_F1 = reply_metric(word_f1, unit="share", title="word F1")

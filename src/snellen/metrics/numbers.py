@@ -63,31 +63,34 @@ def _places(reply: str) -> Iterator[str]:
 
 
 def _numbers(text: str) -> tuple[Fraction, ...]:
-    figures = [
-        quantity.values[0]
-        for quantity in quantities(text, ".")
-        if quantity.root == 1 and not quantity.pi
-    ]
-    words = [
-        number for word in _WORD.findall(text.lower()) if (number := _spelled(word)) is not None
-    ]
-    return tuple(dict.fromkeys(figures or words))
+    """Return the distinct numbers in a text: those in figures, or, if there are none, those in words."""
+    figures = []
+    for quantity in quantities(text, "."):
+        if quantity.root == 1 and not quantity.pi:
+            figures.append(quantity.values[0])
+    if figures:
+        return tuple(dict.fromkeys(figures))
+
+    spelled_numbers = []
+    for word in _WORD.findall(text.lower()):
+        number = _spelled(word)
+        if number is not None:
+            spelled_numbers.append(number)
+    return tuple(dict.fromkeys(spelled_numbers))
 
 
 def _spelled(word: str) -> Fraction | None:
-    """The number that a word is: `two`, `thirteen`, `twenty-one`."""
-    tens, _, ones = word.partition("-")
+    """Return the number that a word is, such as `two`, `thirteen` or `twenty-one`; None if it is none."""
+    tens, _, units = word.partition("-")
     if tens in _TENS:
-        unit = number_in(ones) if ones else 0.0
-        return (
-            Fraction(20 + 10 * _TENS.index(tens) + int(unit))
-            if unit is not None and unit < 10
-            else None
-        )
+        unit = number_in(units) if units else 0.0
+        if unit is None or unit >= 10:
+            return None
+        return Fraction(20 + 10 * _TENS.index(tens) + int(unit))
     if word in _TEENS:
         return Fraction(13 + _TEENS.index(word))
-    spelled = number_in(word)
-    return None if spelled is None else Fraction(int(spelled))
+    number = number_in(word)
+    return None if number is None else Fraction(int(number))
 
 
 def number_right(reply: str, references: Sequence[str]) -> Marks:
@@ -272,18 +275,21 @@ def relaxed_accuracy(reply: str, references: Sequence[str]) -> float:
     (1800 to 2099, bare), has to be met exactly: 5% of a year is a century. Other golds are compared by
     `normalise.standard`. Raises DataError as `word_accuracy`.
     """
-    golds = zip(normalised_references(references, standard_normalise), references, strict=True)
+    golds = normalised_references(references, standard_normalise)
     answer = stated_answer(reply)
-    words = standard_normalise(answer)
-    numbers = [] if declines(reply) else _quantities_in(_MILLIONS.sub(" million", answer))
-    return float(
-        any(
-            words == gold
-            if (number := _whole_number(reference)) is None
-            else _is_within_tolerance(numbers, number, reference)
-            for gold, reference in golds
-        )
-    )
+    answer_words = standard_normalise(answer)
+    numbers: list[Number] = []
+    if not declines(reply):
+        numbers = _quantities_in(_MILLIONS.sub(" million", answer))
+    for gold, reference in zip(golds, references, strict=True):
+        number = _whole_number(reference)
+        if number is None:
+            is_right = answer_words == gold
+        else:
+            is_right = _is_within_tolerance(numbers, number, reference)
+        if is_right:
+            return 1.0
+    return 0.0
 
 
 Number = tuple[Fraction, str]
@@ -291,21 +297,22 @@ Number = tuple[Fraction, str]
 
 
 def _quantities_in(reply: str) -> list[Number]:
-    plain = (
-        quantity for quantity in quantities(reply, ".") if quantity.root == 1 and not quantity.pi
-    )
-    return [(quantity.values[0], quantity.unit) for quantity in plain] or [
-        (value, "") for value in read_numbers(reply)
-    ]
+    """Return the numbers in figures in a reply with their units or, if there are none, its numbers in words."""
+    numbers = []
+    for quantity in quantities(reply, "."):
+        if quantity.root == 1 and not quantity.pi:
+            numbers.append((quantity.values[0], quantity.unit))
+    if numbers:
+        return numbers
+    return [(value, "") for value in read_numbers(reply)]
 
 
 def _whole_number(text: str) -> Number | None:
+    """Return the number with its unit that a whole text is; None if it is none, or one with a root or with pi."""
     quantity = whole_quantity(text, ".")
-    return (
-        (quantity.values[0], quantity.unit)
-        if quantity and quantity.root == 1 and not quantity.pi
-        else None
-    )
+    if quantity and quantity.root == 1 and not quantity.pi:
+        return quantity.values[0], quantity.unit
+    return None
 
 
 def _is_within_tolerance(numbers: Sequence[Number], gold: Number, reference: str) -> bool:
@@ -343,7 +350,8 @@ def legacy_relaxed_accuracy(reply: str, references: Sequence[str]) -> float:
 
 def _legacy_meets(reply: str, reference: str) -> bool:
     """Return whether a reply is within 5% of a numeric gold, or the same text as another one, as in ChartQA's code."""
-    number, target = _legacy_number(reply), _legacy_number(reference)
+    number = _legacy_number(reply)
+    target = _legacy_number(reference)
     if number is not None and target:
         return abs(number - target) / abs(target) <= 0.05
     return reply.lower() == reference.lower()
@@ -352,7 +360,9 @@ def _legacy_meets(reply: str, reference: str) -> bool:
 def _legacy_number(text: str) -> float | None:
     """Return the number that a text is, as ChartQA's code reads it; None if it is none. `5%` is 0.05."""
     try:
-        return float(text.rstrip("%")) / 100 if text.endswith("%") else float(text)
+        if text.endswith("%"):
+            return float(text.rstrip("%")) / 100
+        return float(text)
     except ValueError:
         return None
 

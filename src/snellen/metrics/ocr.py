@@ -25,10 +25,12 @@ def word_accuracy(reply: str, references: Sequence[str]) -> float:
     reference, or one without a word.
     """
     reply_words = set(standard_normalise(reply).split())
-    return max(
-        sum(word in reply_words for word in words) / len(words)
-        for words in map(str.split, normalised_references(references, standard_normalise))
-    )
+    shares = []
+    for gold in normalised_references(references, standard_normalise):
+        gold_words = gold.split()
+        n_found = sum(word in reply_words for word in gold_words)
+        shares.append(n_found / len(gold_words))
+    return max(shares)
 
 
 def contains_answer(reply: str, references: Sequence[str]) -> float:
@@ -145,15 +147,22 @@ def edit_distance(first: str, second: str) -> int:
     bits_by_sign: dict[str, int] = {}
     for position, sign in enumerate(first):
         bits_by_sign[sign] = bits_by_sign.get(sign, 0) | 1 << position
-    full, last_bit = (1 << len(first)) - 1, 1 << (len(first) - 1)
-    rises, falls, distance = full, 0, len(first)  # a column's steps of +1 and of -1
+    full = (1 << len(first)) - 1
+    last_bit = 1 << (len(first) - 1)
+    # Where the distance rises and falls by 1 from one row of the column to the next, as bits.
+    rises = full
+    falls = 0
+    distance = len(first)
     for sign in second:
         match = bits_by_sign.get(sign, 0)
         diagonal = (((match & rises) + rises) ^ rises) | match | falls
-        right_rises, right_falls = falls | (full & ~(diagonal | rises)), rises & diagonal
+        right_rises = falls | (full & ~(diagonal | rises))
+        right_falls = rises & diagonal
         distance += bool(right_rises & last_bit) - bool(right_falls & last_bit)
-        right_rises, right_falls = (right_rises << 1 | 1) & full, right_falls << 1 & full
-        rises, falls = right_falls | (full & ~(diagonal | right_rises)), right_rises & diagonal
+        right_rises = (right_rises << 1 | 1) & full
+        right_falls = right_falls << 1 & full
+        rises = right_falls | (full & ~(diagonal | right_rises))
+        falls = right_rises & diagonal
     return distance
 
 

@@ -59,10 +59,12 @@ class Talks:
     """Collects the steps of talks. If a step was answered several times, the last reply counts."""
 
     def __init__(self, protocols: Sequence[str]) -> None:
-        declared = {label: labelled_declaration(label).conclude for label in protocols}
-        self._conclude: dict[str, Conclude] = {
-            label: conclude for label, conclude in declared.items() if conclude
-        }
+        # How each protocol that asks in several steps concludes from them.
+        self._conclude: dict[str, Conclude] = {}
+        for label in protocols:
+            conclude = labelled_declaration(label).conclude
+            if conclude:
+                self._conclude[label] = conclude
         self._steps: dict[tuple[str, str, str], dict[Variant, Exchange]] = {}
 
     def add(self, exchange: Exchange) -> None:

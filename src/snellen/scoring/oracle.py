@@ -47,12 +47,14 @@ class Oracle(ShownByName):
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
         """Return scores that favour the correct option of each request."""
-        return [
-            scores_favouring(request, answer.options[0])
-            if (answer := self._answer(request)) and answer.options
-            else _UNKNOWN
-            for request in requests
-        ]
+        responses = []
+        for request in requests:
+            answer = self._answer(request)
+            if answer and answer.options:
+                responses.append(scores_favouring(request, answer.options[0]))
+            else:
+                responses.append(_UNKNOWN)
+        return responses
 
     def _answer(self, request: Request) -> Answer | None:
         return self._answers.get(request.benchmark, {}).get(

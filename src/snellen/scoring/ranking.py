@@ -131,7 +131,8 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
 def _ndcg(question: AskedQuestion, relevance: Sequence[float]) -> Value:
     """Return the mean NDCG (normalised discounted cumulative gain) over presentations, or why there is none."""
     try:
-        return _mean_of([ndcg(prediction.scores, relevance) for prediction in question.answered])
+        values = [ndcg(prediction.scores, relevance) for prediction in question.answered]
+        return _mean_of(values)
     except DataError as error:  # no option is right at all
         return Unscored("metric undefined", str(error))
 

@@ -176,25 +176,28 @@ class CostTally:
         self._seconds: dict[Place, array[float]] = defaultdict(lambda: array("d"))
 
     def add(self, entry: JournalEntry) -> None:
-        place, response = (entry.request.benchmark, entry.protocol), entry.response
-        self._responses.add(place, response)
+        """Add a request with its response to the cost of its protocol on its benchmark."""
+        benchmark_and_protocol = (entry.request.benchmark, entry.protocol)
+        response = entry.response
+        self._responses.add(benchmark_and_protocol, response)
         if response.error is None and response.seconds is not None:
-            self._seconds[place].append(response.seconds)
+            self._seconds[benchmark_and_protocol].append(response.seconds)
 
     def costs(self, unanswered: UnansweredRequests) -> tuple[RequestCost, ...]:
         """Return the cost of each protocol on each benchmark."""
         responses = self._responses
-        failed = unanswered.by_place()
-        return tuple(
-            RequestCost(
+        n_failed = unanswered.by_place()
+        costs = []
+        for benchmark_and_protocol in dict.fromkeys((*responses.answered, *n_failed)):
+            cost = RequestCost(
                 *benchmark_and_protocol,
                 responses.answered[benchmark_and_protocol],
-                failed[benchmark_and_protocol],
+                n_failed[benchmark_and_protocol],
                 responses.usage(benchmark_and_protocol),
                 percentiles(self._seconds.get(benchmark_and_protocol, ())),
             )
-            for benchmark_and_protocol in dict.fromkeys((*responses.answered, *failed))
-        )
+            costs.append(cost)
+        return tuple(costs)
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------

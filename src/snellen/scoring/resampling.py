@@ -269,23 +269,23 @@ def _draft(
     sample: Sample, benchmark: Benchmark, answers: Mapping[Key, Answer], origin: SourceRows | None
 ) -> Draft:
     """Return a built sample with its answers as a draft, from which another benchmark can be built."""
-    golds = [
-        answers.get((sample.id, turn), Answer(sample.id, turn))
-        for turn in range(len(sample.rounds))
-    ]
+    rounds = []
+    answer_tags = {}
+    for number, turn in enumerate(sample.rounds):
+        gold = answers.get((sample.id, number), Answer(sample.id, number))
+        answer_tags.update(gold.tags)
+        draft = QuestionDraft(
+            turn.question,
+            turn.options,
+            gold.options,
+            gold.texts,
+            rewordings=sample.rewordings,
+            relevance=gold.relevance,
+        )
+        rounds.append(draft)
     return Draft(
         id=sample.id,
-        rounds=tuple(
-            QuestionDraft(
-                turn.question,
-                turn.options,
-                gold.options,
-                gold.texts,
-                rewordings=sample.rewordings,
-                relevance=gold.relevance,
-            )
-            for turn, gold in zip(sample.rounds, golds, strict=True)
-        ),
+        rounds=tuple(rounds),
         images=tuple(benchmark.images.path(image.digest) for image in sample.images),
         where=f"{benchmark.folder}: {sample.id}",
         dialogue=bool(sample.turns),
@@ -293,7 +293,7 @@ def _draft(
         regions=sample.regions,
         group=sample.group,
         tags=sample.tags,
-        answer_tags={name: value for gold in golds for name, value in gold.tags.items()},
+        answer_tags=answer_tags,
         rows=origin.rows if origin else (),
         cells=origin.cells if origin else {},
     )

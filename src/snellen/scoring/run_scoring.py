@@ -422,23 +422,27 @@ def _score_part(
 
     `final` is true if no more replies will come, as in a run that another program made.
     """
-    scorable, presented = part.of, part_read.presented
+    scorable = part.of
+    presented = part_read.presented
     for number, protocol in enumerate(scorable.protocols):
-        questions = [
-            AskedQuestion(
-                protocol,
-                sample,
-                turn,
-                scorable.answers.get((sample.id, turn)),
-                in_order(presented.get((protocol.label, sample.id, turn), {})),
-                part_read.rows.get((protocol.label, sample.id, turn))
-                or _rounds_before(presented, protocol, sample, turn),
-                final,
-            )
-            for sample in part.samples.values()
-            if protocol.applies(sample)
-            for turn in range(len(sample.rounds))
-        ]
+        questions = []
+        for sample in part.samples.values():
+            if not protocol.applies(sample):
+                continue
+            for turn in range(len(sample.rounds)):
+                key = (protocol.label, sample.id, turn)
+                row = part_read.rows.get(key)
+                question = AskedQuestion(
+                    protocol,
+                    sample,
+                    turn,
+                    scorable.answers.get((sample.id, turn)),
+                    in_order(presented.get(key, {})),
+                    row or _rounds_before(presented, protocol, sample, turn),
+                    final,
+                )
+                questions.append(question)
+
         scored.extent = scored.extent.plus(extent_of(questions))
         headline = HeadlineScores(scorable.headline)
         choice_scores = _choice_scores(questions, part_read.costs)
@@ -455,8 +459,9 @@ def _score_part(
                 raise
             except Exception as error:  # foreign code may raise anything
                 raise HookError(f"the metric {name}, on {scorable.name}", error) from error
-        scored.add_scores((number, len(names) + 1), headline.question_scores())
-        scored.add_tallies((number, len(names) + 1), headline.tallies(part.samples))
+        last_section = (number, len(names) + 1)
+        scored.add_scores(last_section, headline.question_scores())
+        scored.add_tallies(last_section, headline.tallies(part.samples))
     scored.add_predictions(_in_sample_order(part, presented))
 
 

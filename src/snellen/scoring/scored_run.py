@@ -416,18 +416,23 @@ NOTEWORTHY = 0.01
 
 def cut_reply_sentences(scored: ScoredRun) -> Iterator[str]:
     """Yield a sentence on replies that were cut off while reasoning, and one on replies cut off in their answer."""
-    n_replies = sum(len(benchmark.predictions) for benchmark in scored.benchmarks)
-    n_by_reason = Counter(
-        prediction.reason for benchmark in scored.benchmarks for prediction in benchmark.predictions
-    )
+    n_replies = 0
+    n_by_reason: Counter[str | None] = Counter()
+    for benchmark in scored.benchmarks:
+        n_replies += len(benchmark.predictions)
+        n_by_reason.update(prediction.reason for prediction in benchmark.predictions)
     model = scored.manifest.model
-    if n_cut := n_by_reason["reasoning cut off"]:
-        way_out = _more_reasoning(model) if ":" in model else f"raise {setting('max_new_tokens')}"
+    n_cut_in_reasoning = n_by_reason["reasoning cut off"]
+    if n_cut_in_reasoning:
+        way_out = f"raise {setting('max_new_tokens')}"
+        if ":" in model:
+            way_out = _more_reasoning(model)
         yield (
-            f"{n_cut} of {n_replies} replies were cut off in their reasoning, before an answer; {way_out} (and "
+            f"{n_cut_in_reasoning} of {n_replies} replies were cut off in their reasoning, before an answer; {way_out} (and "
             f"another {setting('name')})"
         )
-    if (n_cut := n_by_reason["cut off"]) > NOTEWORTHY * n_replies:
+    n_cut = n_by_reason["cut off"]
+    if n_cut > NOTEWORTHY * n_replies:
         yield (
             f"{n_cut} of {n_replies} replies reached the length limit before an answer; raise {setting('max_new_tokens')} (and "
             f"use another {setting('name')})"

@@ -152,21 +152,28 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
     """Read-only mapping from keys to records, stored in compressed blocks. Recently used blocks stay unpacked."""
 
     def __init__(
-        self, kind: type[RecordT], key: Callable[[RecordT], KeyT], records: Iterable[RecordT]
+        self,
+        record_type: type[RecordT],
+        key: Callable[[RecordT], KeyT],
+        records: Iterable[RecordT],
     ) -> None:
         """Pack the records. If several have the same key, the mapping has the last one."""
         self._key = key
-        self._decoder: msgspec.msgpack.Decoder[list[RecordT]] = msgspec.msgpack.Decoder(list[kind])
+        self._decoder: msgspec.msgpack.Decoder[list[RecordT]] = msgspec.msgpack.Decoder(
+            list[record_type]
+        )
         self._places = DigestIndex(KEY_BYTES)
         self._blocks: list[bytes] = []
         self._open: dict[KeyT, RecordT] = {}
-        encode, remaining, count = msgspec.msgpack.Encoder().encode, iter(records), 0
+        encode = msgspec.msgpack.Encoder().encode
+        remaining = iter(records)
+        n_records = 0
         while batch := list(islice(remaining, RECORDS_IN_BLOCK)):
             for record in batch:
                 self._places.set(_digest(key(record)), len(self._blocks))
             self._blocks.append(zlib.compress(encode(batch), 1))
-            count += len(batch)
-        self._are_all_counted = count == len(self._places)
+            n_records += len(batch)
+        self._are_all_counted = n_records == len(self._places)
 
     def __len__(self) -> int:
         return len(self._places)

@@ -137,13 +137,14 @@ def read_scored(run: ShownRun) -> ScoredRun:
 
 
 def flips_by_protocol(flips: Sequence[Flips]) -> list[Flips]:
-    """Summed over benchmarks, which are then the empty name."""
+    """Sum flips (questions that only one of two runs has right) over benchmarks, whose name is then empty."""
     sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for flip in flips:
         counts = sums[flip.first, flip.second, flip.protocol]
-        for index, count in enumerate((flip.only_first, flip.only_second, flip.common)):
-            counts[index] += count
-    return [
-        Flips(first, second, "", protocol, *counts)
-        for (first, second, protocol), counts in sums.items()
-    ]
+        counts[0] += flip.only_first
+        counts[1] += flip.only_second
+        counts[2] += flip.common
+    summed = []
+    for (first, second, protocol), counts in sums.items():
+        summed.append(Flips(first, second, "", protocol, *counts))
+    return summed

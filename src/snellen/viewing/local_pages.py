@@ -155,11 +155,8 @@ class LocalPages(ViewPages):
 
     def about_request(self, request: Request) -> dict[str, Any]:
         """Return the token that forms need, if the request has the secret cookie."""
-        return {
-            "token": self.secret
-            if self._is_secret(request.cookies.get(_cookie(request), ""))
-            else ""
-        }
+        cookie = request.cookies.get(_cookie(request), "")
+        return {"token": self.secret if self._is_secret(cookie) else ""}
 
     def _is_secret(self, token: str) -> bool:
         return bool(self.secret) and hmac.compare_digest(token.encode(), self.secret.encode())
@@ -226,22 +223,22 @@ class LocalPages(ViewPages):
         return _question_address(form, f"reply-{item}")
 
     def about_question(self, number: int, runs: Sequence[ShownRun]) -> dict[str, Any]:
-        """Notes by run, and labels by run and reply."""
+        """Return the notes on a question by run, and the labels of its replies by run and reply."""
         [(benchmark, sample_id, turn)] = self.library.rows(
             "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
         )
-        indexed = [run for run in runs if run.id >= 0]
-        notes = {
-            run.name: read_sample_notes(run.folder).get((benchmark, sample_id, turn))
-            for run in indexed
-        }
-        labels = {
-            (run.name, item): label.label
-            for run in indexed
-            for (item, labeller), label in read_labels(run.folder / LABELS_FILE).items()
-            if not labeller
-        }
-        return {"notes": {name: note.text for name, note in notes.items() if note}, "given": labels}
+        notes: dict[str, str] = {}
+        labels: dict[tuple[str, str], str | None] = {}
+        for run in runs:
+            if run.id < 0:  # not indexed yet
+                continue
+            note = read_sample_notes(run.folder).get((benchmark, sample_id, turn))
+            if note:
+                notes[run.name] = note.text
+            for (item, labeller), label in read_labels(run.folder / LABELS_FILE).items():
+                if not labeller:
+                    labels[run.name, item] = label.label
+        return {"notes": notes, "given": labels}
 
     # --- runs under way ------------------------------------------------------------------------------------------
 
@@ -366,12 +363,11 @@ class LocalPages(ViewPages):
         return self._page(request, "compare.html", values)
 
     def training(self, request: Request) -> Response:
-        """The scores of a training over its steps, and the questions that flipped between them."""
+        """Answer with the page of a training: its scores over the steps, and the questions that flipped between steps."""
         name = request.query_params.get("name", "")
         lines = self.lines(self.library.runs())
-        training = next(
-            (candidate for candidate in shown_trainings(lines) if candidate.name == name), None
-        )
+        trainings = {training.name: training for training in shown_trainings(lines)}
+        training = trainings.get(name)
         if training is None:
             raise HTTPException(404, "there is no training with this name and two steps or more")
         ids = tuple(line.run.id for line in training.lines.values())

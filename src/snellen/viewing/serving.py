@@ -47,11 +47,12 @@ class SecurityHeaders:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own_names = {name for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *(header for header in self._headers if header[0] not in own_names),
-                ]
+                headers = list(message["headers"])
+                own_names = {name for name, _ in headers}
+                for name, value in self._headers:
+                    if name not in own_names:
+                        headers.append((name, value))
+                message["headers"] = headers
             await send(message)
 
         await self.app(scope, receive, with_headers)

@@ -65,11 +65,13 @@ class Grouping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def heading(self) -> str:
         """Return the heading of the column of groups."""
-        return (
-            self.name
-            or self.by
-            or (f"trained on {self.trained_on}" if self.trained_on else "group")
-        )
+        if self.name:
+            return self.name
+        if self.by:
+            return self.by
+        if self.trained_on:
+            return f"trained on {self.trained_on}"
+        return "group"
 
 
 class PrintedGroups(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -145,30 +145,31 @@ def _show_agreement(rows: Sequence[Agreement], as_json: bool) -> None:
     """Print a row for each extractor and judge: how well its readings agree with those of people."""
     header = ("reader", "n", "agreement", "kappa", "alpha", "case I", "case II")
     gap = "\n" if console.width < WIDE and not as_json else " "  # an interval stays in one piece
-    table = [
-        (
-            r.reader,
-            str(r.n),
-            *(
-                agreement_interval_text(interval).replace(" [", f"{gap}[")
-                for interval in (r.share, r.kappa, r.alpha)
-            ),
-            str(r.case_one),
-            str(r.case_two),
-        )
-        for r in rows
-    ]
+    table = []
+    for row in rows:
+        statistics = []
+        for interval in (row.share, row.kappa, row.alpha):
+            statistics.append(agreement_interval_text(interval).replace(" [", f"{gap}["))
+        table.append((row.reader, str(row.n), *statistics, str(row.case_one), str(row.case_two)))
     show_table("agreement with people", header, table, as_json)
 
 
 def ask_for_labels(
     items: Sequence[LabelItem], path: Path, labeller: str, key: Callable[[], str]
 ) -> None:
-    """Ask for the labels that `labeller` has not given yet, one key per reply, until all are given or q is pressed."""
+    """Ask a person for labels of replies, one key for each, until all are given or q is pressed.
+
+    Args:
+        items: The replies. Those that the labeller has labelled before are skipped.
+        path: File of labels, to which the new ones are added.
+        labeller: Name of the person.
+        key: Function that waits for a key and returns it.
+    """
     labelled = {item for item, rater in read_labels(path) if rater == labeller}
     waiting = [item for item in items if item.id not in labelled]
     positions: list[int] = []
-    position, notice = 0, ""
+    position = 0
+    notice = ""
     while position < len(waiting):
         item = waiting[position]
         _show(item, position + 1 + len(items) - len(waiting), len(items), notice)
@@ -180,22 +181,24 @@ def ask_for_labels(
             position = positions.pop()
             add_lines(path, HumanLabel(waiting[position].id, None, labeller))
             notice = "undone"
-        elif pressed == "s":
+            continue
+        if pressed == "s":
             position += 1
             notice = "skipped the previous reply"
-        elif (label := _label(item, pressed)) is not None:
-            add_lines(
-                path, HumanLabel(item.id, label, labeller, item.unparsed.prediction.sample_id)
-            )
+            continue
+
+        label = _label(item, pressed)
+        if label is not None:
+            sample_id = item.unparsed.prediction.sample_id
+            add_lines(path, HumanLabel(item.id, label, labeller, sample_id))
             positions.append(position)
             position += 1
-            notice = "previous reply: " + ("no option" if label == NO_OPTION else label)
+            label_text = "no option" if label == NO_OPTION else label
+            notice = f"previous reply: {label_text}"
+        elif pressed.isprintable():
+            notice = f"{pressed!r} is not one of the keys"
         else:
-            notice = (
-                f"{pressed!r} is not one of the keys"
-                if pressed.isprintable()
-                else "that is not one of the keys"
-            )
+            notice = "that is not one of the keys"
 
 
 def _label(item: LabelItem, pressed: str) -> str | None:
@@ -205,13 +208,11 @@ def _label(item: LabelItem, pressed: str) -> str | None:
     option_index = KEYS.find(pressed) if len(pressed) == 1 else -1
     if 0 <= option_index < len(item.option_labels):
         return item.option_labels[option_index]
-    # With more than nine options letters are keys of places, and labels are none.
-    pressed_labels = [
-        label
-        for label in item.option_labels
-        if label.lower() == pressed and pressed not in RESERVED
-    ]
-    return pressed_labels[0] if len(pressed_labels) == 1 and len(item.option_labels) <= 9 else None
+    # With more than nine options, letters are keys for positions, so they do not stand for labels.
+    if len(item.option_labels) > 9 or pressed in RESERVED:
+        return None
+    pressed_labels = [label for label in item.option_labels if label.lower() == pressed]
+    return pressed_labels[0] if len(pressed_labels) == 1 else None
 
 
 def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
@@ -375,10 +376,15 @@ def audit_command(
 def _to_settle(
     benchmark: Benchmark, items: Sequence[AuditItem], n_questions: int, settle: bool
 ) -> dict[str, ItemVerdict]:
-    """What raters differ in, if it is to be settled. Raises DataError where there is nothing."""
+    """Return the verdicts on questions that raters disagree on, by item; empty unless `settle`.
+
+    Raises:
+        DataError: No two raters disagree.
+    """
     if not settle:
         return {}
-    verdicts = audit_outcome(items, n_questions, read_audit_labels(labels_file(benchmark))).verdicts
+    labels = read_audit_labels(labels_file(benchmark))
+    verdicts = audit_outcome(items, n_questions, labels).verdicts
     differing = {verdict.item.id: verdict for verdict in verdicts if verdict.differs}
     if not differing:
         raise DataError(
@@ -411,18 +417,21 @@ def _show_outcome(benchmark: Benchmark, outcome: AuditOutcome, as_json: bool) ->
             soft_wrap=True,
         )
         return
-    progress = "; ".join(
-        f"{rater} has {n_unlabelled:,} to label" if n_unlabelled else f"{rater} is done"
-        for rater, n_unlabelled in outcome.unlabelled.items()
-    )
-    fault_counts = "".join(
-        f", {count:,} {fault_kind}" for fault_kind, count in outcome.kinds.most_common()
-    )
+    progress = []
+    for rater, n_unlabelled in outcome.unlabelled.items():
+        if n_unlabelled:
+            progress.append(f"{rater} has {n_unlabelled:,} to label")
+        else:
+            progress.append(f"{rater} is done")
     n_good = len(outcome.verdicts) - len(outcome.bad)
-    console.print(f"{benchmark.name}: {progress}\n  {n_good:,} good{fault_counts}", soft_wrap=True)
-    if still_open := sum(verdict.is_open for verdict in outcome.verdicts):
+    counts = [f"{n_good:,} good"]
+    for fault_kind, count in outcome.kinds.most_common():
+        counts.append(f"{count:,} {fault_kind}")
+    console.print(f"{benchmark.name}: {'; '.join(progress)}\n  {', '.join(counts)}", soft_wrap=True)
+    n_open = sum(verdict.is_open for verdict in outcome.verdicts)
+    if n_open:
         console.print(
-            f"  {still_open:,} not settled (counted as bad): {command} --settle --by NAME",
+            f"  {n_open:,} not settled (counted as bad): {command} --settle --by NAME",
             soft_wrap=True,
         )
 

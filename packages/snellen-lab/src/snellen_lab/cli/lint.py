@@ -160,15 +160,17 @@ def lint_command(
 
 
 def _finding(benchmark: Benchmark, name: str, outcome: CheckOutcome) -> Finding:
-    """What a check of questions found, as a finding beside the others."""
+    """Return what a check of questions found, as a finding of lint."""
     check: QuestionCheck = find_registered("checks", name)
     asked_models = f" (asked: {', '.join(outcome.by)})" if outcome.by else ""
     ids = list(dict.fromkeys(fault.sample_id for fault in outcome.faults))
-    details = "; ".join(filter(None, [outcome.detail, against_people(benchmark, ids)]))
-    message = f"have {check.title}{asked_models}" + (f": {details}" if details else "")
-    return Finding(
-        name, "warning" if ids else "note", message, len(ids), outcome.checked, first_examples(ids)
-    )
+    details = [outcome.detail, against_people(benchmark, ids)]
+    details_text = "; ".join(detail for detail in details if detail)
+    message = f"have {check.title}{asked_models}"
+    if details_text:
+        message += f": {details_text}"
+    severity = "warning" if ids else "note"
+    return Finding(name, severity, message, len(ids), outcome.checked, first_examples(ids))
 
 
 def _keep(benchmark: Benchmark, name: str, solvers: Solvers, as_json: bool) -> None:

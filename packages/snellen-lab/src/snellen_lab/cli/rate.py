@@ -165,19 +165,17 @@ def table(
 def _show_models(key: RatingKey, summary: RatingSummary, standardised: bool, as_json: bool) -> None:
     """Print the mean rating of each model by dimension."""
     titles = shown_titles(key)
-    gap = "\n" if console.width < WIDE and not as_json else " "
+    gap = "\n" if console.width < WIDE and not as_json else " "  # an interval stays in one piece
     rows = []
-    for row in summary.models:
-        means = row.standardised if standardised else row.means
-        rows.append((row.model, *(_text(means[name]).replace(" [", f"{gap}[") for name in titles)))
-    scale = (
-        "z-scores by rater"
-        if standardised
-        else f"ratings from {key.study.lowest} to {key.study.highest}"
-    )
-    show_table(
-        f"{key.study.title}: mean {scale}, high is good", ("model", *titles.values()), rows, as_json
-    )
+    for model in summary.models:
+        means = model.standardised if standardised else model.means
+        cells = [_text(means[name]).replace(" [", f"{gap}[") for name in titles]
+        rows.append((model.model, *cells))
+    scale = f"ratings from {key.study.lowest} to {key.study.highest}"
+    if standardised:
+        scale = "z-scores by rater"
+    title = f"{key.study.title}: mean {scale}, high is good"
+    show_table(title, ("model", *titles.values()), rows, as_json)
 
 
 def _show_dimensions(key: RatingKey, summary: RatingSummary, as_json: bool) -> None:

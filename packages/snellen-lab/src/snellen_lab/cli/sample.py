@@ -166,8 +166,9 @@ def _sampling(rule: str, amounts: dict[str, Any]) -> Sampling:
 def _stability_table(rows: Sequence[SampleStability]) -> Table:
     """Return the table of how well scores on samples agree with scores on the complete benchmark."""
     title = f"samples compared with the full benchmark, {rows[0].draws} draws each; `*` is the mean over benchmarks"
-    cells = tuple(
-        (
+    table_rows = []
+    for row in rows:
+        cells = (
             row.benchmark,
             row.protocol,
             row.metric,
@@ -180,6 +181,5 @@ def _stability_table(rows: Sequence[SampleStability]) -> Table:
             decimal_or_dash(row.variance, 2),
             percent_or_dash(row.time),
         )
-        for row in rows
-    )
-    return Table(title, STUDY_HEADER, cells, label_columns=3)
+        table_rows.append(cells)
+    return Table(title, STUDY_HEADER, tuple(table_rows), label_columns=3)

@@ -119,9 +119,10 @@ def _levels(flag_values: tuple[str, ...]) -> dict[str, Any]:
         factor, equals, value = flag_value.partition("=")
         if not equals or not value:
             raise DataError(f"--levels {flag_value!r}: write FACTOR=FILE, or FACTOR=a,b,c")
-        levels[factor] = (
-            value if Path(value).is_file() else [_plain(level) for level in value.split(",")]
-        )
+        if Path(value).is_file():
+            levels[factor] = value
+        else:
+            levels[factor] = [_plain(level) for level in value.split(",")]
     return levels
 
 

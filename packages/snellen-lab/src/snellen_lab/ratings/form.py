@@ -105,7 +105,11 @@ def replies_of(runs: Sequence[Path]) -> Replies:
 
 
 def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
-    """The first presentation of each question that has a reply, and how many exchanges are left out, by reason."""
+    """Return the first presentation of each question that has a reply.
+
+    Returns:
+        The requests with their replies, and how many exchanges are left out, by reason.
+    """
     first_replies: dict[tuple[str, str, int], tuple[Request, str]] = {}
     n_excluded: Counter[str] = Counter()
     failed_questions: set[tuple[str, str, int]] = set()
@@ -119,8 +123,9 @@ def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
         elif question_key in first_replies:
             n_excluded["additional presentations of a question, excluded"] += 1
         else:
-            first_replies[question_key] = request, exchange.response.text
-    if without_reply := failed_questions - set(first_replies):
+            first_replies[question_key] = (request, exchange.response.text)
+    without_reply = failed_questions - set(first_replies)
+    if without_reply:
         n_excluded["questions without a reply, excluded"] = len(without_reply)
     return list(first_replies.values()), n_excluded
 

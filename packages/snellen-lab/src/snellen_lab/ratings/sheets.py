@@ -256,19 +256,24 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
 
 
 def column_of(title: str, study: RatingStudy) -> tuple[int, str] | None:
-    """The item's number and the dimension that a column's title names; None for one without a number or dimension."""
+    """Return the number of the item and the name of the dimension that the title of a column names.
+
+    The title begins with the number and ends with the dimension; None if it lacks one of them.
+    """
     match = _ITEM.match(title)
     if not match:
         return None
     heading_text = _REMARK.sub("", title[match.end() :]).strip().casefold()
-    matching_headings = [
-        (len(heading), dimension.name)
-        for dimension in study.dimensions
-        for heading in (dimension.title, dimension.name, *dimension.columns)
-        if heading_text.endswith(heading.casefold())
-    ]
+    matching_headings = []
+    for dimension in study.dimensions:
+        for heading in (dimension.title, dimension.name, *dimension.columns):
+            if heading_text.endswith(heading.casefold()):
+                matching_headings.append((len(heading), dimension.name))
+    if not matching_headings:
+        return None
     # Of two titles, one of which ends with the other, the longer one is meant.
-    return (int(match[1]), max(matching_headings)[1]) if matching_headings else None
+    _, dimension_name = max(matching_headings)
+    return int(match[1]), dimension_name
 
 
 def _check_columns(columns: Mapping[str, tuple[int, str]], path: Path, key: RatingKey) -> None:
@@ -278,15 +283,17 @@ def _check_columns(columns: Mapping[str, tuple[int, str]], path: Path, key: Rati
             f"{path}: no column is a rating; its title begins with an item's number and ends with a dimension, as in "
             f"'1. {key.study.dimensions[0].title}'"
         )
-    places: dict[tuple[int, str], str] = {}
-    for name, place in columns.items():
-        if places.setdefault(place, name) != name:
+    titles_by_rating: dict[tuple[int, str], str] = {}
+    for title, item_and_dimension in columns.items():
+        earlier_title = titles_by_rating.setdefault(item_and_dimension, title)
+        if earlier_title != title:
             raise DataError(
-                f"{path}:1: the columns {places[place][:40]!r} and {name[:40]!r} rate the same; delete one"
+                f"{path}:1: the columns {earlier_title[:40]!r} and {title[:40]!r} rate the same; delete one"
             )
-    if (most := max(number for number, _ in columns.values())) > len(key.items):
+    highest_number = max(number for number, _ in columns.values())
+    if highest_number > len(key.items):
         raise DataError(
-            f"{path}:1: there is a column for item {most}, but the study has {len(key.items)} items"
+            f"{path}:1: there is a column for item {highest_number}, but the study has {len(key.items)} items"
         )
 
 

@@ -52,11 +52,11 @@ def _capitalise(text: str) -> str:
 
 def _compute(numbers: StudyNumbers) -> StudyPart:
     """Return the score of each cell of a study, as rows, tables and charts."""
-    rows = [
-        study_row(series, "cells", "value", scores.estimate, cell=scores.label)
-        for series in numbers.series
-        for scores in _scores(series)
-    ]
+    rows = []
+    for series in numbers.series:
+        for scores in _scores(series):
+            row = study_row(series, "cells", "value", scores.estimate, cell=scores.label)
+            rows.append(row)
     return StudyPart(tuple(rows), tuple(_tables(numbers)), tuple(_charts(numbers)))
 
 
@@ -244,21 +244,19 @@ def _markdown(outcome: StudyOutcome) -> str:
 
 def _csv(outcome: StudyOutcome) -> str:
     """Return the rows of a study as CSV, with long texts shortened."""
-    rows = [flat_study_row(row) for row in outcome.rows]
-    return csv_table(
-        [
-            {name: short_name(x) if isinstance(x, str) else x for name, x in row.items()}
-            for row in rows
-        ]
-    )
+    records = []
+    for row in outcome.rows:
+        record = {}
+        for name, value in flat_study_row(row).items():
+            record[name] = short_name(value) if isinstance(value, str) else value
+        records.append(record)
+    return csv_table(records)
 
 
 def _json(outcome: StudyOutcome) -> str:
     """Return the rows of a study as a JSON list."""
-    return (
-        json.dumps([flat_study_row(row) for row in outcome.rows], indent=1, ensure_ascii=False)
-        + "\n"
-    )
+    records = [flat_study_row(row) for row in outcome.rows]
+    return json.dumps(records, indent=1, ensure_ascii=False) + "\n"
 
 
 _FORMS: dict[str, Callable[[StudyOutcome], str]] = {

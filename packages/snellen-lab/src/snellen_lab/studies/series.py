@@ -167,21 +167,27 @@ class StudyNumbers(Struct, frozen=True):
 def study_numbers(
     grid: CellGrid, cells: Sequence[StudyCell], metrics: Sequence[str]
 ) -> StudyNumbers:
-    """All series of a study: by model, benchmark, protocol where a cell has several, and metric.
+    """Return all series of a study: the cells of a model, benchmark and metric, and of a protocol if cells have several.
 
-    Without `metrics` each benchmark's headline.
+    Args:
+        grid: The factors of the study with their levels.
+        cells: The combinations of levels, each with its run.
+        metrics: Rows to include; if empty, the headline of each benchmark.
     """
-    parts: dict[tuple[str, str, str, str], list[_Part]] = defaultdict(list)
-    several = _has_several_protocols(cells)
+    parts_by_series: dict[tuple[str, str, str, str], list[_Part]] = defaultdict(list)
+    has_several_protocols = _has_several_protocols(cells)
     for cell in cells:
-        for part in _parts(cell, cell.run, metrics) if cell.run else ():
-            protocol = part.result.protocol if several else ""
-            parts[cell.model, part.whole, protocol, part.result.metric].append(part)
+        if not cell.run:
+            continue
+        for part in _parts(cell, cell.run, metrics):
+            protocol = part.result.protocol if has_several_protocols else ""
+            key = (cell.model, part.whole, protocol, part.result.metric)
+            parts_by_series[key].append(part)
+
     # Means over benchmarks come after the benchmarks.
-    ordered = sorted(parts.items(), key=lambda item: item[0][1] == OVERALL)
-    return StudyNumbers(
-        grid, tuple(cells), tuple(_series(key, members) for key, members in ordered)
-    )
+    ordered = sorted(parts_by_series.items(), key=lambda item: item[0][1] == OVERALL)
+    series = tuple(_series(key, members) for key, members in ordered)
+    return StudyNumbers(grid, tuple(cells), series)
 
 
 class _Part(Struct, frozen=True):
@@ -196,10 +202,13 @@ class _Part(Struct, frozen=True):
 
 def _has_several_protocols(cells: Sequence[StudyCell]) -> bool:
     """Return whether a benchmark of a run was evaluated under several protocols."""
-    protocol_counts = [
-        len(use.protocols) for cell in cells if cell.run for use in cell.run.manifest.benchmarks
-    ]
-    return max(protocol_counts, default=1) > 1
+    for cell in cells:
+        if not cell.run:
+            continue
+        for use in cell.run.manifest.benchmarks:
+            if len(use.protocols) > 1:
+                return True
+    return False
 
 
 def _parts(cell: StudyCell, run: ScoredRun, metrics: Sequence[str]) -> Iterator[_Part]:

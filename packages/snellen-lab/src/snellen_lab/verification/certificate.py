@@ -81,20 +81,19 @@ def certify(
 
 def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> Criterion:
     """Return the criterion that the questions were checked during the build and that no known fault was kept."""
-    name, rule = (
-        "checks",
-        "questions were checked during the build, and those that failed were repaired or set apart",
+    name = "checks"
+    rule = (
+        "questions were checked during the build, and those that failed were repaired or set apart"
     )
     if verification is None or not verification.checks:
         return Criterion(name, rule, False, "no question was checked during the build")
     n_set_apart = verification.candidates - verification.passing_questions
-    n_failed = sum(check.failed - check.repaired for check in verification.checks)
-    # One question may fail several checks, so no more are needed than the check that set most of them apart.
-    n_to_set_apart = max(check.failed - check.repaired for check in verification.checks)
-    is_current = verification.passing_questions in (
-        manifest.counts.samples,
-        manifest.counts.questions,
-    )
+    unrepaired = [check.failed - check.repaired for check in verification.checks]
+    n_failed = sum(unrepaired)
+    # A question may fail several checks, so that only the check with the most failures counts.
+    n_to_set_apart = max(unrepaired)
+    counts = manifest.counts
+    is_current = verification.passing_questions in (counts.samples, counts.questions)
     result = f"{len(verification.checks)} checks of {verification.candidates:,} questions: {n_set_apart:,} set apart"
     if not is_current:
         result += f"; {verification.passing_questions:,} passed, but the benchmark has {manifest.counts.questions:,}"
@@ -102,12 +101,11 @@ def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> C
         result += (
             f"; {n_to_set_apart - n_set_apart:,} of the {n_failed:,} that failed are still in it"
         )
-    # Not every check applies to every question: how many it looked at is said, and no fault.
-    partial_checks = [
-        f"{check.name} checked {check.checked:,}"
-        for check in verification.checks
-        if check.checked < verification.candidates
-    ]
+    # A check need not apply to every question. The result says how many it checked; this is no fault.
+    partial_checks = []
+    for check in verification.checks:
+        if check.checked < verification.candidates:
+            partial_checks.append(f"{check.name} checked {check.checked:,}")
     result = "; ".join([result, *partial_checks])
     return Criterion(name, rule, is_current and n_to_set_apart <= n_set_apart, result)
 

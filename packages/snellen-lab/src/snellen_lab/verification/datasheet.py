@@ -363,11 +363,9 @@ def _removals(benchmark: Benchmark) -> Iterator[Table]:
 
 def _range(lowest_share: float, highest_share: float) -> str:
     """Return two shares as text, or as one if they are equal."""
-    return (
-        percent_text(lowest_share)
-        if lowest_share == highest_share
-        else f"{percent_text(lowest_share)} to {percent_text(highest_share)}"
-    )
+    if lowest_share == highest_share:
+        return percent_text(lowest_share)
+    return f"{percent_text(lowest_share)} to {percent_text(highest_share)}"
 
 
 def _reasons_set_apart(benchmark: Benchmark) -> Counter[str]:
