@@ -76,17 +76,65 @@ def grade(prompt: str, reference: str, reply: str) -> str:
     return "1" if reply == "No idea." else "2" if reply == reference else "0"
 
 
-def test_mm_vets_judge_marks_in_tenths(tmp_path: Path) -> None:
-    asked = judged(
+def published(
+    name: str,
+    form: str,
+    replies: dict[str, str],
+    mark: Callable[[re.Match[str]], str],
+    folder: Path,
+) -> Asked:
+    """The score of replies to a miniature by a judge with a published prompt, which `form` takes apart."""
+    prompts: list[str] = []
+
+    def judge(request: Request) -> str:
+        text = request.messages[0].text
+        parts = re.search(form, text, re.MULTILINE)
+        if parts is None:  # the call at the start
+            return "X"
+        prompts.append(text)
+        return mark(parts)
+
+    source = modern_tables.write(name, folder / "hub")
+    spec = entries()[f"modern/{name}"]
+    benchmark = build_benchmark(spec.from_hub(), source=source, to=folder / "built")
+    model = sn.Scripted(lambda request: replies.get(request.sample_id, "a pet"))
+    sn.evaluate(model, str(benchmark.folder), "vanilla", runs=folder, name="asked")
+    metric = name.replace("-", "_")
+    results = sn.score(
+        str(folder / "asked"), metrics=[metric], judge=sn.Scripted(judge, name="judge")
+    )
+    rows = [row for row in results.rows if row.metric.startswith(metric) and not row.slice]
+    return Asked({row.metric: row.estimate.value for row in rows}, prompts)
+
+
+def test_mm_vets_judge_completes_the_last_row_of_the_published_table(tmp_path: Path) -> None:
+    asked = published(
         "mm-vet",
-        "mm_vet",
+        r"^(.+) \| (.+) \| (.*) \| \Z",
         {"v1_0": "a cat and a pet"},
-        lambda prompt, reference, reply: "10" if reply == "a cat and a pet" else "5",
+        lambda parts: "1.0" if parts[3] == "a cat and a pet" else " 0.5 |",
         tmp_path,
     )
     assert asked.values == {"mm_vet": pytest.approx((1.0 + 5 * 0.5) / 6)}
-    assert len(asked.prompts) == 6
-    assert '"cat<AND>a pet"' in asked.prompts[0] and "Which animal is number 0?" in asked.prompts[0]
+    rows = [prompt.splitlines()[-1] for prompt in asked.prompts]
+    assert "Which animal is number 0? | cat <AND> a pet | a cat and a pet | " in rows
+    assert "What is x in the equation? | -1 <AND> -5 | x = 3 | 0.0\n" in asked.prompts[0]
+
+
+def test_simplevqas_judge_replies_in_chinese_to_the_published_prompt(tmp_path: Path) -> None:
+    def mark(parts: re.Match[str]) -> str:
+        grades = {parts[1]: "正确", "No idea.": "未尝试"}
+        return f'```json\n{{"预测答案0": "{grades.get(parts[2], "错误")}"}}\n```'
+
+    asked = published(
+        "simplevqa",
+        r"^正确答案: (.*)\n预测答案:\s*\[预测答案0\]：(.*)$",
+        {"0": "cat", "1": "dog", "2": "No idea."},
+        mark,
+        tmp_path,
+    )
+    shares = {"simplevqa": 2 / 6, "simplevqa_incorrect": 3 / 6, "simplevqa_not_attempted": 1 / 6}
+    assert asked.values == pytest.approx(shares)
 
 
 def test_mia_benchs_judge_sees_the_components_of_an_instruction(tmp_path: Path) -> None:
@@ -132,8 +180,8 @@ def test_mathvistas_judge_finds_the_answer_of_open_questions_alone(tmp_path: Pat
     )
 
 
-@pytest.mark.parametrize("name", ["simplevqa", "worldvqa"])
-def test_a_short_fact_is_correct_incorrect_or_not_attempted(name: str, tmp_path: Path) -> None:
+def test_a_short_fact_is_correct_incorrect_or_not_attempted(tmp_path: Path) -> None:
+    name = "worldvqa"
     replies = {"0": "cat", "1": "dog", "2": "No idea."}
     asked = judged(name, name, replies, grade, tmp_path)
     shares = {name: 2 / 6, f"{name}_incorrect": 3 / 6, f"{name}_not_attempted": 1 / 6}
@@ -203,6 +251,14 @@ def test_chartmuseums_judge_is_asked_with_the_published_prompt(tmp_path: Path) -
 )
 def test_a_word_stands_for_a_mark(reply: str, mark: int | None) -> None:
     verdict = read_mark_word(reply, {"yes": 1, "no": 0})
+    assert (verdict.value if verdict else None) == mark
+
+
+@pytest.mark.parametrize(
+    ("reply", "mark"), [("0.5", 5), ("0.5.", 5), ("1.0", 10), ("0 or 1.0", None), ("0.55", None)]
+)
+def test_a_word_for_a_mark_may_have_a_decimal(reply: str, mark: int | None) -> None:
+    verdict = read_mark_word(reply, {"0": 0, "0.5": 5, "1.0": 10})
     assert (verdict.value if verdict else None) == mark
 
 

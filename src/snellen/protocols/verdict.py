@@ -322,7 +322,10 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
         """Return the ground truths as text: a single one unchanged, several as the paper's examples or as JSON."""
         golds = list(dict.fromkeys(self.golds))
         if not judge_prompt(self.version).quotes:
-            return golds[0] if len(golds) == 1 else repr(golds)
+            gold = golds[0] if len(golds) == 1 else repr(golds)
+            for written, wanted in judge_prompt(self.version).gold_words.items():
+                gold = gold.replace(written, wanted)
+            return gold
         return json.dumps(golds[0] if len(golds) == 1 else golds, ensure_ascii=False)
 
 
@@ -333,7 +336,8 @@ def read_mark_word(text: str, marks: Mapping[str, int]) -> Verdict | None:
         >>> read_mark_word("Yes, they are equivalent.", {"yes": 1, "no": 0}).value
         1
     """
-    written = set(re.findall(r"\w+", verdict_token(text).casefold()))
+    # A point between digits belongs to the word: 0.5.
+    written = set(re.findall(r"\w+(?:\.\d+)?", verdict_token(text).casefold()))
     named = [word for word in marks if word.casefold() in written]
     return Verdict("given", marks[named[0]]) if len(named) == 1 else None
 

@@ -28,6 +28,7 @@ class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
     """The texts of one version of a judge prompt. `labels` overrides how the labels A, B, C, D are listed.
 
     `marks` has the words with which the judge replies instead of numbers, each with its mark: `{"yes": 1, "no": 0}`.
+    `gold_words` has texts of a reference that the prompt writes in another way: `{"<AND>": " <AND> "}`.
 
     Examples:
         >>> prompt = JudgePrompt("Which option does the reply name? {options}", "Answer with one letter.")
@@ -39,6 +40,7 @@ class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
     ask_again: str
     labels: str = ""
     marks: dict[str, int] = {}
+    gold_words: dict[str, str] = {}
 
     @property
     def quotes(self) -> bool:

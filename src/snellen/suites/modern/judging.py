@@ -24,12 +24,12 @@ INCORRECT, NOT_ATTEMPTED, CORRECT = GRADES = (0, 1, 2)
 _PROMPTS = load_judge_prompts("snellen.suites.modern")
 MIA_BENCH_PROMPT = _PROMPTS["mia-bench-1"]
 MM_MT_BENCH_PROMPT = _PROMPTS["mm-mt-bench-1"]
-MM_VET_PROMPT = _PROMPTS["mm-vet-tenths-1"]
+MM_VET_PROMPT = _PROMPTS["mm-vet-published-1"]
 CHARXIV_REASONING_PROMPT = _PROMPTS["charxiv-reasoning-1"]
 CHARXIV_DESCRIPTIVE_PROMPT = _PROMPTS["charxiv-descriptive-1"]
 CHARTMUSEUM_PROMPT = _PROMPTS["chartmuseum-published-1"]
 MATHVISTA_PROMPT = _PROMPTS["mathvista-1"]
-SIMPLEVQA_PROMPT = _PROMPTS["simplevqa-1"]
+SIMPLEVQA_PROMPT = _PROMPTS["simplevqa-published-1"]
 WORLDVQA_PROMPT = _PROMPTS["worldvqa-1"]
 LLAVA_BENCH_REPLY_PROMPT = _PROMPTS["llava-bench-reply-1"]
 LLAVA_BENCH_REFERENCE_PROMPT = _PROMPTS["llava-bench-reference-1"]
@@ -119,7 +119,7 @@ MM_MT_BENCH = JudgedMetric(
 MM_VET = JudgedMetric(
     description="how right a reply is, from 0 to 1 in tenths, by a judge that knows the reference (MM-Vet)",
     rows=(share_row("mm_vet", "MM-Vet"),),
-    versions=lambda golds: ["mm-vet-tenths-1"],
+    versions=lambda golds: ["mm-vet-published-1"],
     reduce=_mean_tenths_of("mm_vet"),
     scale=TENTHS,
 )
@@ -147,7 +147,7 @@ MATHVISTA = _right_or_wrong(
     "mathvista-1",
     "share of open replies whose final answer, as a judge reads it, has the reference's value (MathVista)",
 )
-SIMPLEVQA = _short_facts("simplevqa", "SimpleVQA", "simplevqa-1")
+SIMPLEVQA = _short_facts("simplevqa", "SimpleVQA", "simplevqa-published-1")
 WORLDVQA = _short_facts("worldvqa", "WorldVQA", "worldvqa-1")
 LLAVA_BENCH = JudgedMetric(
     description="mean marks from 1 to 10 of replies, and of their references, by a judge that is shown both (LLaVA-Bench)",
