@@ -108,10 +108,12 @@ def _voted_battle(arena: Arena, vote: Row[*tuple[Any, ...]]) -> VotedBattle:
     The question and the image are included only if they are not a person's own: in recorded battles and examples.
     """
     question = vote.turns[0]["prompt"] if vote.turns else ""
-    is_example = any(
-        (example.digest, example.question) == (vote.image, question) for example in arena.examples
-    )
-    if not question or not (vote.kind == "offline" or is_example):
+    is_example = False
+    for example in arena.examples:
+        if example.digest == vote.image and example.question == question:
+            is_example = True
+    is_personal = vote.kind != "offline" and not is_example
+    if not question or is_personal:
         return VotedBattle(vote.left, vote.right, vote.outcome)
     return VotedBattle(vote.left, vote.right, vote.outcome, question, vote.image or "")
 
@@ -201,7 +203,8 @@ def _talk(turns: Sequence[BattleTurn]) -> str:
     """Write a battle's questions and the replies of both sides (called A and B) as text for the judge."""
     parts = []
     for turn in turns:
-        left, right = (reply.text if reply else "" for reply in (turn.left, turn.right))
+        left = turn.left.text if turn.left else ""
+        right = turn.right.text if turn.right else ""
         parts.append(f"Question: {turn.prompt}\n\nReply of A:\n{left}\n\nReply of B:\n{right}")
     return "\n\n".join(parts)
 

@@ -62,7 +62,8 @@ def check_voters(votes: Votes) -> tuple[VoterCheck, ...]:
     tested = np.flatnonzero(compared.per_voter >= FEWEST_VOTES)
     if not len(tested):
         return ()
-    crowd, side = compared.crowd()[tested], compared.side()[tested]
+    crowd = compared.crowd()[tested]
+    side = compared.side()[tested]
     model, favourite, surprise = compared.favourites(tested)
     least = np.minimum(1.0, 3 * np.minimum(np.minimum(crowd, side), model))
     adjusted = stats.false_discovery_control(least).tolist()
@@ -106,12 +107,12 @@ class _Compared:
             other_counts: (N, 3) how often other voters gave each of these scores to the same pair.
         """
         self.votes = votes
-        self.voter, self.left, self.right = (
-            part[comparable] for part in (votes.voter, votes.left, votes.right)
-        )
+        self.voter = votes.voter[comparable]
+        self.left = votes.left[comparable]
+        self.right = votes.right[comparable]
         self.score = score[comparable]
-        shares = other_counts[comparable] / other_counts[comparable].sum(axis=1, keepdims=True)
         self.others = other_counts[comparable]
+        shares = self.others / self.others.sum(axis=1, keepdims=True)
         self.mean = shares @ _SCORES
         self.variance = shares @ _SCORES**2 - self.mean**2
         self.per_voter = np.bincount(self.voter, minlength=votes.voters)
@@ -119,24 +120,27 @@ class _Compared:
     @classmethod
     def of(cls, votes: Votes) -> _Compared:
         """Count, for each vote, how often all other voters chose each outcome on the same pair of models."""
-        size, width = len(votes.models), len(_SCORES)
-        # Both orders of a pair are one, seen from its left model: a win there is a loss when the sides are turned.
-        turned = votes.left > votes.right
-        pair = np.where(turned, votes.right * size + votes.left, votes.left * size + votes.right)
+        size = len(votes.models)
+        width = len(_SCORES)
+        # Both orders of a pair are one, seen from its first model: a win of the left is a loss when sides are turned.
+        is_turned = votes.left > votes.right
+        first = np.minimum(votes.left, votes.right)
+        second = np.maximum(votes.left, votes.right)
         column = _COLUMN[votes.outcome]
-        outcome = np.where(turned, width - 1 - column, column)
-        pairs, code = np.unique(pair, return_inverse=True)
-        totals = np.bincount(code * width + outcome, minlength=len(pairs) * width).reshape(
-            -1, width
-        )
-        own_key = (votes.voter * len(pairs) + code) * width
-        keys, inverse = np.unique(own_key // width, return_inverse=True)
-        own_counts = np.bincount(inverse * width + outcome, minlength=len(keys) * width).reshape(
-            -1, width
-        )
-        other_counts = (totals[code] - own_counts[inverse]).astype(float)
-        other_counts = np.where(turned[:, None], other_counts[:, ::-1], other_counts)
-        return cls(votes, other_counts.sum(axis=1) >= FEWEST_VOTES, _SCORES[column], other_counts)
+        outcome = np.where(is_turned, width - 1 - column, column)
+
+        # How often each pair had each outcome, with all voters and with this voter.
+        pairs, pair = np.unique(first * size + second, return_inverse=True)
+        totals = np.bincount(pair * width + outcome, minlength=len(pairs) * width)
+        totals = totals.reshape(-1, width)
+        voter_pairs, voter_pair = np.unique(votes.voter * len(pairs) + pair, return_inverse=True)
+        own_counts = np.bincount(voter_pair * width + outcome, minlength=len(voter_pairs) * width)
+        own_counts = own_counts.reshape(-1, width)
+
+        other_counts = (totals[pair] - own_counts[voter_pair]).astype(float)
+        other_counts = np.where(is_turned[:, None], other_counts[:, ::-1], other_counts)
+        is_comparable = other_counts.sum(axis=1) >= FEWEST_VOTES
+        return cls(votes, is_comparable, _SCORES[column], other_counts)
 
     def sums(self, values: Array) -> Array:
         """Return (V,) sums of a value of each comparable vote, by voter."""
@@ -150,40 +154,53 @@ class _Compared:
         )
 
     def favourites(self, tested: Array) -> tuple[Array, Array, Array]:
-        """For the voters tested: p-value, the model that is least as expected, and its mean score above expectation."""
+        """Find the model that each voter's votes favour, or disfavour, most against expectation.
+
+        Args:
+            tested: (T,) numbers of the voters to test.
+
+        Returns:
+            For each of these voters the p-value, corrected for the number of models; the model; and its mean score
+            above expectation. Each of shape (T,).
+        """
         size = len(self.votes.models)
+        shape = (self.votes.voters, size)
+        # A cell is a voter and a model; each vote is in the cells of both its models.
         cells = np.concatenate([self.voter * size + self.left, self.voter * size + self.right])
         excess = self.score - self.mean
-        shape = (self.votes.voters, size)
-        sums = np.bincount(
-            cells, np.concatenate([excess, -excess]), minlength=shape[0] * size
-        ).reshape(shape)[tested]
-        variances = np.bincount(
-            cells, np.tile(self.variance, 2), minlength=shape[0] * size
-        ).reshape(shape)[tested]
+        excesses = np.concatenate([excess, -excess])
+        variance = np.tile(self.variance, 2)
+        sums = np.bincount(cells, excesses, minlength=shape[0] * size).reshape(shape)[tested]
+        variances = np.bincount(cells, variance, minlength=shape[0] * size).reshape(shape)[tested]
         counts = np.bincount(cells, minlength=shape[0] * size).reshape(shape)[tested]
+
         enough = counts >= FEWEST_VOTES // 2
         p_values = np.where(enough, _two_sided(sums, variances), 1.0)
         favourite = p_values.argmin(axis=1)
         rows = np.arange(len(tested))
-        corrected = np.minimum(1.0, p_values[rows, favourite] * np.maximum(enough.sum(axis=1), 1))
-        return corrected, favourite, sums[rows, favourite] / np.maximum(counts[rows, favourite], 1)
+        n_compared = np.maximum(enough.sum(axis=1), 1)
+        corrected = np.minimum(1.0, p_values[rows, favourite] * n_compared)
+        mean_excess = sums[rows, favourite] / np.maximum(counts[rows, favourite], 1)
+        return corrected, favourite, mean_excess
 
     def crowd(self) -> Array:
-        """(V,) Fisher's combination in both directions, the less doubled; p = (1 + others as far) / (1 + others)."""
+        """Return (V,) p-values of each voter's votes together, by Fisher's combination.
+
+        The p-value of a vote is (1 + others who scored at least as high) / (1 + others), or at most as high. Both
+        directions are combined, and the smaller result is doubled.
+        """
         total = 1 + self.others.sum(axis=1)
         column = np.searchsorted(_SCORES, self.score)
         at_least = self.others[:, ::-1].cumsum(axis=1)[:, ::-1]
         at_most = self.others.cumsum(axis=1)
         rows = np.arange(len(column))
-        combined = [
-            stats.chi2.sf(
-                -2 * self.sums(np.log((1 + tail[rows, column]) / total)),
-                2 * np.maximum(self.per_voter, 1),
-            )
-            for tail in (at_least, at_most)
-        ]
-        return np.asarray(np.minimum(1.0, 2 * np.minimum(*combined)))
+        degrees = 2 * np.maximum(self.per_voter, 1)
+        combined = []
+        for tail in (at_least, at_most):
+            vote_p_values = (1 + tail[rows, column]) / total
+            combined.append(stats.chi2.sf(-2 * self.sums(np.log(vote_p_values)), degrees))
+        smaller = np.minimum(combined[0], combined[1])
+        return np.asarray(np.minimum(1.0, 2 * smaller))
 
 
 _SCORES = np.array([0.0, 0.5, 1.0])
@@ -194,9 +211,5 @@ _COLUMN = np.array([{LEFT: 2, RIGHT: 0}.get(outcome, 1) for outcome in range(len
 def _two_sided(sums: Array, variances: Array) -> Array:
     """Two-sided normal p-values of sums whose expectation is 0; 1 where nothing varies."""
     deviation = np.sqrt(variances)
-    return np.asarray(
-        2
-        * stats.norm.sf(
-            np.abs(np.divide(sums, deviation, out=np.zeros_like(sums), where=deviation > 0))
-        )
-    )
+    z_scores = np.divide(sums, deviation, out=np.zeros_like(sums), where=deviation > 0)
+    return np.asarray(2 * stats.norm.sf(np.abs(z_scores)))

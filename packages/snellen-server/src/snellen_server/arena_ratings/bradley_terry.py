@@ -67,21 +67,19 @@ def voter_cells(votes: Votes) -> Cells:
 
 
 def resampled_counts(cells: Cells, resamples: int, rng: np.random.Generator) -> Iterator[Array]:
-    """Counts (B, P, 4) of votes of as many voters as there are, drawn with replacement, some resamples at a time.
+    """Yield counts (B, P, 4) of bootstrap resamples, some resamples at a time.
 
-    Voters of a single cell are alike when their weights are, so how often one of each kind is drawn is multinomial;
-    only the others are drawn one by one. That is the cluster bootstrap over voters, whatever their number.
+    Each resample draws as many voters as there are, with replacement, and takes all votes of a drawn voter (the cluster
+    bootstrap). Voters whose votes are all in one cell, with the same weight, are interchangeable: how often any of them
+    is drawn follows a multinomial distribution. Only the other voters are drawn one by one.
     """
     voters = cells.by_voter.shape[0]
     sizes = np.diff(cells.by_voter.indptr)
     single_cell_voters = np.flatnonzero(sizes == 1)
     other_voters = np.flatnonzero(sizes > 1)
     starts = cells.by_voter.indptr[single_cell_voters]
-    cell_weights, times = np.unique(
-        np.stack([cells.by_voter.indices[starts], cells.by_voter.data[starts]]),
-        axis=1,
-        return_counts=True,
-    )
+    votes_of_single = np.stack([cells.by_voter.indices[starts], cells.by_voter.data[starts]])
+    cell_weights, times = np.unique(votes_of_single, axis=1, return_counts=True)
     shares = np.append(times, len(other_voters)) / voters
     counts_of_kinds = sparse.csr_array(
         (cell_weights[1], (np.arange(len(times)), cell_weights[0].astype(np.int64))),
@@ -91,16 +89,16 @@ def resampled_counts(cells: Cells, resamples: int, rng: np.random.Generator) -> 
     for start in range(0, resamples, CHUNK):
         size = min(CHUNK, resamples - start)
         kind_counts = rng.multinomial(voters, shares, size=size)
-        picks = [
-            np.bincount(rng.integers(0, len(other_voters), number), minlength=len(other_voters))
-            if len(other_voters)
-            else np.zeros(0)
-            for number in kind_counts[:, -1]
-        ]
-        total = (
-            counts_of_kinds.T @ kind_counts[:, :-1].T.astype(float)
-            + busy_voters.T @ np.stack(picks, axis=1).astype(float)
-        ).T
+        picks: list[Array] = []  # of each resample, how often each of the other voters is drawn
+        for number in kind_counts[:, -1]:
+            if len(other_voters):
+                draws = rng.integers(0, len(other_voters), number)
+                picks.append(np.bincount(draws, minlength=len(other_voters)))
+            else:
+                picks.append(np.zeros(0))
+        single_counts = counts_of_kinds.T @ kind_counts[:, :-1].T.astype(float)
+        other_counts = busy_voters.T @ np.stack(picks, axis=1).astype(float)
+        total = (single_counts + other_counts).T
         yield total.reshape(size, *cells.counts.shape)
 
 
@@ -125,25 +123,30 @@ class PairRecord(Struct, frozen=True):
 
 
 def win_rates(votes: Votes) -> tuple[PairRecord, ...]:
-    """Each ordered pair of models that met, by names; each vote counts in two records, one for each model."""
+    """Return a record for each ordered pair of models that met, so that each vote counts in two records."""
     size = len(votes.models)
     counts = np.zeros((4, size, size), dtype=np.int64)
     np.add.at(counts, (votes.outcome, votes.left, votes.right), 1)
     wins = counts[LEFT] + counts[RIGHT].T
-    ties, bad = (counts[outcome] + counts[outcome].T for outcome in (TIE, BOTH_BAD))
-    meetings = wins + wins.T + ties + bad
-    return tuple(
-        PairRecord(
-            votes.models[model],
-            votes.models[opponent],
-            int(wins[model, opponent]),
-            int(wins[opponent, model]),
-            int(ties[model, opponent]),
-            int(bad[model, opponent]),
+    ties = counts[TIE] + counts[TIE].T
+    both_bad = counts[BOTH_BAD] + counts[BOTH_BAD].T
+    meetings = wins + wins.T + ties + both_bad
+
+    records = []
+    for model, opponent in permutations(range(size), 2):
+        if not meetings[model, opponent]:
+            continue
+        records.append(
+            PairRecord(
+                votes.models[model],
+                votes.models[opponent],
+                int(wins[model, opponent]),
+                int(wins[opponent, model]),
+                int(ties[model, opponent]),
+                int(both_bad[model, opponent]),
+            )
         )
-        for model, opponent in permutations(range(size), 2)
-        if meetings[model, opponent]
-    )
+    return tuple(records)
 
 
 TOLERANCE = 1e-9
@@ -177,12 +180,16 @@ class PairModel:
         """(P, M or M + 1) derivative of eta by the ratings and gamma."""
         pairs = np.arange(len(self.left))
         unit_weights = np.ones(len(pairs))
-        entries = [(pairs, self.left, unit_weights), (pairs, self.right, -unit_weights)]
+        rows = [pairs, pairs]
+        columns = [self.left, self.right]
+        values = [unit_weights, -unit_weights]
         if self.position:
-            entries.append((pairs, np.full(len(pairs), self.models), unit_weights))
-        rows, columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
+            rows.append(pairs)
+            columns.append(np.full(len(pairs), self.models))
+            values.append(unit_weights)
+        places = (np.concatenate(rows), np.concatenate(columns))
         shape = (len(pairs), self.models + self.position)
-        return sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=shape))
+        return sparse.csr_array(sparse.coo_array((np.concatenate(values), places), shape=shape))
 
     @cached_property
     def squares(self) -> sparse.csr_array:
@@ -191,10 +198,8 @@ class PairModel:
         entries = self.design.tocoo()
         per_row = 2 + self.position
         order = np.argsort(entries.row, kind="stable")
-        columns, values = (
-            entries.col[order].reshape(-1, per_row),
-            entries.data[order].reshape(-1, per_row),
-        )
+        columns = entries.col[order].reshape(-1, per_row)
+        values = entries.data[order].reshape(-1, per_row)
         flat = (columns[:, :, None].astype(np.int64) * width + columns[:, None, :]).ravel()
         rows = np.repeat(np.arange(len(columns)), per_row**2)
         products = (values[:, :, None] * values[:, None, :]).ravel()
@@ -219,13 +224,24 @@ def rated_outcomes(counts: Array, *, both_bad_is_tie: bool) -> Array:
 def fit_ratings(
     model: PairModel, counts: Array, *, start: Array | None = None, ridge: float = 0.0
 ) -> Array:
-    """The parameters (B, D) that make counts (B, P, 3) of left, right and tie most likely; ratings have mean 0.
+    """Fit parameters by maximum likelihood, with Newton's method.
 
-    `ridge` is the precision of a normal prior. Raises DataError when no finite maximum is found.
+    Args:
+        model: The pairs, and which parameters are estimated.
+        counts: Left wins, right wins and ties of each pair, of B resamples at once; (B, P, 3).
+        start: Parameters (D,) to begin with, 0 by default.
+        ridge: Precision of a normal prior on each parameter; 0 for none.
+
+    Returns:
+        The most likely parameters, (B, D) in log odds. The ratings among them have mean 0.
+
+    Raises:
+        DataError: No finite maximum was found.
     """
-    parameters = (
-        np.zeros((len(counts), model.size)) if start is None else np.tile(start, (len(counts), 1))
-    )
+    if start is None:
+        parameters = np.zeros((len(counts), model.size))
+    else:
+        parameters = np.tile(start, (len(counts), 1))
     penalty = np.full(model.size, ridge)
     # Ratings may all grow alike without a change of the likelihood; a unit of curvature in that direction keeps the
     # matrix regular, and moves nothing, since the gradient has no part in it.
@@ -239,13 +255,11 @@ def fit_ratings(
         except np.linalg.LinAlgError:
             break
         greatest = np.abs(step).max(axis=1, keepdims=True)
-        parameters = parameters + step * np.minimum(
-            1.0, LARGEST_STEP / np.maximum(greatest, LARGEST_STEP)
-        )
+        shortening = np.minimum(1.0, LARGEST_STEP / np.maximum(greatest, LARGEST_STEP))
+        parameters = parameters + step * shortening
         if greatest.max() < TOLERANCE:
-            parameters[:, : model.models] -= parameters[:, : model.models].mean(
-                axis=1, keepdims=True
-            )
+            ratings = parameters[:, : model.models]
+            ratings -= ratings.mean(axis=1, keepdims=True)  # a view of the parameters
             return np.asarray(parameters)
     raise DataError(
         "the ratings have no finite maximum of the likelihood: too few votes for what is estimated; leave out position "
@@ -254,8 +268,16 @@ def fit_ratings(
 
 
 def fit_with_prior(model: PairModel, counts: Array, spread: float) -> tuple[Array, Array]:
-    """The parameters (D,) most likely after counts (P, 3), and their covariance (D, D), where before them each was
-    normal around 0 with a standard deviation of `spread`, in log odds: finite whatever the counts are."""
+    """Fit parameters under a normal prior, so that they are finite whatever the counts are.
+
+    Args:
+        model: The pairs, and which parameters are estimated.
+        counts: Left wins, right wins and ties of each pair; (P, 3).
+        spread: Standard deviation of the prior, around 0, in log odds.
+
+    Returns:
+        The most likely parameters after the counts, (D,), and their covariance, (D, D).
+    """
     [parameters] = fit_ratings(model, counts[None], ridge=spread**-2)
     _, information = _derivatives(model, parameters[None], counts[None])
     covariance = np.linalg.inv(information[0] + np.diag(np.full(model.size, spread**-2)))
@@ -321,8 +343,10 @@ def _derivatives(model: PairModel, parameters: Array, counts: Array) -> tuple[Ar
 def _outcome_scores(model: PairModel, parameters: Array, both_bad_is_tie: bool) -> Array:
     """(4 P, D) gradient of the log-likelihood of a single vote in each cell."""
     left, right, tie = (part[0] for part in _probabilities(model, parameters[None]))
-    pairs, width = len(left), model.design.shape[1]
-    by_eta, by_ties = np.zeros((pairs, 4)), np.zeros((pairs, 4))
+    pairs = len(left)
+    width = model.design.shape[1]
+    by_eta = np.zeros((pairs, 4))
+    by_ties = np.zeros((pairs, 4))
     rated = (LEFT, RIGHT, TIE, BOTH_BAD) if both_bad_is_tie else (LEFT, RIGHT, TIE)
     for outcome in rated:
         side = {LEFT: 1.0, RIGHT: -1.0}.get(outcome, 0.0)
@@ -368,14 +392,10 @@ def resampled_elo(votes: Votes, settings: RatingSettings, rng: np.random.Generat
     for _ in range(settings.resamples):
         voters = rng.integers(0, votes.voters, votes.voters)
         counts = sizes[voters]
+        # All votes of the drawn voters: `offsets` counts up from 0 within each of them.
         offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        ratings.append(
-            _after(
-                votes,
-                settings,
-                rng.permutation(by_voter[np.repeat(starts[voters], counts) + offsets]),
-            )
-        )
+        drawn_votes = by_voter[np.repeat(starts[voters], counts) + offsets]
+        ratings.append(_after(votes, settings, rng.permutation(drawn_votes)))
     return np.stack(ratings)
 
 
@@ -394,19 +414,22 @@ def _after(votes: Votes, settings: RatingSettings, order: Array) -> Array:
         settings: The initial rating, the step size `k`, the base and the scale of Elo.
         order: Indices of the votes, the one that counts first at the front.
     """
-    rated_order = order if settings.both_bad_is_tie else order[votes.outcome[order] != BOTH_BAD]
-    scores = np.full(4, 0.5)
-    scores[LEFT], scores[RIGHT] = 1.0, 0.0
-    ratings = [settings.initial] * len(votes.models)
+    if not settings.both_bad_is_tie:
+        order = order[votes.outcome[order] != BOTH_BAD]
+    score_of_outcome = np.full(4, 0.5)
+    score_of_outcome[LEFT] = 1.0
+    score_of_outcome[RIGHT] = 0.0
+
     # Plain numbers in lists: a step of arrays takes ten times as long.
-    columns = (
-        votes.left[rated_order],
-        votes.right[rated_order],
-        scores[votes.outcome[rated_order]],
-    )
-    base, scale, k = settings.base, settings.scale, settings.k
-    for left, right, score in zip(*(column.tolist() for column in columns), strict=True):
-        change = k * (score - 1 / (1 + base ** ((ratings[right] - ratings[left]) / scale)))
+    lefts = votes.left[order].tolist()
+    rights = votes.right[order].tolist()
+    scores = score_of_outcome[votes.outcome[order]].tolist()
+    ratings = [settings.initial] * len(votes.models)
+    base = settings.base
+    scale = settings.scale
+    for left, right, score in zip(lefts, rights, scores, strict=True):
+        expected = 1 / (1 + base ** ((ratings[right] - ratings[left]) / scale))
+        change = settings.k * (score - expected)
         ratings[left] += change
         ratings[right] -= change
     return np.array(ratings)

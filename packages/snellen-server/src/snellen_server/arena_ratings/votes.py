@@ -214,24 +214,22 @@ def _filtered(table: pl.DataFrame, settings: RatingSettings) -> tuple[pl.DataFra
         The remaining votes, and how many were left out for each reason (a phrase that completes "votes left out: ...").
     """
     rows = table.with_columns(_label("left"), _label("right"))
-    other_kind = "judge" if settings.voters == "person" else "person"
-    steps = {
-        f"votes by {'models that judge' if other_kind == 'judge' else 'people'}": pl.col(
-            "voter_kind"
-        )
-        == settings.voters,
-        "the names of the models were visible": pl.col("anonymous")
-        if settings.anonymous_only
-        else pl.lit(True),
-        "of another class of trust": pl.col("trust").is_in(settings.classes)
-        if settings.classes
-        else pl.lit(True),
-        "of another category": _is("category", settings.category),
-        "of another language": _is("language", settings.language),
-        # By trust, honeypots tell who is no honest voter, before they are left out.
-        "on honeypots": pl.col("honeypot") == "" if settings.trust is None else pl.lit(True),
-        "a model against itself": pl.col("left_name") != pl.col("right_name"),
-    }
+    steps: dict[
+        str, pl.Expr
+    ] = {}  # by the reason why votes that do not meet the condition are left out
+    others = "models that judge" if settings.voters == "person" else "people"
+    steps[f"votes by {others}"] = pl.col("voter_kind") == settings.voters
+    if settings.anonymous_only:
+        steps["the names of the models were visible"] = pl.col("anonymous")
+    if settings.classes:
+        steps["of another class of trust"] = pl.col("trust").is_in(settings.classes)
+    steps["of another category"] = _is("category", settings.category)
+    steps["of another language"] = _is("language", settings.language)
+    if settings.trust is None:
+        # With trust settings, honeypots are needed to tell who is no honest voter, and are left out later.
+        steps["on honeypots"] = pl.col("honeypot") == ""
+    steps["a model against itself"] = pl.col("left_name") != pl.col("right_name")
+
     excluded_votes = dict[str, int]()
     for reason, condition in steps.items():
         before, rows = rows.height, rows.filter(condition)

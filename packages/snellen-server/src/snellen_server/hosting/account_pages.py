@@ -326,14 +326,12 @@ def _local(address: str) -> str:
 
 def _scopes(services: Services, account: Account) -> dict[str, str]:
     """Return the scopes that an account may give to its API keys, with a description of each."""
-    scopes = {
-        name: description
-        for feature in services.features
-        for name, description in feature.scopes.items()
-    }
-    return (
-        {**scopes, EVERYTHING: "all that an administrator may do"} if account.is_admin else scopes
-    )
+    scopes: dict[str, str] = {}
+    for feature in services.features:
+        scopes.update(feature.scopes)
+    if account.is_admin:
+        scopes[EVERYTHING] = "all that an administrator may do"
+    return scopes
 
 
 def _is_open(services: Services) -> bool:

@@ -388,10 +388,10 @@ async def _refused(request: Request, error: StarletteHTTPException) -> Response:
 
 async def _not_valid(request: Request, error: RequestValidationError) -> Response:
     """Answer a request whose fields are wrong (422), naming each field and its fault."""
-    faults = [
-        f"{'.'.join(str(part) for part in fault['loc'][1:]) or 'body'}: {fault['msg']}"
-        for fault in error.errors()
-    ]
+    faults = []
+    for fault in error.errors():
+        field = ".".join(str(part) for part in fault["loc"][1:]) or "body"
+        faults.append(f"{field}: {fault['msg']}")
     return _answer(request, 422, "; ".join(faults))
 
 

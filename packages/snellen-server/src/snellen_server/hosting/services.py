@@ -134,10 +134,11 @@ class Pages:
 
 def _is_shown(entry: NavigationEntry, caller: Caller | None) -> bool:
     """Return whether a link of the navigation is shown to this caller: to all, to accounts or to administrators."""
-    account = caller.account if caller else None
-    return entry.shown_to == "everybody" or (
-        account is not None and (entry.shown_to == "accounts" or account.is_admin)
-    )
+    if entry.shown_to == "everybody":
+        return True
+    if caller is None or caller.account is None:
+        return False
+    return entry.shown_to == "accounts" or caller.account.is_admin
 
 
 def _assets(packages: Mapping[str, str]) -> dict[str, Asset]:
@@ -406,13 +407,10 @@ def _opened(configuration: Configuration, database: Database) -> Database:
 def _rates(limit: RateLimit, configuration: Configuration) -> tuple[Rate, Rate]:
     """Return the rates of a limit by visitor and by network, as configured or else by default."""
     configured = configuration.limits.get(limit.name, LimitRates())
-    by_visitor, by_network = (
-        configured.per_visitor or limit.per_visitor,
-        configured.per_network or limit.per_network,
-    )
-    return parse_rate(by_visitor, f"the limit {limit.name!r}"), parse_rate(
-        by_network, f"the limit {limit.name!r}"
-    )
+    where = f"the limit {limit.name!r}"
+    per_visitor = parse_rate(configured.per_visitor or limit.per_visitor, where)
+    per_network = parse_rate(configured.per_network or limit.per_network, where)
+    return per_visitor, per_network
 
 
 def _settings(configuration: Configuration, feature: str, kind: type[Struct]) -> Any:

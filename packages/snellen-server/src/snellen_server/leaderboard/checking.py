@@ -171,26 +171,30 @@ def _read_xlsx(path: Path, limits: UploadLimits, notes: UploadFindings) -> Itera
         raise DataError(str(error).removeprefix(f"{path}: ")) from None
     notes.add("cells with formulas, read as text", count=sheet.formulas)
     (_, names), *rows = sheet.lines or [(0, {})]
-    columns = {
-        place: name if name in ascii_uppercase else name.strip().lower()
-        for place, name in names.items()
-    }
+    columns: dict[int, str] = {}
+    for place, name in names.items():
+        is_option = name in ascii_uppercase
+        columns[place] = name if is_option else name.strip().lower()
     for _, cells in rows:
-        yield _table_row(
-            {columns[place]: text for place, text in cells.items() if place in columns}
-        )
+        by_name = {columns[place]: text for place, text in cells.items() if place in columns}
+        yield _table_row(by_name)
 
 
 def _table_row(cells: Mapping[str, str]) -> UploadedRow:
     """Convert the cells of a spreadsheet's row, by column name; the columns A, B, C, ... are its options."""
-    options = [cells[letter] for letter in ascii_uppercase if letter in cells]
-    place = {name: cells[name] for name in ("benchmark", "turn") if name in cells}
-    ids = {name: cells[name].removesuffix(".0") for name in ("id", "index") if name in cells}
+    row: dict[str, Any] = {}
+    for name in ("benchmark", "turn"):
+        if name in cells:
+            row[name] = cells[name]
+    for name in ("id", "index"):
+        if name in cells:
+            row[name] = cells[name].removesuffix(".0")  # spreadsheets write 7 as 7.0
     # An empty cell is an empty reply: a sheet cannot tell it from none.
-    reply = cells.get("prediction", "")
-    return _converted(
-        {**place, **ids, "prediction": reply, **({"options": options} if options else {})}
-    )
+    row["prediction"] = cells.get("prediction", "")
+    options = [cells[letter] for letter in ascii_uppercase if letter in cells]
+    if options:
+        row["options"] = options
+    return _converted(row)
 
 
 def _converted(row: Mapping[str, Any]) -> UploadedRow:
@@ -251,10 +255,11 @@ class UploadFault:
     @property
     def sentence(self) -> str:
         """The fault with its count and the first rows that have it, such as `unknown id: 3 (7, 9, ...)`."""
-        more = ", ..." if self.count > len(self.named) else ""
-        return f"{self.kind}: {self.count:,}" + (
-            f" ({', '.join(self.named)}{more})" if self.named else ""
-        )
+        sentence = f"{self.kind}: {self.count:,}"
+        if self.named:
+            more = ", ..." if self.count > len(self.named) else ""
+            sentence += f" ({', '.join(self.named)}{more})"
+        return sentence
 
 
 class CheckedUpload(Struct, frozen=True):
@@ -279,10 +284,11 @@ class UploadFindings:
 
     def all(self) -> tuple[UploadFault, ...]:
         """Return all kinds of findings that occurred, with their counts."""
-        counts = self._counts.items()
-        return tuple(
-            UploadFault(kind, count, tuple(self._named[kind])) for kind, count in counts if count
-        )
+        faults = []
+        for kind, count in self._counts.items():
+            if count:
+                faults.append(UploadFault(kind, count, tuple(self._named[kind])))
+        return tuple(faults)
 
 
 def check_upload(

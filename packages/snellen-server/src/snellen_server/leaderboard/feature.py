@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 import msgspec
@@ -560,16 +560,14 @@ def _template_lines(benchmarks: tuple[Benchmark, ...]) -> Iterator[str]:
     for benchmark in benchmarks:
         for sample in benchmark.samples():
             for turn, question in enumerate(sample.rounds):
-                place = {
-                    "benchmark": benchmark.name,
-                    "id": sample.id,
-                    **({"turn": turn} if sample.turns else {}),
-                }
-                fields = {
-                    "question": question.question,
-                    **({"options": question.options} if question.options else {}),
-                }
-                yield json.dumps({**place, **fields, "prediction": ""}) + "\n"
+                row: dict[str, Any] = {"benchmark": benchmark.name, "id": sample.id}
+                if sample.turns:
+                    row["turn"] = turn
+                row["question"] = question.question
+                if question.options:
+                    row["options"] = question.options
+                row["prediction"] = ""
+                yield json.dumps(row) + "\n"
 
 
 FORM_BYTES = 64 * 1024
