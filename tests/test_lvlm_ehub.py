@@ -22,7 +22,7 @@ from snellen.catalogue import BenchmarkSpec, entries
 from snellen.catalogue.entries import parse_entry
 from snellen.errors import DataError
 from snellen.scoring.answers import open_answers
-from snellen.suites.lvlm_ehub.readers import caption_text, person_names
+from snellen.suites.lvlm_ehub.readers import caption_text, name_persons_by_position
 
 TABLE_A6 = {
     "Perception": 8,
@@ -351,7 +351,7 @@ def test_persons_are_called_by_where_they_are(tmp_path: Path) -> None:
         "Who are the person on the right and the person on the left and the person in the middle and another person "
         "on the left?"
     )
-    assert person_names([5, 500, 10], 900) == [
+    assert name_persons_by_position([5, 500, 10], 900) == [
         f"the person {place}" for place in ("on the left", "on the right", "in the middle")
     ]
     assert caption_text(("Is", (3,), ",", "here", "?"), {3: "dog"}) == "Is dog, here?"

@@ -12,7 +12,7 @@ from snellen.catalogue import entries
 from snellen.catalogue.entries import with_params
 from snellen.errors import DataError
 from snellen.scoring.answers import open_answers
-from snellen.suites.modern.clicks import _references, click_marks
+from snellen.suites.modern.clicks import _make_references, click_marks
 from snellen.suites.modern.masks import mask_marks
 from snellen.suites.modern.moments import moment_marks, read_span
 from snellen.suites.modern.short_answers import blind_answer
@@ -79,7 +79,7 @@ def test_clicks_are_right_inside_their_target(
 @pytest.mark.parametrize("form", ["bbox", "polygon"])
 def test_targets_at_the_edge_of_a_large_screen_are_written_without_exponents(form: str) -> None:
     corners = [0.1, 5.0, 30.0, 40.0, 50.0, 0.1][: 4 if form == "bbox" else 6]
-    references = _references(form, corners, (1920, 1080), "1", "row 1")
+    references = _make_references(form, corners, (1920, 1080), "1", "row 1")
     assert "e" not in references[1].partition(" ")[2]
     assert click_marks(references[0], references) == (1.0,)
 

@@ -24,7 +24,7 @@ from snellen.suites.reform_eval.readers.matterport import (
     HouseObject,
     Relation,
     View,
-    project,
+    project_box,
     spatial_facts,
 )
 
@@ -588,8 +588,8 @@ def test_a_picture_does_not_change_when_camera_and_thing_move_together(
     centre = (centre[0], centre[1], centre[2] - 6)
     moved = (centre[0] + step[0], centre[1] + step[1], centre[2] + step[2])
     pose = (1, 0, 0, -step[0], 0, 1, 0, -step[1], 0, 0, 1, -step[2], 0, 0, 0, 1)
-    one = project(_thing(centre), _image((1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1)))
-    other = project(_thing(moved), _image(pose))
+    one = project_box(_thing(centre), _image((1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1)))
+    other = project_box(_thing(moved), _image(pose))
     assert one is not None and other is not None
     assert other == pytest.approx(one, abs=1e-6)
 
@@ -597,12 +597,12 @@ def test_a_picture_does_not_change_when_camera_and_thing_move_together(
 def test_a_camera_that_looks_sideways_sees_what_lies_there() -> None:
     # The camera looks along the house's x axis, its right is the house's -y, its up is z.
     image = _image((0, -1, 0, 0, 0, 0, 1, 0, -1, 0, 0, 0, 0, 0, 0, 1))
-    left, top, right, bottom, near, far = project(_thing((4, -1, 0.5)), image) or (0.0,) * 6
+    left, top, right, bottom, near, far = project_box(_thing((4, -1, 0.5)), image) or (0.0,) * 6
     # A cube with sides of 0.4: nearest at 3.8, where 150 pixels are 3.8 m.
     assert (near, far) == pytest.approx((3.8, 4.2))
     assert (left, right) == pytest.approx((150 + 150 * 0.8 / 4.2, 150 + 150 * 1.2 / 3.8))
     assert (top, bottom) == pytest.approx((120 - 150 * 0.7 / 3.8, 120 - 150 * 0.3 / 4.2))
-    assert project(_thing((-4, 0, 0)), image) is None
+    assert project_box(_thing((-4, 0, 0)), image) is None
 
 
 def _thing(centre: tuple[float, float, float]) -> HouseObject:

@@ -29,7 +29,7 @@ from snellen.fetching.download import FetchError
 from snellen.fetching.hub import HubFiles, hub_faults, lacking_files
 from snellen.fetching.sources import first_fetchable_place, hub_name
 from snellen.fetching.terms import check_agreements
-from snellen.formats.hub_parquet import read_by
+from snellen.formats.hub_parquet import files_opened_by
 
 PART_FROM = 500_000_000
 """Bytes of a download from which only a part is read instead."""
@@ -127,7 +127,7 @@ def _read_by_ranges(files: HubFiles) -> Iterator[tuple[Path, Callable[[], int]]]
         def count_bytes() -> int:
             return sum(file.bytes_read for file in opened.values())
 
-        stack.enter_context(read_by(open_remote))
+        stack.enter_context(files_opened_by(open_remote))
         yield folder, count_bytes
 
 

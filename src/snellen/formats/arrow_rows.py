@@ -45,7 +45,7 @@ def parquet_rows(path: Path) -> Iterator[SourceRow]:
             if name in cells:
                 cells[name] = _shortest_decimal(cells[name])
         for name, column in image_columns.items():
-            images = column.all_at(place)
+            images = column.images_in_row(place)
             if images:
                 cells[name] = images[0] if len(images) == 1 else list(images)
         yield SourceRow(place.where, place.number + 1, _in_file_order(cells, schema.names))

@@ -40,7 +40,13 @@ class FrameSampling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     fps: float = 1.0
 
     def positions(self, times: Sequence[float]) -> list[int]:
-        """The places of the frames among all, whose times are given in seconds, ascending. Raises DataError."""
+        """Return the indices of the frames to show.
+
+        Args:
+            times: Time of each frame of the clip in seconds, ascending.
+
+        Raises: DataError: The number of frames, or of frames per second, is not positive.
+        """
         if self.frames < 1 or self.fps <= 0:
             raise DataError(
                 f"{self.frames} frames at {self.fps:g} a second cannot be shown; give numbers above 0"
@@ -48,19 +54,21 @@ class FrameSampling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if self.rule == "middles":
             count = min(self.frames, len(times))
             return [(2 * part + 1) * len(times) // (2 * count) for part in range(count)]
-        shown = _at_rate(times, self.fps) if self.rule == "fps" else range(len(times))
-        last = min(self.frames, len(shown)) - 1
-        return [shown[step * (len(shown) - 1) // max(last, 1)] for step in range(last + 1)]
+        candidates = _frames_at_rate(times, self.fps) if self.rule == "fps" else range(len(times))
+        count = min(self.frames, len(candidates))
+        intervals = max(count - 1, 1)
+        return [candidates[step * (len(candidates) - 1) // intervals] for step in range(count)]
 
 
-def _at_rate(times: Sequence[float], fps: float) -> list[int]:
-    """The frame that is shown at each step, once where several steps meet it."""
+def _frames_at_rate(times: Sequence[float], fps: float) -> list[int]:
+    """Return the indices of the frames that are shown at each step of 1 / fps seconds; a frame that lasts for
+    several steps is listed once."""
     steps = int((times[-1] - times[0]) * fps + _EPSILON) + 1
-    return list(
-        dict.fromkeys(
-            bisect_right(times, times[0] + step / fps + _EPSILON) - 1 for step in range(steps)
-        )
-    )
+    frames: dict[int, None] = {}
+    for step in range(steps):
+        time = times[0] + step / fps
+        frames[bisect_right(times, time + _EPSILON) - 1] = None
+    return list(frames)
 
 
 class _Index(Struct, frozen=True):
@@ -73,9 +81,10 @@ class _Index(Struct, frozen=True):
 
 
 def sampled_frames(path: Path, sampling: FrameSampling, where: str) -> list[ClipFrame]:
-    """The frames of a clip that are shown, in order. Raises DataError, naming `where`, for a broken or empty clip."""
+    """Return the frames of a clip, or of a folder of images, that are to be shown, in order. Raises DataError,
+    naming `where`, for a broken or empty clip."""
     if path.is_dir():
-        return _of_folder(path, sampling, where)
+        return _frames_of_folder(path, sampling, where)
     for read_index in (packet_index, decoded_index):
         frames = indexed_frames(path, sampling, where, read_index)
         if frames:
@@ -85,7 +94,9 @@ def sampled_frames(path: Path, sampling: FrameSampling, where: str) -> list[Clip
     )
 
 
-def _of_folder(path: Path, sampling: FrameSampling, where: str) -> list[ClipFrame]:
+def _frames_of_folder(path: Path, sampling: FrameSampling, where: str) -> list[ClipFrame]:
+    """Return the sampled images of a folder, in the order of the numbers in their names. Raises DataError if the
+    rule needs times."""
     if sampling.rule == "fps":
         raise DataError(
             f"{where}: {path} is a folder of frames, whose times are not known; take another rule than fps"
@@ -93,35 +104,42 @@ def _of_folder(path: Path, sampling: FrameSampling, where: str) -> list[ClipFram
     files = [file for file in path.iterdir() if file.suffix.lower() in PICTURES]
     if not files:
         raise DataError(f"{where}: the folder {path} holds no frames; replace it")
-    files.sort(
-        key=lambda file: [
-            int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", file.name)
-        ]
-    )
-    chosen = [files[place] for place in sampling.positions(range(len(files)))]
+
+    def numeric_order(file: Path) -> list[int | str]:
+        # frame2.png comes before frame10.png.
+        parts = re.split(r"(\d+)", file.name)
+        return [int(part) if part.isdecimal() else part for part in parts]
+
+    files.sort(key=numeric_order)
+    chosen = [files[index] for index in sampling.positions(range(len(files)))]
     return [ClipFrame(f"{path.name}/{file.name}", read_file(file, IMAGE_BYTES)) for file in chosen]
 
 
 def indexed_frames(
     path: Path, sampling: FrameSampling, where: str, read_index: Callable[[Path, str], _Index]
 ) -> list[ClipFrame]:
-    """The sampled frames by an index of the clip; none where it does not hold. Raises DataError."""
+    """Return the sampled frames by an index of the clip. Empty if the index has no times, or times at which no
+    frame is decoded. Raises DataError for a damaged clip."""
     index = read_index(path, where)
     if not index.stamps:
         return []
-    stamps = [
-        index.stamps[place]
-        for place in sampling.positions([stamp * index.tick for stamp in index.stamps])
-    ]
+    all_times = [stamp * index.tick for stamp in index.stamps]
+    stamps = [index.stamps[position] for position in sampling.positions(all_times)]
     times = [round((stamp - index.stamps[0]) * index.tick, 3) for stamp in stamps]
     names = ["/".join(path.parts[-2:]) + f"#t={time:.3f}" for time in times]
-    pictures = list(_decoded(path, index, stamps, where))
-    return list(map(ClipFrame, names, pictures, times)) if len(pictures) == len(names) else []
+    pictures = list(_decode_frames(path, index, stamps, where))
+    if len(pictures) != len(names):
+        return []
+    return [
+        ClipFrame(name, picture, time)
+        for name, picture, time in zip(names, pictures, times, strict=True)
+    ]
 
 
 def packet_index(path: Path, where: str) -> _Index:
-    """By the packets, which are not decoded; empty where they have no times."""
-    with _opened(path, where) as (clip, stream):
+    """Return an index of a clip from its packets, without decoding them. Its lists are empty if packets have no
+    times. Raises DataError if the file is cut off."""
+    with _open_clip(path, where) as (clip, stream):
         packets = [packet for packet in clip.demux(stream) if packet.size]
         if "mp4" in clip.format.name and len(packets) < stream.frames:
             raise DataError(
@@ -132,50 +150,56 @@ def packet_index(path: Path, where: str) -> _Index:
             shown.clear()
         keyframes = {packet.pts for packet in shown if packet.is_keyframe}
         return _Index(
-            sorted({packet.pts for packet in shown}), sorted(keyframes), float(stream.time_base)
+            stamps=sorted({packet.pts for packet in shown}),
+            keyframes=sorted(keyframes),
+            tick=float(stream.time_base),
         )
 
 
 def decoded_index(path: Path, where: str) -> _Index:
-    """By all its frames, decoded from end to end."""
-    with _opened(path, where) as (clip, stream):
+    """Return an index of a clip by decoding it from end to end, which is slow but works without times of packets."""
+    with _open_clip(path, where) as (clip, stream):
         stamps = {frame.pts for frame in clip.decode(stream) if frame.pts is not None}
-        return _Index(sorted(stamps), [], float(stream.time_base))
+        return _Index(stamps=sorted(stamps), keyframes=[], tick=float(stream.time_base))
 
 
-def _decoded(path: Path, index: _Index, stamps: Sequence[int], where: str) -> Iterator[bytes]:
-    """The frames at these times, as JPEG; fewer where one is not there."""
-    with _opened(path, where) as (clip, stream):
-        frames, last = clip.decode(stream), index.stamps[0]
+def _decode_frames(path: Path, index: _Index, stamps: Sequence[int], where: str) -> Iterator[bytes]:
+    """Yield the frames with these time stamps as JPEG. It stops early if one does not exist. Frames between are
+    skipped by seeking to the last keyframe before."""
+    with _open_clip(path, where) as (clip, stream):
+        frames = clip.decode(stream)
+        last_stamp = index.stamps[0]
         for stamp in stamps:
-            before = bisect_right(index.keyframes, stamp)
-            if before and index.keyframes[before - 1] > last:
-                clip.seek(index.keyframes[before - 1], stream=stream)
-                frames = clip.decode(stream)
-            frame = next(
-                (frame for frame in frames if frame.pts is not None and frame.pts >= stamp), None
-            )
+            n_keyframes_before = bisect_right(index.keyframes, stamp)
+            if n_keyframes_before:
+                keyframe = index.keyframes[n_keyframes_before - 1]
+                if keyframe > last_stamp:
+                    clip.seek(keyframe, stream=stream)
+                    frames = clip.decode(stream)
+            following = (frame for frame in frames if frame.pts is not None and frame.pts >= stamp)
+            frame = next(following, None)
             if frame is None or frame.pts != stamp:
                 return
             if frame.is_corrupt:
                 raise DataError(
                     f"{where}: the clip {path} is damaged at {stamp * index.tick:.3f} s; replace the file"
                 )
-            last = stamp
-            yield _as_jpeg(frame)
+            last_stamp = stamp
+            yield _encode_jpeg(frame)
 
 
-def _as_jpeg(frame: Any) -> bytes:
+def _encode_jpeg(frame: Any) -> bytes:
+    """Return a decoded frame as JPEG, turned upright."""
     file = io.BytesIO()
-    frame.to_image().rotate(frame.rotation, expand=True).save(
-        file, "JPEG", quality=QUALITY, subsampling=0
-    )
+    upright = frame.to_image().rotate(frame.rotation, expand=True)
+    upright.save(file, "JPEG", quality=QUALITY, subsampling=0)
     return file.getvalue()
 
 
 @contextmanager
-def _opened(path: Path, where: str) -> Iterator[tuple[Any, Any]]:
-    """A clip and its stream of images. What cannot be read, there or in the body, is a DataError."""
+def _open_clip(path: Path, where: str) -> Iterator[tuple[Any, Any]]:
+    """Open a clip, and yield it with its video stream. Errors of reading it, within the block too, become
+    DataError."""
     av = import_extra("av", "video", f"the clip {path.name}")
     try:
         if not path.stat().st_size:

@@ -43,8 +43,9 @@ _opener: ContextVar[Callable[[Path], Any] | None] = ContextVar("opener", default
 
 
 @contextmanager
-def read_by(opener: Callable[[Path], Any]) -> Iterator[None]:
-    """Have files read by what `opener` makes of their paths, a file that can seek, in place of the files there."""
+def files_opened_by(opener: Callable[[Path], Any]) -> Iterator[None]:
+    """Within the block, open Parquet files with `opener`, which takes a path and returns a seekable file, for
+    example one on a network."""
     token = _opener.set(opener)
     try:
         yield
@@ -73,22 +74,25 @@ class ParquetSplit:
     def rows(
         self, needed: Sequence[str], optional: Sequence[str], form: type[RowT]
     ) -> Iterator[tuple[ParquetRow, RowT]]:
-        """Each row as a typed record of the named columns, in the order of the files.
+        """Yield each row with its position and as a typed record of the named columns, in the order of the files.
 
-        Columns in `optional` may be missing; empty cells are left out. Raises DataError for a missing `needed` column
-        and for a row that does not fit.
+        Columns in `optional` may be missing; empty cells are left out. Raises DataError if a `needed` column is
+        missing, or a row does not fit the type.
         """
         number = 0
         for path in self.paths:
             row = 0
-            for cells in _batches(path, needed, optional):
-                for place in range(len(next(iter(cells.values()), ()))):
-                    source_row = ParquetRow(path, row, number)
-                    row, number = row + 1, number + 1
-                    yield source_row, _record(form, cells, place, source_row.where)
+            for cells in _column_batches(path, needed, optional):
+                first_column = next(iter(cells.values()), ())
+                for index in range(len(first_column)):
+                    source_row = ParquetRow(path=path, row=row, number=number)
+                    row += 1
+                    number += 1
+                    yield source_row, _typed_row(form, cells, index, source_row.where)
 
     def names(self, column: str) -> tuple[str, ...]:
-        """The class names that the column's numbers stand for. Raises DataError when the file does not name them."""
+        """Return the class names that the numbers in a column stand for. Raises DataError if the file does not name
+        them."""
         path = self.paths[0]
         names = class_names(parquet_schema(path)).get(column)
         if names is None:
@@ -99,7 +103,8 @@ class ParquetSplit:
 
 
 def parquet_files(folder: Path | None, patterns: Sequence[str]) -> list[Path]:
-    """The matching Parquet files, sorted by name. Raises DataError when there are none, or a shard is missing."""
+    """Return the Parquet files that match the patterns, sorted by name. Raises DataError if there are none, or one
+    of `...-00000-of-00003` is missing."""
     if folder is None:
         raise DataError(
             f"no folder with {patterns[0]}; fetch it with {setting('hub', True)}, or name one with {source_setting()} too"
@@ -109,17 +114,21 @@ def parquet_files(folder: Path | None, patterns: Sequence[str]) -> list[Path]:
         raise DataError(
             f"{folder}: there is no {' or '.join(patterns)}; is this the dataset's folder, at its top?"
         )
-    splits: dict[Path, list[re.Match[str]]] = {}
+    shards_by_split: dict[Path, list[re.Match[str]]] = {}
     for path in paths:
-        if shard := _SHARD.search(path.name):
-            splits.setdefault(path.with_name(path.name[: shard.start()]), []).append(shard)
-    for split, shards in splits.items():
-        expected = [f"-{number:05d}-of-{shards[0][2]}" for number in range(int(shards[0][2]))]
+        shard = _SHARD.search(path.name)
+        if shard:
+            split = path.with_name(path.name[: shard.start()])
+            shards_by_split.setdefault(split, []).append(shard)
+    for split, shards in shards_by_split.items():
+        total = shards[0][2]
+        expected = [f"-{number:05d}-of-{total}" for number in range(int(total))]
         shard_names = [shard[0] for shard in shards]
-        if missing := [name for name in expected if name not in shard_names]:
-            raise DataError(
-                f"{split.parent}: the file {missing[0]} of the split is missing; fetch all {len(expected)}"
-            )
+        for name in expected:
+            if name not in shard_names:
+                raise DataError(
+                    f"{split.parent}: the file {name} of the split is missing; fetch all {len(expected)}"
+                )
         if len(shard_names) > len(expected):
             raise DataError(
                 f"{split.parent}: {len(shard_names)} files of {len(expected)}; two versions are mixed up there"
@@ -128,13 +137,14 @@ def parquet_files(folder: Path | None, patterns: Sequence[str]) -> list[Path]:
 
 
 def parquet_schema(path: Path) -> pa.Schema:
-    """The columns of a file with their types. Raises DataError."""
-    with _opened(path) as file:
+    """Return the columns of a file with their types. Raises DataError if it is not a Parquet file."""
+    with _open_parquet(path) as file:
         return file.schema_arrow
 
 
 def class_names(schema: pa.Schema) -> dict[str, list[str]]:
-    """For each column of class numbers the names of the classes, as the `datasets` library writes them."""
+    """Return the names of the classes for each column of class numbers, as the `datasets` library writes them into
+    a file. Empty if it did not write the file."""
     try:
         features = msgspec.json.decode((schema.metadata or {})[b"huggingface"])["info"]["features"]
     except (KeyError, TypeError, msgspec.DecodeError):
@@ -155,32 +165,36 @@ class ImageColumn:
     def __init__(self, column: str) -> None:
         self._column = column
         self._reading: tuple[Path, int] | None = None
-        self._batches: Iterator[pa.RecordBatch] = iter(())
+        self._column_batches: Iterator[pa.RecordBatch] = iter(())
         self._held: Any = ()
         self._first = 0
         self._groups: dict[Path, list[tuple[int, int]]] = {}
         self._counts: dict[Path, list[int]] = {}
 
     def at(self, place: ParquetRow) -> LazyImage:
-        """The image of a row."""
+        """Return the image of a row, which is read when it is needed."""
         return LazyImage(f"{place.where}: {self._column}", partial(self._read, place, 0))
 
-    def all_at(self, place: ParquetRow) -> tuple[LazyImage, ...]:
-        """The images of a row: those of its list, its only one, or none where the cell is empty."""
-        return tuple(
-            LazyImage(
-                f"{place.where}: {self._column}{f'[{number}]' if number else ''}",
-                partial(self._read, place, number),
-            )
-            for number in range(self._count(place))
-        )
+    def images_in_row(self, place: ParquetRow) -> tuple[LazyImage, ...]:
+        """Return the images of a row, which are read when they are needed: all of its list, or its single one.
+        Empty if the cell is empty."""
+        images = []
+        for number in range(self._image_count(place)):
+            # The first one has no number, as most cells contain a single image.
+            position = f"[{number}]" if number else ""
+            where = f"{place.where}: {self._column}{position}"
+            images.append(LazyImage(where, partial(self._read, place, number)))
+        return tuple(images)
 
-    def _count(self, place: ParquetRow) -> int:
+    def _image_count(self, place: ParquetRow) -> int:
+        """Return how many images the cell of a row contains."""
         if place.path not in self._counts:
-            self._counts[place.path] = _count_pictures(place.path, self._column)
+            self._counts[place.path] = _count_images(place.path, self._column)
         return self._counts[place.path][place.row]
 
     def _read(self, place: ParquetRow, number: int) -> bytes:
+        """Return the bytes of an image: item `number` of the row's list, or its only image. Raises DataError if
+        there is none."""
         try:
             self._move_to(place)
         except (pa.ArrowException, OSError) as error:
@@ -191,65 +205,76 @@ class ImageColumn:
         if isinstance(cell, list):
             cell = cell[number] if number < len(cell) else None
         if isinstance(cell, str):
-            return _from_base64(cell, f"{place.where}: {self._column}")
+            return _decode_base64_image(cell, f"{place.where}: {self._column}")
         content = cell["bytes"] if isinstance(cell, dict) else cell
         if not content:
-            name_note = (
-                f", only its name {cell['path']}" if isinstance(cell, dict) and cell["path"] else ""
-            )
+            name_note = ""
+            if isinstance(cell, dict) and cell["path"]:
+                name_note = f", only its name {cell['path']}"
             raise DataError(
                 f"{place.where}: {self._column} holds no image{name_note}; is it the dataset with images?"
             )
         return bytes(content)
 
     def _move_to(self, place: ParquetRow) -> None:
-        """Load the batch with the row, reading on from the current position within a row group."""
-        group, start = self._group(place)
+        """Load the batch of rows that contains a row. Within a row group it reads on from the current position,
+        since going back means decompressing the group again."""
+        group, start = self._row_group_of(place)
         if self._reading != (place.path, group) or place.row < self._first:
-            self._batches = self._of_group(place.path, group)
-            self._reading, self._held, self._first = (place.path, group), (), start
+            self._column_batches = self._read_group(place.path, group)
+            self._reading = (place.path, group)
+            self._held = ()
+            self._first = start
         while place.row >= self._first + len(self._held):
             self._first += len(self._held)
-            self._held = next(self._batches).column(0)
+            self._held = next(self._column_batches).column(0)
 
-    def _group(self, place: ParquetRow) -> tuple[int, int]:
-        """The number and the first row of the row group that contains the row."""
+    def _row_group_of(self, place: ParquetRow) -> tuple[int, int]:
+        """Return the number and the first row of the row group that contains a row. A Parquet file can only be read
+        from the beginning of a row group."""
         if place.path not in self._groups:
-            with _opened(place.path) as file:
-                _check_picture(file.schema_arrow, self._column, place.path)
-                starts, start = list[tuple[int, int]](), 0
+            with _open_parquet(place.path) as file:
+                _check_image_column(file.schema_arrow, self._column, place.path)
+                starts: list[tuple[int, int]] = []
+                start = 0
                 for number in range(file.num_row_groups):
                     starts.append((number, start))
                     start += file.metadata.row_group(number).num_rows
             self._groups[place.path] = starts
-        return max(group for group in self._groups[place.path] if group[1] <= place.row)
+        groups = self._groups[place.path]
+        return max((number, start) for number, start in groups if start <= place.row)
 
-    def _of_group(self, path: Path, group: int) -> Iterator[pa.RecordBatch]:
-        with _opened(path, REMOTE_BUFFER if _opener.get() else BUFFER) as file:
+    def _read_group(self, path: Path, group: int) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a row group, with the image column alone."""
+        with _open_parquet(path, REMOTE_BUFFER if _opener.get() else BUFFER) as file:
             yield from file.iter_batches(
                 PICTURES, row_groups=[group], columns=[self._column], use_threads=False
             )
 
 
-def _check_picture(schema: pa.Schema, column: str, path: Path) -> None:
+def _check_image_column(schema: pa.Schema, column: str, path: Path) -> None:
+    """Raise DataError if a file lacks a column, or the column contains no images."""
     if column not in schema.names:
         raise DataError(
             f"{path}: there is no column {column!r}; there are {', '.join(schema.names)}"
         )
     kind = schema.field(column).type
-    if not _is_picture(kind.value_type if _is_list(kind) else kind):
+    image_type = kind.value_type if _is_list_type(kind) else kind
+    if not _is_image_type(image_type):
         raise DataError(
             f"{path}: the column {column!r} holds {kind}, not images (bytes and path, bytes, or base64)"
         )
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def _is_list_type(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def _is_picture(kind: pa.DataType) -> bool:
+def _is_image_type(kind: pa.DataType) -> bool:
+    """Return whether a type can contain an image: bytes with a path, plain bytes, or a text in base64."""
     if pa.types.is_struct(kind):
-        return {"bytes", "path"} <= {kind.field(place).name for place in range(kind.num_fields)}
+        field_names = {kind.field(index).name for index in range(kind.num_fields)}
+        return {"bytes", "path"} <= field_names
     kinds = (
         pa.types.is_binary,
         pa.types.is_large_binary,
@@ -259,39 +284,44 @@ def _is_picture(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in kinds)
 
 
-def _count_pictures(path: Path, column: str) -> list[int]:
-    """How many images each row of a file has, by the leaf with their names where there is one."""
-    with _opened(path) as file:
-        _check_picture(file.schema_arrow, column, path)
-        leaves = [file.schema.column(number).path for number in range(len(file.schema.names))]
-        names = [
+def _count_images(path: Path, column: str) -> list[int]:
+    """Return how many images each row of a file has."""
+    with _open_parquet(path) as file:
+        _check_image_column(file.schema_arrow, column, path)
+        # Reading the names of images alone is much faster than reading the images.
+        leaves = [file.schema.column(index).path for index in range(len(file.schema.names))]
+        name_leaves = [
             leaf for leaf in leaves if leaf.startswith(f"{column}.") and leaf.endswith(".path")
         ]
+        batch_size = TEXTS if name_leaves else PICTURES
+        columns = name_leaves or [column]
         counts: list[int] = []
-        for batch in file.iter_batches(
-            TEXTS if names else PICTURES, columns=names or [column], use_threads=False
-        ):
+        for batch in file.iter_batches(batch_size, columns=columns, use_threads=False):
             cells = batch.column(0)
-            lengths = cells.value_lengths() if _is_list(cells.type) else cells.is_valid()
+            lengths = cells.value_lengths() if _is_list_type(cells.type) else cells.is_valid()
             counts += [int(length or 0) for length in lengths.to_pylist()]
     return counts
 
 
-def _from_base64(text: str, where: str) -> bytes:
-    """An image written as a text, maybe as a `data:` address."""
+def _decode_base64_image(text: str, where: str) -> bytes:
+    """Return the bytes of an image that is written as base64, alone or in a `data:` URL. Raises DataError for
+    another text."""
+    _, _, data_of_url = text.partition(";base64,")
     try:
-        return base64.b64decode(text.partition(";base64,")[2] or text, validate=True)
+        return base64.b64decode(data_of_url or text, validate=True)
     except ValueError:
         raise DataError(f"{where} is a text, but not an image in base64") from None
 
 
-def _batches(
+def _column_batches(
     path: Path, needed: Sequence[str], optional: Sequence[str]
 ) -> Iterator[dict[str, list[Any]]]:
-    """The named columns of a file, TEXTS rows at a time."""
-    with _opened(path) as file:
+    """Yield the named columns of a file, `TEXTS` rows at a time. Raises DataError if a needed column is missing, or
+    the file is damaged."""
+    with _open_parquet(path) as file:
         columns = file.schema_arrow.names
-        if missing := [name for name in needed if name not in columns]:
+        missing = [name for name in needed if name not in columns]
+        if missing:
             raise DataError(
                 f"{path}: there is no column {missing[0]!r}; there are {', '.join(columns)}; is it another version of "
                 "the dataset?"
@@ -304,13 +334,15 @@ def _batches(
             raise DataError(f"{path}: {_one_line(error)}; is the download complete?") from None
 
 
-def _record(form: type[RowT], cells: dict[str, list[Any]], place: int, where: str) -> RowT:
-    row = {name: column[place] for name, column in cells.items() if column[place] is not None}
+def _typed_row(form: type[RowT], cells: dict[str, list[Any]], index: int, where: str) -> RowT:
+    """Return one row of a batch as a typed record, without empty cells."""
+    row = {name: column[index] for name, column in cells.items() if column[index] is not None}
     return converted(row, form, where)
 
 
-def _opened(path: Path, buffer: int = 0) -> pq.ParquetFile:
-    """A file of which whole columns of row groups are read at once, or so many bytes where a buffer's size is given."""
+def _open_parquet(path: Path, buffer: int = 0) -> pq.ParquetFile:
+    """Open a Parquet file. `buffer` is the number of bytes to read at once; with 0, whole columns of row groups are
+    read. Raises DataError if it cannot be read."""
     opener = _opener.get()
     try:
         return pq.ParquetFile(
@@ -323,5 +355,6 @@ def _opened(path: Path, buffer: int = 0) -> pq.ParquetFile:
 
 
 def _one_line(error: Exception) -> str:
+    """Return the message of an error in one line of at most 200 characters."""
     fault = getattr(error, "strerror", None) or str(error)
     return " ".join(fault.split())[:200]

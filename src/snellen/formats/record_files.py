@@ -81,7 +81,7 @@ class RecordWriter:
 
     def _flush(self) -> None:
         if self._records:
-            self._file.write(_block(_encode_lines(self._records)))
+            self._file.write(_compress_block(_encode_lines(self._records)))
             self._records = []
 
     def __enter__(self) -> RecordWriter:
@@ -99,7 +99,7 @@ class RecordWriter:
 
 
 def read_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
-    """The records of a file in order, with one block in memory at a time.
+    """Yield the records of a file in order, with one block in memory at a time.
 
     Raises DataError for a file that is missing, truncated or in another form.
     """
@@ -107,10 +107,10 @@ def read_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
     repeated = _REPEATED.get(kind, ())
     shared: dict[Any, Any] = {}
     try:
-        for lines in _blocks(path):
+        for lines in _read_blocks(path):
             records = decode(b"".join(lines))
             if repeated:
-                _share_texts(records, repeated, shared)
+                _share_equal_texts(records, repeated, shared)
             yield from records
     except FileNotFoundError:
         raise DataError(f"{path} is missing; build the benchmark again") from None
@@ -119,7 +119,9 @@ def read_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
         raise DataError(f"{path} cannot be read ({fault}); build the benchmark again") from None
 
 
-def _blocks(path: Path) -> Iterator[list[bytes]]:
+def _read_blocks(path: Path) -> Iterator[list[bytes]]:
+    """Yield the lines of a compressed file in blocks of at most `ROWS` lines or, if the lines are long, about
+    `BLOCK_BYTES`."""
     with open_file(path) as packed, gzip.open(packed) as file:
         block: list[bytes] = []
         size = 0
@@ -134,12 +136,16 @@ def _blocks(path: Path) -> Iterator[list[bytes]]:
             yield block
 
 
-def _block(lines: bytes) -> bytes:
+def _compress_block(lines: bytes) -> bytes:
+    """Return lines as compressed data without a time stamp, so that equal records give equal files."""
     return gzip.compress(lines, LEVEL, mtime=0)
 
 
-def _share_texts(records: Sequence[Struct], names: Sequence[str], shared: dict[Any, Any]) -> None:
-    """Equal texts become one object, in tuples and maps too: thousands of questions have the same options and tags."""
+def _share_equal_texts(
+    records: Sequence[Struct], names: Sequence[str], shared: dict[Any, Any]
+) -> None:
+    """Replace equal texts in the named fields by one object, to save memory: thousands of questions have the same
+    options and tags."""
     if len(shared) > MOST_SHARED:
         shared.clear()
     intern = shared.setdefault
@@ -151,11 +157,8 @@ def _share_texts(records: Sequence[Struct], names: Sequence[str], shared: dict[A
             if isinstance(value, str):
                 force_setattr(record, name, intern(value, value))
             elif isinstance(value, dict):
-                force_setattr(
-                    record,
-                    name,
-                    {intern(key, key): intern(text, text) for key, text in value.items()},
-                )
+                shared_items = {intern(key, key): intern(text, text) for key, text in value.items()}
+                force_setattr(record, name, shared_items)
             else:
                 force_setattr(record, name, tuple(map(intern, value, value)))
 
@@ -165,36 +168,38 @@ class _Grouped(Struct):
 
 
 def sort_by_group(path: Path) -> None:
-    """Sort the samples so that each group is together, in order of first appearance.
+    """Sort the samples of a file so that each group is together, in the order in which the groups first appear.
 
-    Holds the group names and ROWS_AT_ONCE lines in memory; a file that is already in order is not rewritten.
+    At most `ROWS_AT_ONCE` lines are in memory, besides a number for each line. A file that is already in order is
+    not rewritten.
     """
     decode = msgspec.json.Decoder(_Grouped).decode_lines
-    numbers: dict[str, int] = {}
-    rank = array("Q")
-    for lines in _blocks(path):
-        rank.extend(
-            numbers.setdefault(line.group, len(numbers)) for line in decode(b"".join(lines))
-        )
-    if all(earlier <= later for earlier, later in pairwise(rank)):
+    number_by_group: dict[str, int] = {}
+    group_numbers = array("Q")  # of each line
+    for lines in _read_blocks(path):
+        for line in decode(b"".join(lines)):
+            group_numbers.append(number_by_group.setdefault(line.group, len(number_by_group)))
+    if all(earlier <= later for earlier, later in pairwise(group_numbers)):
         return
-    place = array("Q", rank)
-    for new, old in enumerate(sorted(range(len(rank)), key=rank.__getitem__)):
-        place[old] = new
+    new_positions = array("Q", group_numbers)
+    old_positions = sorted(range(len(group_numbers)), key=group_numbers.__getitem__)
+    for new, old in enumerate(old_positions):
+        new_positions[old] = new
     ordered = path.with_name(f"{path.name}.ordered")
     with ordered.open("wb") as file:
-        for start in range(0, len(place), ROWS_AT_ONCE):
-            lines = _lines_between(path, place, start, min(start + ROWS_AT_ONCE, len(place)))
+        for start in range(0, len(new_positions), ROWS_AT_ONCE):
+            end = min(start + ROWS_AT_ONCE, len(new_positions))
+            lines = _lines_for_range(path, new_positions, start, end)
             for first in range(0, len(lines), ROWS):
-                file.write(_block(b"".join(lines[first : first + ROWS])))
+                file.write(_compress_block(b"".join(lines[first : first + ROWS])))
     ordered.replace(path)
 
 
-def _lines_between(path: Path, place: Sequence[int], start: int, end: int) -> list[bytes]:
-    """The lines whose new places are from `start` to `end`, in order."""
+def _lines_for_range(path: Path, new_positions: Sequence[int], start: int, end: int) -> list[bytes]:
+    """Return the lines whose new positions are from `start` up to `end`, in the new order."""
     ordered = [b""] * (end - start)
-    every = (line for lines in _blocks(path) for line in lines)
-    for new, line in zip(place, every, strict=True):
+    all_lines = (line for lines in _read_blocks(path) for line in lines)
+    for new, line in zip(new_positions, all_lines, strict=True):
         if start <= new < end:
             ordered[new - start] = line
     return ordered

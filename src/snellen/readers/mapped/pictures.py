@@ -111,7 +111,7 @@ def _make_column_finder(
 
     def find(record: Record, where: str) -> tuple[ImageFile, ...]:
         place = record["@place"]
-        images = tuple(image for column in cells for image in column.all_at(place))
+        images = tuple(image for column in cells for image in column.images_in_row(place))
         if not images and not picture.optional:
             column = (*picture.columns, picture.column)[0]
             raise DataError(f"{where}: {column} holds no image; is it the dataset with images?")

@@ -38,21 +38,21 @@ MARKER = "{INSERT HERE}"
 
 
 def read_embodied(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The drafts of the mapping in `params`, each question in the words around it."""
+    """Yield the questions of the mapping in `params`, each within the words of the prompt file, or of the parameter
+    `prompt`."""
     path = locate_file(folder, RECORDS).with_name(PREFIX)
     mapping = {name: value for name, value in params.items() if name != "prompt"}
-    prompt = _prefix(path) if path.exists() else params.get("prompt", MARKER).strip()
+    prompt = _read_prompt(path) if path.exists() else params.get("prompt", MARKER).strip()
     for draft in read_mapped(mapping, folder):
-        yield replace(
-            draft,
-            rounds=tuple(
-                replace(question, question=_within(prompt, question.question))
-                for question in draft.rounds
-            ),
-        )
+        rounds = [
+            replace(question, question=_insert_question(prompt, question.question))
+            for question in draft.rounds
+        ]
+        yield replace(draft, rounds=tuple(rounds))
 
 
-def _prefix(path: Path) -> str:
+def _read_prompt(path: Path) -> str:
+    """Return the words around each question from a file. Raises DataError if it cannot be read, or is empty."""
     try:
         text = read_text(path).strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -64,11 +64,16 @@ def _prefix(path: Path) -> str:
     return text
 
 
-def _within(prompt: str, question: str) -> str:
-    around = [words.strip() for words in prompt.split(MARKER) if words.strip()]
-    if around and all(words in question for words in around):
+def _insert_question(prompt: str, question: str) -> str:
+    """Return the prompt with the question at its marker, or behind it if there is no marker. A question that
+    already has the words around it is returned unchanged."""
+    words_around = [words.strip() for words in prompt.split(MARKER) if words.strip()]
+    has_words_already = words_around and all(words in question for words in words_around)
+    if has_words_already:
         return question
-    return prompt.replace(MARKER, question) if MARKER in prompt else f"{prompt} {question}"
+    if MARKER in prompt:
+        return prompt.replace(MARKER, question)
+    return f"{prompt} {question}"
 
 
 PERSON = "person"
@@ -100,26 +105,39 @@ class _Scene(Struct, frozen=True):
 
 
 def read_vcr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per question, in file order. Raises DataError for a tag without an object and an object without a box."""
+    """Return the drafts of a split of VCR in file order, only those on the published list of questions if the list
+    exists.
+
+    Raises DataError for a tag without an object, and a person without a box.
+    """
     chosen = read_params(params, Params)
     path = locate_file(folder, f"{chosen.split}.jsonl")
     listing = locate_or_none(folder, chosen.only)
-    ids = _listed(listing) if listing else None
-    return without_exclusions(_drafts(path, locate_file(folder, "vcr1images"), ids), path)
+    ids = _read_listed_ids(listing) if listing else None
+    pictures = locate_file(folder, "vcr1images")
+    return without_exclusions(_vcr_drafts(path, pictures, ids), path)
 
 
-def _listed(path: Path) -> frozenset[str]:
+def _read_listed_ids(path: Path) -> frozenset[str]:
+    """Return the ids of a file with a list, `- val-18723` on each line."""
     with open_text(path) as file:
         return frozenset(
             line.strip().removeprefix("-").strip() for line in DelimitedLines(file, path)
         )
 
 
-def _drafts(path: Path, pictures: Path, ids: frozenset[str] | None) -> Iterator[Draft | Exclusion]:
+def _vcr_drafts(
+    path: Path, pictures: Path, ids: frozenset[str] | None
+) -> Iterator[Draft | Exclusion]:
+    """Yield a draft for each question with one of the ids, or for all questions if `ids` is None.
+
+    VCR's texts have tags in place of names, numbers of objects; the drafts have names. A question is excluded if
+    two of its options are then equal.
+    """
     for where, item in json_lines(path, _Question):
         if ids is not None and item.annot_id not in ids:
             continue
-        names = _names(item, pictures, where)
+        names = _name_tagged_objects(item, pictures, where)
         options = tuple(caption_text(tokens, names) for tokens in item.answer_choices)
         if len(set(options)) < len(options):
             yield Exclusion("two options are the same once tags are words")
@@ -131,7 +149,11 @@ def _drafts(path: Path, pictures: Path, ids: frozenset[str] | None) -> Iterator[
         yield Draft(
             id=item.annot_id,
             rounds=(
-                QuestionDraft(caption_text(item.question, names), options, (item.answer_label,)),
+                QuestionDraft(
+                    question=caption_text(item.question, names),
+                    options=options,
+                    gold=(item.answer_label,),
+                ),
             ),
             images=(pictures / item.img_fn,),
             where=where,
@@ -139,56 +161,86 @@ def _drafts(path: Path, pictures: Path, ids: frozenset[str] | None) -> Iterator[
         )
 
 
-def _names(item: _Question, pictures: Path, where: str) -> dict[int, str]:
-    """What each object is called that the question or an option speaks of."""
-    every = (item.question, *item.answer_choices)
-    tags = dict.fromkeys(
-        tag for tokens in every for token in tokens if isinstance(token, tuple) for tag in token
-    )
-    if strange := [tag for tag in tags if not 0 <= tag < len(item.objects)]:
-        raise DataError(f"{where}: the tag {strange[0]} but objects are 0-{len(item.objects) - 1}")
-    persons = sorted(tag for tag in tags if item.objects[tag] == PERSON)
+def _name_tagged_objects(item: _Question, pictures: Path, where: str) -> dict[int, str]:
+    """Return a name for each object that is tagged in the question or in an option.
+
+    An object is called by its category, `dog`, and a person by the position in the image: `the person on the left`.
+    Raises DataError for a tag without an object.
+    """
+    tags: dict[int, None] = {}
+    for tokens in (item.question, *item.answer_choices):
+        for token in tokens:
+            if isinstance(token, tuple):  # a token is a word, or the tags of several objects
+                tags |= dict.fromkeys(token)
+    for tag in tags:
+        if not 0 <= tag < len(item.objects):
+            raise DataError(f"{where}: the tag {tag} but objects are 0-{len(item.objects) - 1}")
+
     names = {tag: item.objects[tag] for tag in tags}
+    persons = sorted(tag for tag in tags if item.objects[tag] == PERSON)
     if persons:
-        names |= dict(zip(persons, _places(persons, item, pictures, where), strict=True))
+        person_names = _name_tagged_persons(persons, item, pictures, where)
+        names |= dict(zip(persons, person_names, strict=True))
     return names
 
 
-def _places(persons: Sequence[int], item: _Question, pictures: Path, where: str) -> list[str]:
+def _name_tagged_persons(
+    persons: Sequence[int], item: _Question, pictures: Path, where: str
+) -> list[str]:
+    """Return names of the tagged persons by the positions of their boxes. Raises DataError if a person has no box."""
     path = pictures / item.metadata_fn
     scene = read_json(path, _Scene)
     if persons[-1] >= len(scene.boxes) or any(len(scene.boxes[person]) < 4 for person in persons):
         raise DataError(
             f"{where}: {path.name} has no box of each person; it has {len(scene.boxes)} boxes"
         )
-    return person_names(
-        [(scene.boxes[person][0] + scene.boxes[person][2]) / 2 for person in persons], scene.width
-    )
+    centres = []
+    for person in persons:
+        left, _, right, *_ = scene.boxes[person]
+        centres.append((left + right) / 2)
+    return name_persons_by_position(centres, scene.width)
 
 
-def person_names(centres: Sequence[float], width: float) -> list[str]:
-    """What persons are called by the middles of their boxes: two or three by their order, others by thirds, in pixels.
+def name_persons_by_position(centres: Sequence[float], width: float) -> list[str]:
+    """Return a name for each person by the horizontal position: on the left, in the middle or on the right.
 
-    Of several in one third, all but the first are `another person`.
+    Two or three persons are named by their order from left to right. Others are named by the third of the image
+    that they are in, and all but the first in a third are `another person`.
+
+    Args:
+        centres: Horizontal centre of each person's box, in pixels.
+        width: Width of the image in pixels.
     """
     if len(centres) in (2, 3):
-        places = (_LEFT, _RIGHT) if len(centres) == 2 else (_LEFT, _MIDDLE, _RIGHT)
-        order = sorted(range(len(centres)), key=lambda number: centres[number])
-        ranks = {number: place for place, number in zip(places, order, strict=True)}
-        return [f"the person {ranks[number]}" for number in range(len(centres))]
+        positions = (_LEFT, _RIGHT) if len(centres) == 2 else (_LEFT, _MIDDLE, _RIGHT)
+        from_left_to_right = sorted(range(len(centres)), key=lambda person: centres[person])
+        names_by_person = {
+            person: f"the person {position}"
+            for person, position in zip(from_left_to_right, positions, strict=True)
+        }
+        return [names_by_person[person] for person in range(len(centres))]
+
     names: list[str] = []
     counts: Counter[str] = Counter()
     for centre in centres:
-        third = _LEFT if centre < width / 3 else _RIGHT if centre > 2 * width / 3 else _MIDDLE
-        names.append(f"{'another' if counts[third] else 'the'} person {third}")
+        if centre < width / 3:
+            third = _LEFT
+        elif centre > 2 * width / 3:
+            third = _RIGHT
+        else:
+            third = _MIDDLE
+        article = "another" if counts[third] else "the"
+        names.append(f"{article} person {third}")
         counts[third] += 1
     return names
 
 
 def caption_text(tokens: Tokens, names: dict[int, str]) -> str:
-    """The tokens as a text: tags by name, blanks between words, none before a comma, full stop or question mark."""
-    words = (
-        token if isinstance(token, str) else " and ".join(names[tag] for tag in token)
-        for token in tokens
-    )
+    """Return tokens as a text, with names in place of tags and no space before a comma, full stop or question mark."""
+    words = []
+    for token in tokens:
+        if isinstance(token, str):
+            words.append(token)
+        else:
+            words.append(" and ".join(names[tag] for tag in token))
     return re.sub(r" +([,.?])", r"\1", " ".join(words))

@@ -41,14 +41,17 @@ class ClickParams(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Drafts whose options are the numbers of a target and whose hidden tag `form` is its form. Raises DataError."""
+    """Yield drafts that ask for a click. In the mapping, the options are the numbers of a target, and the hidden
+    tag `form` tells whether it is a box, a polygon or a refusal. Raises DataError."""
     mapping = dict(params)
     form = read_params(mapping.pop("clicks", {}), ClickParams)
     for draft in read_hub_rows(mapping, folder):
-        yield _with_target(draft, form)
+        yield _reword_with_target(draft, form)
 
 
-def _with_target(draft: Draft, form: ClickParams) -> Draft:
+def _reword_with_target(draft: Draft, form: ClickParams) -> Draft:
+    """Return a draft that asks for a point to click, in the declared coordinates, with a correct reply and the
+    target as references."""
     file = draft.images[0]
     if isinstance(file, (ImageSpec, LazyFrames)):
         raise DataError(f"{draft.where}: a target in a crop of an image or in a clip")
@@ -56,7 +59,7 @@ def _with_target(draft: Draft, form: ClickParams) -> Draft:
     (question,) = draft.rounds
     numbers = [float(text) for text in question.options]
     kind = draft.answer_tags.get("form", "")
-    texts = _references(kind, numbers, (width, height), form.coordinates, draft.where)
+    texts = _make_references(kind, numbers, (width, height), form.coordinates, draft.where)
 
     named = _ASKED[form.coordinates].format(width=width, height=height)
     text = (
@@ -67,15 +70,25 @@ def _with_target(draft: Draft, form: ClickParams) -> Draft:
     return replace(draft, rounds=(asked,))
 
 
-def _references(
+def _make_references(
     kind: str, numbers: list[float], size: tuple[int, int], coordinates: Coordinates, where: str
 ) -> tuple[str, str]:
-    """A reply that is right, and the target in the coordinates of replies."""
+    """Return a correct reply, and the target in the coordinates of replies.
+
+    Args:
+        kind: `bbox`, `polygon` or `refusal`, when what is asked for is not on the screen.
+        numbers: Left, top, width and height of a box, or x and y of each corner of a polygon, in pixels.
+        size: Width and height of the image in pixels.
+        coordinates: Coordinates of replies.
+        where: File and row, for messages.
+
+    Raises: DataError: The target has another form.
+    """
     if kind == "refusal":
         return NOT_THERE, "refusal"
     if kind == "bbox" and len(numbers) == 4:
-        left, top, wide, high = numbers
-        numbers = [left, top, left + wide, top + high]
+        left, top, box_width, box_height = numbers
+        numbers = [left, top, left + box_width, top + box_height]
     elif kind != "polygon" or len(numbers) % 2 or (len(numbers) < 6 and len(numbers) != 4):
         raise DataError(
             f"{where}: {numbers} with box_type {kind!r} is neither a box of left, top, width and height, a polygon "
@@ -83,20 +96,28 @@ def _references(
         )
     # A polygon of four numbers is two opposite corners.
     is_box = len(numbers) == 4
-    side = 1.0 if coordinates == "pixels" else float(coordinates)
-    scales = (1.0, 1.0) if coordinates == "pixels" else (side / size[0], side / size[1])
-    scaled = [number * scales[place % 2] for place, number in enumerate(numbers)]
-    target = f"{'box' if is_box else 'polygon'} {' '.join(map(_decimal, scaled))}"
-    x, y = _point_in(target, where)
-    return f"[{_decimal(x)}, {_decimal(y)}]", target
+    scales = (1.0, 1.0)
+    if coordinates != "pixels":
+        width, height = size
+        side = float(coordinates)
+        scales = (side / width, side / height)
+    # The numbers are x and y in turns.
+    scaled = [number * scales[index % 2] for index, number in enumerate(numbers)]
+    shape = "box" if is_box else "polygon"
+    target = f"{shape} {' '.join(map(_format_decimal, scaled))}"
+    x, y = _inner_point(target, where)
+    return f"[{_format_decimal(x)}, {_format_decimal(y)}]", target
 
 
-def _decimal(number: float) -> str:
-    """A number in at least six significant digits and no exponent, which the patterns of points do not read."""
+def _format_decimal(number: float) -> str:
+    """Return a number with at least six significant digits and without exponent, which the patterns of points do
+    not read."""
     return np.format_float_positional(number, precision=6, unique=False, fractional=False, trim="-")
 
 
-def _corners(target: str) -> tuple[str, list[Point]]:
+def _parse_target(target: str) -> tuple[str, list[Point]]:
+    """Return the kind of a target (`box`, `polygon` or `refusal`) and its corners. Raises DataError for another
+    text."""
     match = _TARGET.fullmatch(target)
     if match is None:
         raise DataError(f"gold {target!r} is no target of a click")
@@ -104,15 +125,17 @@ def _corners(target: str) -> tuple[str, list[Point]]:
     return match[1] or "refusal", list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
-def _point_in(target: str, where: str) -> Point:
-    """A point inside: the middle of the widest piece of the middle line that lies within."""
-    kind, corners = _corners(target)
-    xs, ys = [x for x, _ in corners], [y for _, y in corners]
+def _inner_point(target: str, where: str) -> Point:
+    """Return a point inside a target: the centre of a box or, for a polygon, the middle of the widest piece of a
+    horizontal line through it. Raises DataError for a polygon without area."""
+    kind, corners = _parse_target(target)
+    xs = [x for x, _ in corners]
+    ys = [y for _, y in corners]
     if kind == "box":
         return sum(xs) / 2, sum(ys) / 2
     for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8):
         y = min(ys) + share * (max(ys) - min(ys))
-        crossings = sorted(_crossings(corners, y))
+        crossings = sorted(_crossings_at(corners, y))
         pieces = list(zip(crossings[::2], crossings[1::2], strict=False))
         if not pieces:
             continue
@@ -122,22 +145,24 @@ def _point_in(target: str, where: str) -> Point:
     raise DataError(f"{where}: the polygon {corners} has no inside")
 
 
-def _crossings(corners: Sequence[Point], y: float) -> Iterator[float]:
-    """Where the edges of a polygon cross a horizontal line."""
+def _crossings_at(corners: Sequence[Point], y: float) -> Iterator[float]:
+    """Yield where the edges of a polygon cross the horizontal line at y."""
     previous = corners[-1]
     for corner in corners:
-        if (corner[1] > y) != (previous[1] > y):
-            slope = (previous[0] - corner[0]) / (previous[1] - corner[1])
-            yield corner[0] + slope * (y - corner[1])
+        corner_x, corner_y = corner
+        previous_x, previous_y = previous
+        if (corner_y > y) != (previous_y > y):
+            slope = (previous_x - corner_x) / (previous_y - corner_y)
+            yield corner_x + slope * (y - corner_y)
         previous = corner
 
 
 def click_marks(reply: str, references: Sequence[str]) -> Marks:
-    """Whether a reply's point lies in the target, edges of boxes included; None without a point.
+    """Return 1 if a reply's point is in the target, boxes with their edges, else 0; None if the reply has no point.
 
-    Of a target that is not there, whether both coordinates are negative.
+    If the target is not on the screen, a point with two negative coordinates is correct.
     """
-    kind, corners = _corners(references[-1])
+    kind, corners = _parse_target(references[-1])
     point = read_point(reply)
     if point is None:
         return None
@@ -145,9 +170,11 @@ def click_marks(reply: str, references: Sequence[str]) -> Marks:
     if kind == "refusal":
         return (float(x < 0 and y < 0),)
     if kind == "box":
-        xs, ys = sorted(corner[0] for corner in corners), sorted(corner[1] for corner in corners)
+        xs = sorted(x for x, _ in corners)
+        ys = sorted(y for _, y in corners)
         return (float(xs[0] <= x <= xs[-1] and ys[0] <= y <= ys[-1]),)
-    to_the_right = [crossing for crossing in _crossings(corners, y) if x < crossing]
+    # A point is inside if a line from it to the right crosses an odd number of edges.
+    to_the_right = [crossing for crossing in _crossings_at(corners, y) if x < crossing]
     return (float(len(to_the_right) % 2),)
 
 

@@ -46,14 +46,20 @@ class MaskParams(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Drafts whose second image is a mask, which becomes their reference. Raises DataError."""
+    """Yield drafts with the first image of a row. The second image, a mask of the correct region, becomes the
+    reference. Raises DataError."""
     mapping = dict(params)
     form = read_params(mapping.pop("mask", {}), MaskParams)
     for draft in read_hub_rows(mapping, folder):
-        yield _with_region(draft, form)
+        yield _reword_with_mask(draft, form)
 
 
-def _with_region(draft: Draft, form: MaskParams) -> Draft:
+def _reword_with_mask(draft: Draft, form: MaskParams) -> Draft:
+    """Return a draft that asks for points in the region that its second image marks.
+
+    Its accepted texts are a point in the region, and the mask as a text of run lengths, so that scoring needs no
+    image. Raises DataError if there is no mask, or it is empty.
+    """
     if len(draft.images) != 2:
         raise DataError(f"{draft.where}: an image and its mask are needed, not {len(draft.images)}")
     picture, mask_file = draft.images
@@ -67,12 +73,12 @@ def _with_region(draft: Draft, form: MaskParams) -> Draft:
         raise DataError(f"{draft.where}: the mask is empty")
 
     height, width = mask.shape
-    inside = _written(_inner_point(mask), width, height, form.coordinates)
-    reference = f"mask {width}x{height} in {form.coordinates}: {_runs(mask)}"
+    inside = _point_as_reply(_inner_point(mask), width, height, form.coordinates)
+    reference = f"mask {width}x{height} in {form.coordinates}: {_encode_runs(mask)}"
     (question,) = draft.rounds
-    text = (
-        re.sub(form.closing, "", question.question).strip() if form.closing else question.question
-    )
+    text = question.question
+    if form.closing:
+        text = re.sub(form.closing, "", text).strip()
     text = (
         f"{text}\nAnswer with a list of points alone, as [(x, y)], whose coordinates are "
         f"{_ASKED[form.coordinates]}."
@@ -82,18 +88,22 @@ def _with_region(draft: Draft, form: MaskParams) -> Draft:
 
 
 def _inner_point(mask: np.ndarray) -> tuple[int, int]:
-    """Column and row of a pixel of the region: the middle of its longest run."""
-    best = (0, 0, 0)
+    """Return column and row of a pixel in the region: the middle of its longest horizontal run."""
+    longest_run = (0, 0, 0)  # length, row, and column of its start
     for row, line in enumerate(mask):
-        edges = np.flatnonzero(np.diff(np.concatenate(([0], line.astype(np.int8), [0]))))
+        padded = np.concatenate(([0], line.astype(np.int8), [0]))
+        edges = np.flatnonzero(np.diff(padded))
         for start, end in zip(edges[::2], edges[1::2], strict=True):
-            best = max(best, (int(end - start), row, int(start)))
-    length, row, start = best
+            longest_run = max(longest_run, (int(end - start), row, int(start)))
+    length, row, start = longest_run
     return start + length // 2, row
 
 
-def _written(pixel: tuple[int, int], width: int, height: int, coordinates: Coordinates) -> str:
-    """A pixel's centre as a reply names it."""
+def _point_as_reply(
+    pixel: tuple[int, int], width: int, height: int, coordinates: Coordinates
+) -> str:
+    """Return the centre of a pixel, (column, row), as a reply gives it in the coordinates that the question asks
+    for."""
     column, row = pixel
     if coordinates == "pixels":
         return f"[({column}, {row})]"
@@ -104,51 +114,59 @@ def _written(pixel: tuple[int, int], width: int, height: int, coordinates: Coord
     return f"[({x}, {y})]"
 
 
-def _runs(mask: np.ndarray) -> str:
-    """The lengths of runs of equal pixels, row by row, of which the first are outside."""
+def _encode_runs(mask: np.ndarray) -> str:
+    """Return the lengths of runs of equal pixels, row by row, as a text. The first run is outside the region."""
     flat = mask.ravel().astype(np.int8)
     edges = np.flatnonzero(np.diff(flat)) + 1
-    places = [0, *edges.tolist(), flat.size]
-    lengths = [after - before for before, after in pairwise(places)]
-    if flat[0]:
+    boundaries = [0, *edges.tolist(), flat.size]
+    lengths = [end - start for start, end in pairwise(boundaries)]
+    if flat[0]:  # the first run is outside by definition, so it has length 0
         lengths.insert(0, 0)
     return " ".join(map(str, lengths))
 
 
-def _region(references: Sequence[str]) -> tuple[np.ndarray, str]:
-    """The mask, and the coordinates of replies. Raises DataError for references without one."""
+def _parse_mask(references: Sequence[str]) -> tuple[np.ndarray, str]:
+    """Return the mask from the reference that contains one, and the coordinates of replies: 1, 1000 or pixels.
+    Raises DataError if there is none."""
     for reference in references:
         match = _MASK.fullmatch(reference)
         if match is None:
             continue
-        width, height = int(match[1]), int(match[2])
-        lengths = [int(length) for length in match[4].split()]
-        values = np.arange(len(lengths)) % 2 == 1
-        return np.repeat(values, lengths).reshape(height, width), match[3]
+        width, height, coordinates, runs = match.groups()
+        lengths = [int(length) for length in runs.split()]
+        is_inside = np.arange(len(lengths)) % 2 == 1
+        mask = np.repeat(is_inside, lengths).reshape(int(height), int(width))
+        return mask, coordinates
     raise DataError(f"gold {' / '.join(references)[:80]!r} has no mask")
 
 
 def read_points(reply: str) -> list[Point]:
-    """All pairs of numbers in round or square brackets: `[(0.1, 0.2), (0.3, 0.4)]`, `"point_2d": [10, 20]`."""
+    """Return all pairs of numbers in round or square brackets in a reply: `[(0.1, 0.2), (0.3, 0.4)]`, `"point_2d":
+    [10, 20]`."""
     return [(float(x), float(y)) for x, y in _PAIR.findall(reply)]
 
 
 def mask_marks(reply: str, references: Sequence[str]) -> Marks:
-    """Of the points in a reply the share in the region, and whether any of them is; None without a point.
+    """Return which share of a reply's points is in the region, and 1 if any of them is; None if there is no point.
 
-    A point outside of the image is outside of the region. A coordinate is cut to its pixel, as RoboRefer does it.
+    A point outside the image is outside the region. Coordinates are rounded towards zero to pixels, as RoboRefer
+    does.
     """
-    mask, coordinates = _region(references)
+    mask, coordinates = _parse_mask(references)
     points = read_points(reply)
     if not points:
         return None
     height, width = mask.shape
-    side = 1.0 if coordinates == "pixels" else float(coordinates)
-    scale = (1.0, 1.0) if coordinates == "pixels" else (width / side, height / side)
+    if coordinates == "pixels":
+        x_scale, y_scale = 1.0, 1.0
+    else:
+        side = float(coordinates)
+        x_scale, y_scale = width / side, height / side
     hits = 0
     for x, y in points:
         # -0.5 is cut to pixel 0, too.
-        column, row = x * scale[0], y * scale[1]
+        column = x * x_scale
+        row = y * y_scale
         if -1 < column < width and -1 < row < height:
             hits += int(mask[int(row), int(column)])
     return hits / len(points), float(hits > 0)

@@ -24,18 +24,21 @@ QUESTIONS = Path(__file__).with_name("charxiv_questions.toml")
 
 
 def read_chartqapro(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The last question of each row; earlier ones of a conversation stand before it with their answers."""
+    """Yield a draft for the last question of each row. Earlier questions of a conversation are its context, with
+    their answers."""
     for _, drafts in groupby(read_hub_rows(params, folder), key=lambda draft: draft.where):
         *earlier, last = drafts
-        lines = [
-            f"Q{number}: {draft.rounds[0].question}\nA{number}: {draft.rounds[0].texts[0]}"
-            for number, draft in enumerate(earlier, 1)
-        ]
-        yield replace(last, context="\n".join([last.context or "", *lines]).strip() or None)
+        lines = [last.context or ""]
+        for number, draft in enumerate(earlier, 1):
+            [asked] = draft.rounds
+            lines.append(f"Q{number}: {asked.question}\nA{number}: {asked.texts[0]}")
+        context = "\n".join(lines).strip()
+        yield replace(last, context=context or None)
 
 
 def read_muirbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Images numbered through question and options, so that options that are images differ, in any order."""
+    """Yield drafts whose image marks are numbered through question and options: `<image 1>`, `<image 2>`. Options
+    that are images thus differ, in any order."""
     for draft in read_hub_rows(params, folder):
         [drawn] = draft.rounds
         numbers = count(1)
@@ -47,16 +50,18 @@ def read_muirbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draf
 
 
 def read_charxiv_descriptive(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Questions by their numbers: the mapping's question is number, row, column and name of the subplot."""
+    """Yield drafts with the text of each question, which the dataset gives as a number. The mapping's question is
+    that number, with row, column and name of the subplot."""
     for draft in read_hub_rows(params, folder):
         [drawn] = draft.rounds
         number, row, column, name = drawn.question.split(" ", 3)
-        question = charxiv_questions()[number].replace("{plot}", _plot(row, column, name))
+        question = charxiv_questions()[number].replace("{plot}", _plot_in_words(row, column, name))
         yield replace(draft, rounds=(replace(drawn, question=question),))
 
 
 def read_mvbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The questions of each task, from a file of its own, with clips in the folder that `tasks` names."""
+    """Yield the questions of each task, which has a file of its own. Its clips are in the folder that `tasks`
+    names."""
     shared = {name: value for name, value in params.items() if name not in ("tasks", "files")}
     for task, clips in params["tasks"].items():
         records = {**params["records"], "file": [f"json/{task}.json"]}
@@ -68,18 +73,19 @@ def read_mvbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]
 
 
 def read_mtvqa(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A question for each pair of a row: the mapping's question is their list, as Python writes it."""
+    """Yield a draft for each question of a row. The mapping's question is the list of questions with answers, as
+    Python writes it."""
     for draft in read_hub_rows(params, folder):
         [drawn] = draft.rounds
-        for place, pair in enumerate(_pairs(drawn.question, draft.where)):
-            asked = replace(
-                drawn, question=pair["question"].strip(), texts=(pair["answer"].strip(),)
-            )
-            yield replace(draft, id=f"{draft.id}-{place}", rounds=(asked,))
+        for index, pair in enumerate(_question_answer_pairs(drawn.question, draft.where)):
+            question = pair["question"].strip()
+            answer = pair["answer"].strip()
+            asked = replace(drawn, question=question, texts=(answer,))
+            yield replace(draft, id=f"{draft.id}-{index}", rounds=(asked,))
 
 
-def _pairs(text: str, where: str) -> list[dict[str, str]]:
-    """The questions of a row with their answers. Raises DataError."""
+def _question_answer_pairs(text: str, where: str) -> list[dict[str, str]]:
+    """Return the questions and answers in the text of a Python list. Raises DataError if it has another form."""
     pairs = python_literal(text)
     try:
         return [{name: str(pair[name]) for name in ("question", "answer")} for pair in pairs]
@@ -89,8 +95,9 @@ def _pairs(text: str, where: str) -> list[dict[str, str]]:
         ) from None
 
 
-def _plot(row: str, column: str, name: str) -> str:
-    """How a question names its plot: row 0 is the only one, and a name is for those that stand in no grid."""
+def _plot_in_words(row: str, column: str, name: str) -> str:
+    """Return how a question names its subplot: by its own name unless that is `-`, as the current plot if row is 0
+    (there is only one), or by row and column."""
     if name != "-":
         return name
     return "the current plot" if row == "0" else f"the subplot at row {row} and column {column}"

@@ -82,75 +82,112 @@ class Fact(Struct, frozen=True):
 
 
 def visible_objects(image: HouseImage, objects: Sequence[HouseObject], depth: Depth) -> list[View]:
-    """The things that can be asked about."""
-    boxed = [
-        (house_object, box)
-        for house_object in objects
-        if (box := project(house_object, image)) is not None
-    ]
-    counts = Counter(house_object.name for house_object, box in boxed if _touches(box, image.size))
+    """Return the objects of an image that can be asked about.
+
+    Such an object is entirely in the image, large enough, the only one of its name there, has a telling name, and
+    is not hidden: the depth measured at its centre fits its box.
+    """
+    boxed = []
+    name_counts: Counter[str] = Counter()
+    for house_object in objects:
+        box = project_box(house_object, image)
+        if box is None:
+            continue
+        boxed.append((house_object, box))
+        if _overlaps_image(box, image.size):
+            name_counts[house_object.name] += 1
+
+    width, height = image.size
     views = []
     for house_object, (left, top, right, bottom, near, far) in boxed:
-        whole = (
-            left >= 0 and top >= 0 and right <= image.size[0] - 1 and bottom <= image.size[1] - 1
-        )
-        large = min(right - left, bottom - top) >= MIN_BOX_SIDE
-        if not (whole and large) or counts[house_object.name] > 1 or _is_vague(house_object):
+        is_whole = left >= 0 and top >= 0 and right <= width - 1 and bottom <= height - 1
+        is_large = min(right - left, bottom - top) >= MIN_BOX_SIDE
+        if not (is_whole and is_large):
             continue
+        if name_counts[house_object.name] > 1 or _is_vague(house_object):
+            continue
+        # A smaller depth than the box's means that something else is in front of the object.
         measured = depth(int((left + right) / 2), int((top + bottom) / 2))
         if near - DEPTH_TOLERANCE <= measured <= far + DEPTH_TOLERANCE:
-            views.append(View(house_object.name, left, top, right, bottom, measured))
+            views.append(
+                View(
+                    name=house_object.name,
+                    left=left,
+                    top=top,
+                    right=right,
+                    bottom=bottom,
+                    depth=measured,
+                )
+            )
     return views
 
 
-def project(
+def project_box(
     house_object: HouseObject, image: HouseImage
 ) -> tuple[float, float, float, float, float, float] | None:
-    """Left, top, right and bottom of a thing's box in pixels, its least and its greatest depth in metres.
+    """Return the box of an object in the image: left, top, right, bottom in pixels, least and greatest depth in
+    metres.
 
-    None for a thing that is behind the camera in part, or touches it.
+    None if a part of the object is behind the camera, or touches it.
     """
-    columns, rows, depths = list[float](), list[float](), list[float]()
-    for corner in _corners(house_object):
-        x, y, z = _moved(corner, image.extrinsics)
+    columns: list[float] = []
+    rows: list[float] = []
+    depths: list[float] = []
+    centre_x, centre_y = image.centre
+    focal_x, focal_y = image.focal
+    _, height = image.size
+    for corner in _box_corners(house_object):
+        x, y, z = _transform_point(corner, image.extrinsics)
+        # The camera looks along its negative z axis, and its y axis points upwards.
         if -z < _NEAREST:
             return None
-        columns.append(image.centre[0] + image.focal[0] * x / -z)
-        rows.append(image.size[1] - (image.centre[1] + image.focal[1] * y / -z))
+        columns.append(centre_x + focal_x * x / -z)
+        rows.append(height - (centre_y + focal_y * y / -z))
         depths.append(-z)
     return min(columns), min(rows), max(columns), max(rows), min(depths), max(depths)
 
 
 def spatial_facts(views: Sequence[View], focal: float) -> Iterator[Fact]:
-    """Every relation that holds between two of the views, or between one and the observer."""
+    """Yield each relation that holds between two visible objects, or between one and the observer (close, far).
+    `focal` is the vertical focal length in pixels."""
     for first, second in permutations(views, 2):
         if _is_left(first, second):
-            yield Fact("left", first.name, second.name)
-            yield Fact("right", second.name, first.name)
+            yield Fact(relation="left", subject=first.name, object=second.name)
+            yield Fact(relation="right", subject=second.name, object=first.name)
         if _is_above(first, second, focal):
-            yield Fact("above", first.name, second.name)
-            yield Fact("under", second.name, first.name)
+            yield Fact(relation="above", subject=first.name, object=second.name)
+            yield Fact(relation="under", subject=second.name, object=first.name)
+    closest, farthest_close = CLOSE
     for view in views:
-        if CLOSE[0] <= view.depth <= CLOSE[1]:
-            yield Fact("close", view.name)
+        if closest <= view.depth <= farthest_close:
+            yield Fact(relation="close", subject=view.name)
         elif view.depth >= FAR:
-            yield Fact("far", view.name)
+            yield Fact(relation="far", subject=view.name)
 
 
 def _is_left(first: View, second: View) -> bool:
-    shared = min(first.bottom, second.bottom) - max(first.top, second.top)
-    level = shared >= min(first.bottom - first.top, second.bottom - second.top) / 2
-    return first.right <= second.left and level and abs(first.depth - second.depth) <= BESIDE
+    """Return whether the first object is entirely left of the second, at about the same height and depth."""
+    shared_height = min(first.bottom, second.bottom) - max(first.top, second.top)
+    smaller_height = min(first.bottom - first.top, second.bottom - second.top)
+    are_level = shared_height >= smaller_height / 2
+    are_equally_deep = abs(first.depth - second.depth) <= BESIDE
+    return first.right <= second.left and are_level and are_equally_deep
 
 
 def _is_above(first: View, second: View, focal: float) -> bool:
-    shared = min(first.right, second.right) - max(first.left, second.left)
-    over = shared >= min(first.right - first.left, second.right - second.left) / 2
-    gap = (second.top - first.bottom) * min(first.depth, second.depth) / focal
-    return gap >= ABOVE_GAP and over and abs(first.depth - second.depth) <= ALIGNED
+    """Return whether the first object is above the second with a gap, in line with it and at about the same depth.
+    `focal` is the focal length in pixels."""
+    shared_width = min(first.right, second.right) - max(first.left, second.left)
+    smaller_width = min(first.right - first.left, second.right - second.left)
+    are_aligned = shared_width >= smaller_width / 2
+    gap_in_pixels = second.top - first.bottom
+    gap_in_metres = gap_in_pixels * min(first.depth, second.depth) / focal
+    are_equally_deep = abs(first.depth - second.depth) <= ALIGNED
+    return gap_in_metres >= ABOVE_GAP and are_aligned and are_equally_deep
 
 
 def _is_vague(house_object: HouseObject) -> bool:
+    """Return whether the name of an object is too vague to ask about it."""
     return (
         house_object.kind in _VAGUE_KINDS
         or house_object.name in _VAGUE_NAMES
@@ -158,14 +195,21 @@ def _is_vague(house_object: HouseObject) -> bool:
     )
 
 
-def _touches(box: tuple[float, float, float, float, float, float], size: tuple[int, int]) -> bool:
+def _overlaps_image(
+    box: tuple[float, float, float, float, float, float], size: tuple[int, int]
+) -> bool:
+    """Return whether a part of a projected box is within an image of this size."""
     left, top, right, bottom, _, _ = box
-    return left < size[0] and top < size[1] and right > 0 and bottom > 0
+    width, height = size
+    return left < width and top < height and right > 0 and bottom > 0
 
 
-def _corners(house_object: HouseObject) -> Iterator[tuple[float, float, float]]:
+def _box_corners(house_object: HouseObject) -> Iterator[tuple[float, float, float]]:
+    """Yield the eight corners of an object's oriented box, whose third axis is at right angles to the two given
+    ones."""
     (ax, ay, az), (bx, by, bz) = house_object.axes
-    axes = (*house_object.axes, (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx))
+    cross_product = (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)
+    axes = (*house_object.axes, cross_product)
     for signs in product((-1, 1), repeat=3):
         steps = [
             (sign * radius, axis)
@@ -177,9 +221,11 @@ def _corners(house_object: HouseObject) -> Iterator[tuple[float, float, float]]:
         yield x, y, z
 
 
-def _moved(
+def _transform_point(
     point: tuple[float, float, float], matrix: tuple[float, ...]
 ) -> tuple[float, float, float]:
+    """Return a point transformed by a 4 x 4 matrix that is given row by row, from the house's coordinates to the
+    camera's."""
     x, y, z = (
         matrix[4 * row] * point[0]
         + matrix[4 * row + 1] * point[1]
@@ -211,7 +257,7 @@ class SpatialAnnotation(Struct, frozen=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per relation that an image shows, then one per annotation."""
+    """Yield a draft for each relation that an image shows, then one for each annotation of a person."""
     read_params(params, Params)
     if folder is None:
         raise DataError(
@@ -225,37 +271,45 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         )
     notes = () if annotated else (NO_ANNOTATIONS,)
     for path in houses:
-        for draft in _of_house(read_house(path)):
+        for draft in _house_drafts(read_house(path)):
             yield replace(draft, notes=notes) if notes else draft
             notes = ()
     if annotated:
-        yield from _annotated(annotated)
+        yield from _annotated_drafts(annotated)
 
 
-def _of_house(house: House) -> Iterator[Draft]:
+def _house_drafts(house: House) -> Iterator[Draft]:
+    """Yield questions about a house: for each panorama one level image is drawn, and for each relation that it
+    shows, one fact."""
     scan = house.path.parent.parent
-    level = sorted(
+    level_images = sorted(
         (image for image in house.images if image.camera == LEVEL_CAMERA),
         key=lambda image: image.panorama,
     )
-    for panorama, images in groupby(level, key=lambda image: image.panorama):
-        objects = house.objects.get(house.regions.get(panorama, -1), [])
+    for panorama, images in groupby(level_images, key=lambda image: image.panorama):
+        region = house.regions.get(panorama, -1)
+        objects = house.objects.get(region, [])
         if not objects:
             continue
         image = rng_for("matterport", house.name, panorama, "yaw").choice(list(images))
-        name = f"{image.name}_{{}}{image.camera}_{image.yaw}"
-        depth = _depth(scan / "undistorted_depth_images" / f"{name.format('d')}.png", image)
-        picture = scan / "undistorted_color_images" / f"{name.format('i')}.jpg"
-        by_relation: dict[Relation, list[Fact]] = {}
-        for fact in spatial_facts(visible_objects(image, objects, depth), image.focal[1]):
-            by_relation.setdefault(fact.relation, []).append(fact)
-        for relation, candidates in by_relation.items():
-            fact = rng_for("matterport", house.name, picture.stem, relation).choice(candidates)
-            yield _draft(f"{house.name}:{picture.stem}:{relation}", fact, picture, image.where)
+        file_name = f"{image.name}_{{}}{image.camera}_{image.yaw}"
+        depth = _open_depth_image(
+            scan / "undistorted_depth_images" / f"{file_name.format('d')}.png", image
+        )
+        picture = scan / "undistorted_color_images" / f"{file_name.format('i')}.jpg"
+        _, vertical_focal = image.focal
+        facts_by_relation: dict[Relation, list[Fact]] = {}
+        for fact in spatial_facts(visible_objects(image, objects, depth), vertical_focal):
+            facts_by_relation.setdefault(fact.relation, []).append(fact)
+        for relation, facts in facts_by_relation.items():
+            fact = rng_for("matterport", house.name, picture.stem, relation).choice(facts)
+            name = f"{house.name}:{picture.stem}:{relation}"
+            yield _relation_question(name, fact, picture, image.where)
 
 
-def _depth(path: Path, image: HouseImage) -> Depth:
-    """Depth by pixel of a depth image, which is opened when the first is asked for."""
+def _open_depth_image(path: Path, image: HouseImage) -> Depth:
+    """Return a function that gives the depth in metres at a column and row. The depth image is opened when the
+    function is first called."""
     loaded: list[Any] = []
 
     def depth(column: int, row: int) -> float:
@@ -271,7 +325,9 @@ def _depth(path: Path, image: HouseImage) -> Depth:
     return depth
 
 
-def _annotated(path: Path) -> Iterator[Draft]:
+def _annotated_drafts(path: Path) -> Iterator[Draft]:
+    """Yield a question for each annotated relation. Raises DataError if it lacks a subject or an object, or has an
+    object where the relation is to the observer."""
     rows = (
         json_lines(path, SpatialAnnotation)
         if path.suffix == ".jsonl"
@@ -279,21 +335,19 @@ def _annotated(path: Path) -> Iterator[Draft]:
     )
     for where, row in rows:
         fact = Fact(row.relation, row.subject.strip(), row.object.strip())
-        if not fact.subject or bool(fact.object) == (row.relation in ("far", "close")):
-            expected = (
-                "a subject alone" if row.relation in ("far", "close") else "a subject and an object"
-            )
+        is_to_observer = row.relation in ("far", "close")
+        if not fact.subject or bool(fact.object) == is_to_observer:
+            expected = "a subject alone" if is_to_observer else "a subject and an object"
             raise DataError(f"{where}: the relation {row.relation!r} is of {expected}")
-        yield _draft(
-            f"{row.image}:{fact.subject}:{fact.object}", fact, path.parent / row.image, where
-        )
+        name = f"{row.image}:{fact.subject}:{fact.object}"
+        yield _relation_question(name, fact, path.parent / row.image, where)
 
 
-def _draft(name: str, fact: Fact, picture: Path, where: str) -> Draft:
-    subject, reference = (
-        f"the {fact.subject}",
-        f"the {fact.object}" if fact.object else "you, the observer",
-    )
+def _relation_question(name: str, fact: Fact, picture: Path, where: str) -> Draft:
+    """Return the question about the relation of two objects, or of one to the observer. Its distractors are
+    relations that cannot hold at the same time."""
+    subject = f"the {fact.subject}"
+    reference = f"the {fact.object}" if fact.object else "you, the observer"
     return Draft(
         id=name,
         rounds=(
@@ -368,20 +422,21 @@ class House(Struct, frozen=True):
 
 
 def read_house(path: Path) -> House:
-    """The house of a file. Raises DataError naming file and line."""
-    house = House(path, {}, [], {})
+    """Return the content of a `.house` file. Raises DataError naming file and line."""
+    house = House(path=path, regions={}, images=[], objects={})
     categories: dict[int, tuple[str, str]] = {}
-    for where, fields in _lines(path):
+    for where, fields in _house_lines(path):
         try:
             match fields[0]:
                 case "P":
                     house.regions[int(fields[2])] = int(fields[3])
                 case "I":
-                    house.images.append(_image(where, fields))
+                    house.images.append(_parse_image(where, fields))
                 case "C":
                     categories[int(fields[1])] = fields[3].replace("#", " "), fields[5]
                 case "O" if int(fields[3]) >= 0:
-                    house_object = _house_object(fields, *categories[int(fields[3])])
+                    name, kind = categories[int(fields[3])]
+                    house_object = _parse_object(fields, name, kind)
                     house.objects.setdefault(house_object.region, []).append(house_object)
         except ValueError as error:
             raise DataError(f"{where}: {error}") from None
@@ -390,8 +445,9 @@ def read_house(path: Path) -> House:
     return house
 
 
-def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """The lines that are read, split into fields."""
+def _house_lines(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield the lines with panoramas, images, categories and objects, split into fields, each with its location.
+    Raises DataError for a wrong number of fields."""
     try:
         lines = read_file(path, TABLE_BYTES).decode("utf-8", "replace").splitlines()
     except OSError as error:
@@ -410,7 +466,8 @@ def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:
         yield f"{path}:{number}", fields
 
 
-def _image(where: str, fields: list[str]) -> HouseImage:
+def _parse_image(where: str, fields: list[str]) -> HouseImage:
+    """Return the image of a line: its names, then the camera's pose (4 x 4) and intrinsics (3 x 3), then its size."""
     numbers = [float(field) for field in fields[6:31]]
     intrinsics = numbers[16:]
     return HouseImage(
@@ -426,7 +483,9 @@ def _image(where: str, fields: list[str]) -> HouseImage:
     )
 
 
-def _house_object(fields: list[str], name: str, kind: str) -> HouseObject:
+def _parse_object(fields: list[str], name: str, kind: str) -> HouseObject:
+    """Return the object of a line, with the name and the kind of its category."""
+    # Centre, two axes and half sides, three numbers each.
     x = [float(field) for field in fields[4:16]]
     return HouseObject(
         region=int(fields[2]),
