@@ -174,12 +174,10 @@ def _printed(result: Result) -> Decimal:
 
 def _comparable(result: Result | None, first: Result) -> bool:
     """Return whether a result has a value with the same unit, direction and benchmarks as the first one."""
-    return (
-        result is not None
-        and result.estimate.value is not None
-        and (result.unit, result.better, result.members)
-        == (first.unit, first.better, first.members)
-    )
+    if result is None or result.estimate.value is None:
+        return False
+    has_same_unit = (result.unit, result.better) == (first.unit, first.better)
+    return has_same_unit and result.members == first.members
 
 
 # --- ranks with ties ------------------------------------------------------------------------------------------------

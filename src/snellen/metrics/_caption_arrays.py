@@ -61,21 +61,20 @@ class Counts(Struct, frozen=True):
 def encode(words: list[str], end: str, sizes: list[int]) -> Corpus:
     """Number the words of a corpus in order of first appearance.
 
-    `words` are those of all references, image by image, then those of all replies, with `end` after each caption;
-    `sizes` gives the number of references of each image.
+    Args:
+        words: The words of all references, image by image, then those of all replies.
+        end: The text in `words` after each caption.
+        sizes: Number of references of each image.
     """
-    numbers: defaultdict[str, int] = defaultdict(
-        count().__next__
-    )  # an unknown word gets the next number
-    numbers[end]
+    # An unknown word gets the next number.
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    numbers[end]  # gets 0
     codes = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
     ends = np.flatnonzero(codes == 0)
-    return Corpus(
-        codes[codes > 0] - 1,
-        np.diff(ends, prepend=-1) - 1,
-        np.repeat(np.arange(len(sizes), dtype=np.int64), sizes),
-        len(numbers) - 1,
-    )
+    lengths = np.diff(ends, prepend=-1) - 1
+    image_of_reference = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+    n_words = len(numbers) - 1
+    return Corpus(codes[codes > 0] - 1, lengths, image_of_reference, n_words)
 
 
 def ngrams(corpus: Corpus) -> list[Counts]:

@@ -141,9 +141,10 @@ class MetricRow(Struct, frozen=True, kw_only=True):
 
     def check(self, value: float, question: str) -> float:
         """Return `value`. Raises DataError if it is outside the declared bounds; `question` names its question."""
-        if (self.low is not None and value < self.low - 1e-9) or (
-            self.high is not None and value > self.high + 1e-9
-        ):
+        tolerance = 1e-9
+        is_below = self.low is not None and value < self.low - tolerance
+        is_above = self.high is not None and value > self.high + tolerance
+        if is_below or is_above:
             raise DataError(
                 f"metric {self.name}: {value:g}, of {question}, is outside its bounds {_bound(self.low)} to "
                 f"{_bound(self.high)}; correct the metric or its declared bounds{self._way_out}"

@@ -31,16 +31,14 @@ def standard_normalise(text: str) -> str:
         >>> standard_normalise("Café-bar: 10,000 Euro")
         'café bar 10000 euro'
     """
-    visible = (
-        text
-        if text.isascii()
-        else "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
-    )
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+    visible = text
+    if not text.isascii():
+        visible = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
+    folded = unicodedata.normalize("NFKC", visible).casefold()
+    folded = unicodedata.normalize("NFKC", folded)
     plain = "".join(sign if _belongs_to_word(sign) else " " for sign in folded)
-    words: list[str] = _WORD.findall(
-        _THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain)
-    )
+    without_separators = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain)
+    words: list[str] = _WORD.findall(without_separators)
     return " ".join(words)
 
 

@@ -308,11 +308,11 @@ class RoleTally:
     """Sums exchanges by role."""
 
     def __init__(self, manifest: RunManifest) -> None:
-        self._models = {
-            EVALUATED: manifest.model,
-            **{role: use.model for role, use in manifest.roles.items()},
-        }
-        self._responses, self._cached = UsageTally[str](), Counter[str]()
+        self._models = {EVALUATED: manifest.model}
+        for role, use in manifest.roles.items():
+            self._models[role] = use.model
+        self._responses = UsageTally[str]()
+        self._cached = Counter[str]()
 
     def add(self, entry: JournalEntry) -> None:
         self._cached[entry.request.role] += entry.from_cache

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
 from itertools import islice
 from pathlib import Path
 
@@ -118,40 +117,28 @@ def score_run(
         _scorable(use, folder, manifest, spec, is_hidden=use.name in hidden)
         for use in manifest.benchmarks
     ]
-    stages = reading_stages(
-        spec,
-        panel,
-        _judge_prompts({scorable.name: scorable.rules for scorable in scorables}, panel),
-    )
-    sizes = {
-        scorable.name: _part_size(scorable, spec.metrics, samples_at_once, panel)
-        for scorable in scorables
-    }
-    asking = look_through(
-        folder,
-        manifest,
-        {
-            scorable.name: {
-                key: position // sizes[scorable.name]
-                for position, key in enumerate(scorable.samples)
-            }
-            for scorable in scorables
-        },
-    )
+    rules = {scorable.name: scorable.rules for scorable in scorables}
+    stages = reading_stages(spec, panel, _judge_prompts(rules, panel))
+
+    # A benchmark is scored in parts of this many samples.
+    sizes: dict[str, int] = {}
+    part_numbers: dict[str, dict[str, int]] = {}
+    for scorable in scorables:
+        size = _part_size(scorable, spec.metrics, samples_at_once, panel)
+        sizes[scorable.name] = size
+        part_numbers[scorable.name] = {
+            key: position // size for position, key in enumerate(scorable.samples)
+        }
+    asking = look_through(folder, manifest, part_numbers)
     reader = PartReader(folder, manifest, asking.journals)
     benchmarks = {scorable.name: _ScoredParts(spool) for scorable in scorables}
     all_parts = _parts(scorables, sizes)
     # Judges are asked about the replies of all benchmarks at once.
     for parts in [list(all_parts)] if panel else ([part] for part in all_parts):
-        parts_read = [
-            reader.read(
-                part.of.name,
-                part.samples,
-                asking.places.get((part.of.name, part.number), ()),
-                part.of.reading,
-            )
-            for part in parts
-        ]
+        parts_read = []
+        for part in parts:
+            positions = asking.places.get((part.of.name, part.number), ())
+            parts_read.append(reader.read(part.of.name, part.samples, positions, part.of.reading))
         read_on(parts_read, stages)
         for part, part_read in zip(parts, parts_read, strict=True):
             _score_part(
@@ -162,6 +149,10 @@ def score_run(
                 benchmarks[part.of.name],
                 final=manifest.made_elsewhere,
             )
+
+    extent = RunExtent()
+    for scored in benchmarks.values():
+        extent = extent.plus(scored.extent)
     return ScoredRun(
         folder,
         manifest,
@@ -173,9 +164,7 @@ def score_run(
         tuple(panel.uses) if panel else (),
         asking.roles,
         costs=asking.requests,
-        extent=reduce(
-            RunExtent.plus, (scored.extent for scored in benchmarks.values()), RunExtent()
-        ),
+        extent=extent,
     )
 
 

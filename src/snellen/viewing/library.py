@@ -134,13 +134,14 @@ class RunLibrary:
         Raises:
             StoreError: There is no run, unless `may_be_empty`.
         """
-        self._shows_answers, self._shows_hosts = shows_answers, shows_hosts
+        self._shows_answers = shows_answers
+        self._shows_hosts = shows_hosts
         self.roots = [root.absolute() for root in roots]
-        digest = hashlib.blake2b(
-            "\0".join(sorted(map(str, self.roots))).encode(), digest_size=8
-        ).hexdigest()
+        root_names = "\0".join(sorted(map(str, self.roots)))
+        digest = hashlib.blake2b(root_names.encode(), digest_size=8).hexdigest()
         self.index = index or snellen_home() / "views" / f"{digest}.sqlite"
-        self._indexing, self._reading = threading.Lock(), threading.Lock()
+        self._indexing = threading.Lock()
+        self._reading = threading.Lock()
         self._kept: dict[Hashable, Any] = {}
         self._generation = 0
         self._seen: list[tuple[int, float]] = []
@@ -148,11 +149,13 @@ class RunLibrary:
         self.fault = ""
         """Why the last update of the index failed; empty if it succeeded."""
         if not may_be_empty and not find_runs(self.roots):
-            if lines := list(filter(None, map(suggest_unpacking, roots))):
-                raise StoreError(lines[0])
-            places = ", ".join(map(str, roots))
+            suggestions = [suggest_unpacking(root) for root in roots]
+            for suggestion in suggestions:
+                if suggestion:
+                    raise StoreError(suggestion)
+            folders = ", ".join(map(str, roots))
             raise StoreError(
-                f"{places}: no runs found ({RUN_MANIFEST} is missing); give the folder of a run, or a folder that "
+                f"{folders}: no runs found ({RUN_MANIFEST} is missing); give the folder of a run, or a folder that "
                 "contains runs"
             )
         open_index(self.index).close()

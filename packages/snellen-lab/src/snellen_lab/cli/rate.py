@@ -180,33 +180,24 @@ def _show_models(key: RatingKey, summary: RatingSummary, standardised: bool, as_
 
 def _show_dimensions(key: RatingKey, summary: RatingSummary, as_json: bool) -> None:
     """Print how well raters agree in each dimension."""
-    rows = [
-        (
-            key.study.dimension(row.dimension).title,
-            "-" if row.mean is None else f"{row.mean:.2f}",
-            _text(row.alpha),
-            f"{row.alpha.n:,}",
-            f"{row.missing:,}",
-        )
-        for row in summary.dimensions
-    ]
+    rows = []
+    for agreement in summary.dimensions:
+        title = key.study.dimension(agreement.dimension).title
+        mean = "-" if agreement.mean is None else f"{agreement.mean:.2f}"
+        alpha = agreement.alpha
+        rows.append((title, mean, _text(alpha), f"{alpha.n:,}", f"{agreement.missing:,}"))
     header = ("dimension", "mean", "alpha (interval)", "ratings compared", "missing")
     show_table("agreement of raters", header, rows, as_json)
 
 
 def _show_raters(summary: RatingSummary, as_json: bool) -> None:
     """Print how each rater worked: number of ratings, missing ones, failed checks, and flags."""
-    rows = [
-        (
-            row.rater,
-            f"{row.n:,}",
-            f"{row.missing:,}",
-            f"{row.value} in {row.share:.0%}" if row.n else "-",
-            f"{row.failed} of {row.checks}",
-            "; ".join(row.flags),
-        )
-        for row in summary.raters
-    ]
+    rows = []
+    for rater in summary.raters:
+        most_often = f"{rater.value} in {rater.share:.0%}" if rater.n else "-"
+        checks = f"{rater.failed} of {rater.checks}"
+        flags = "; ".join(rater.flags)
+        rows.append((rater.rater, f"{rater.n:,}", f"{rater.missing:,}", most_often, checks, flags))
     header = ("rater", "ratings", "missing", "most often", "checks failed", "flags")
     show_table("raters", header, rows, as_json)
 

@@ -389,16 +389,11 @@ def baseline_table(lines: Sequence[Baseline]) -> Table:
 
 def lint_table(findings: Sequence[Finding]) -> Table:
     """Return the table of lint's findings."""
-    rows = tuple(
-        (
-            finding.severity,
-            finding.check,
-            f"{finding.count:,} of {finding.total:,}" if finding.total else "",
-            finding.message,
-        )
-        for finding in findings
-    )
-    return Table("Lint's findings", ("severity", "check", "count", "finding"), rows)
+    rows = []
+    for finding in findings:
+        count = f"{finding.count:,} of {finding.total:,}" if finding.total else ""
+        rows.append((finding.severity, finding.check, count, finding.message))
+    return Table("Lint's findings", ("severity", "check", "count", "finding"), tuple(rows))
 
 
 def certificate_table(certificate: Certificate) -> Table:
