@@ -20,7 +20,7 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.errors import DataError
 from snellen.scoring.answers import open_answers
-from snellen.suites.aro.reader import as_caption, is_name_or_quality, shuffles_of
+from snellen.suites.aro.reader import clean_caption, is_name_or_quality, make_shuffles
 
 
 def made(name: str, source: Path, to: Path) -> Benchmark:
@@ -60,7 +60,7 @@ def test_a_caption_stands_among_four_shuffles_and_one_without_them_is_left_out(
 ) -> None:
     maker = mini_aro.coco if name == "coco-order" else mini_aro.flickr30k
     benchmark = made(name, maker(tmp_path / "files"), tmp_path)
-    assert true_captions(benchmark) == [as_caption(text) for text in mini_aro.CAPTIONS]
+    assert true_captions(benchmark) == [clean_caption(text) for text in mini_aro.CAPTIONS]
     for sample in benchmark.samples():
         assert len(set(sample.options)) == 5
         assert len({tuple(sorted(option.split())) for option in sample.options}) == 1
@@ -137,9 +137,9 @@ def test_nouns_and_adjectives_are_told_from_other_words() -> None:
 
 
 def test_the_first_shuffle_leaves_other_words_in_their_places_and_the_second_the_others() -> None:
-    caption = as_caption(mini_aro.CAPTIONS[1])
+    caption = clean_caption(mini_aro.CAPTIONS[1])
     words = caption.split()
-    nouns, others, *_ = shuffles_of(caption, random.Random(1)) or ()
+    nouns, others, *_ = make_shuffles(caption, random.Random(1)) or ()
     for place, word in enumerate(words):
         kept = others if is_name_or_quality(word) else nouns
         assert kept.split()[place] == word
@@ -154,7 +154,7 @@ def test_the_first_shuffle_leaves_other_words_in_their_places_and_the_second_the
 )
 def test_shuffles_have_the_same_words_and_are_all_different(words: list[str]) -> None:
     caption = " ".join(words)
-    shuffles = shuffles_of(caption, random.Random(0))
+    shuffles = make_shuffles(caption, random.Random(0))
     if shuffles is not None:
         assert len({caption, *shuffles}) == 5
         assert all(Counter(text.split()) == Counter(words) for text in shuffles)
@@ -162,7 +162,7 @@ def test_shuffles_have_the_same_words_and_are_all_different(words: list[str]) ->
 
 def test_trigrams_keep_their_words_and_within_them_only_their_order_changes() -> None:
     caption = "one big cat two old dogs three wet birds"
-    *_, within, whole = shuffles_of(caption, random.Random(2)) or ()
+    *_, within, whole = make_shuffles(caption, random.Random(2)) or ()
     threes = [caption.split()[i : i + 3] for i in (0, 3, 6)]
     assert [sorted(within.split()[i : i + 3]) for i in (0, 3, 6)] == [
         sorted(three) for three in threes
@@ -171,8 +171,8 @@ def test_trigrams_keep_their_words_and_within_them_only_their_order_changes() ->
 
 
 def test_a_caption_is_cut_to_thirty_words_without_its_full_stop() -> None:
-    assert as_caption("A dog; (brown).") == "a dog brown"
-    assert len(as_caption(" ".join(["word"] * 40)).split()) == 30
+    assert clean_caption("A dog; (brown).") == "a dog brown"
+    assert len(clean_caption(" ".join(["word"] * 40)).split()) == 30
 
 
 def test_the_shuffles_do_not_depend_on_the_machine(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
 from snellen.reformulation.distractor_prompts import request_text
 from snellen.reformulation.sampling import Sampling
-from snellen.suites.reform_eval.readers.texts import cut
+from snellen.suites.reform_eval.readers.texts import cut_passages
 
 ANIMALS = ("cat", "dog", "horse", "cow", "sheep", "goat")
 SINGERS = (
@@ -321,7 +321,9 @@ def test_knowledge_is_the_passage_of_the_linked_article_that_holds_the_answer_el
 def test_passages_are_whole_sentences_of_a_hundred_words_at_most() -> None:
     sentence = "This is one sentence of seven words."
     passages = list(
-        cut("Title", ["Title", " ".join([sentence] * 40), "word " * 130 + "end.", "Last one."])
+        cut_passages(
+            "Title", ["Title", " ".join([sentence] * 40), "word " * 130 + "end.", "Last one."]
+        )
     )
     bodies = [passage.removeprefix("Title. ") for passage in passages]
     assert [len(body.split()) for body in bodies] == [98, 98, 84, 131, 2]

@@ -35,26 +35,32 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per caption, in the order of the file, the true caption as its first option."""
+    """Return a draft for each caption, in the order of the file, with the true caption as its first option.
+    Published shuffles are read if their file exists; else they are made."""
     chosen = read_params(params, Params)
     ready, captions = (
         tuple(mapping["records"]["file"]) for mapping in (chosen.shuffled, chosen.captions)
     )
     if path := locate_or_none(folder, *ready):
-        return without_exclusions(map(_checked, read_mapped(chosen.shuffled, folder)), path)
+        return without_exclusions(
+            map(_exclude_if_repeated, read_mapped(chosen.shuffled, folder)), path
+        )
     path = locate_file(folder, *captions, *ready)
-    return without_exclusions(map(_shuffled, read_mapped(chosen.captions, folder)), path)
+    return without_exclusions(map(_with_shuffles, read_mapped(chosen.captions, folder)), path)
 
 
-def _checked(draft: Draft) -> Draft | Exclusion:
+def _exclude_if_repeated(draft: Draft) -> Draft | Exclusion:
+    """Return a draft, or an exclusion if two of its options are equal."""
     options = draft.rounds[0].options
     return Exclusion(ALIKE) if len(set(options)) < len(options) else draft
 
 
-def _shuffled(draft: Draft) -> Draft | Exclusion:
+def _with_shuffles(draft: Draft) -> Draft | Exclusion:
+    """Return a draft with the caption and four shuffles as options, or an exclusion if the caption is too short for
+    them."""
     question = draft.rounds[0]
-    caption = as_caption(question.texts[0])
-    shuffles = shuffles_of(caption, rng_for("aro order", draft.id))
+    caption = clean_caption(question.texts[0])
+    shuffles = make_shuffles(caption, rng_for("aro order", draft.id))
     if shuffles is None:
         return Exclusion(TOO_SHORT)
     return replace(draft, rounds=(QuestionDraft(question.question, (caption, *shuffles), (0,)),))
@@ -74,15 +80,21 @@ _LEFT_OUT = re.compile(r'[.!"()*#:;~]')
 _VERBS_AND_ADVERBS = re.compile(r"(?:ing|ed|ly)$")
 
 
-def as_caption(text: str) -> str:
-    """A caption in lower case, without full stops, brackets and the like, and cut to 30 words."""
+def clean_caption(text: str) -> str:
+    """Return a caption in lower case, without full stops, brackets and the like, cut to 30 words."""
     return " ".join(_LEFT_OUT.sub(" ", text.lower()).split()[:MOST_WORDS])
 
 
-def shuffles_of(caption: str, rng: random.Random) -> tuple[str, ...] | None:
-    """Four different texts of the same words in another order; None for a caption that has not so many."""
+def make_shuffles(caption: str, rng: random.Random) -> tuple[str, ...] | None:
+    """Return four different texts with the words of a caption in another order, one by each kind of shuffle; None
+    if the caption has too few words."""
     texts = [caption]
-    for shuffle in (_names_and_qualities, _other_words, _within_trigrams, _trigrams):
+    for shuffle in (
+        _shuffle_nouns_and_adjectives,
+        _shuffle_other_words,
+        _shuffle_within_trigrams,
+        _shuffle_trigrams,
+    ):
         words = caption.split(" ")
         orders = (" ".join(shuffle(list(words), rng)) for _ in range(TRIES))
         new = next((text for text in orders if text not in texts), None)
@@ -93,19 +105,20 @@ def shuffles_of(caption: str, rng: random.Random) -> tuple[str, ...] | None:
 
 
 def is_name_or_quality(word: str) -> bool:
-    """Whether a word is taken for a noun or an adjective."""
+    """Return whether a word is taken for a noun or an adjective."""
     bare = word.strip(",'’-?")
     if not bare or bare.isdecimal():
         return False
-    listed = _listed()
+    listed = _word_lists()
     return bare in listed["nouns"] or (
         bare not in listed["others"] and not _VERBS_AND_ADVERBS.search(bare)
     )
 
 
 @cache
-def _listed() -> dict[str, frozenset[str]]:
-    """The words of `other_words.txt`: `other_words`, and `nouns` that end as other words do."""
+def _word_lists() -> dict[str, frozenset[str]]:
+    """Return the words of `other_words.txt`: `others`, which are neither nouns nor adjectives, and `nouns` that end
+    as verbs or adverbs do."""
     text = files("snellen.suites.aro").joinpath("other_words.txt").read_text("utf-8")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     halves = "\n".join(lines).split("nouns and adjectives all the same")
@@ -113,38 +126,43 @@ def _listed() -> dict[str, frozenset[str]]:
     return {"others": other_words, "nouns": nouns}
 
 
-def _names_and_qualities(words: list[str], rng: random.Random) -> list[str]:
-    return _permuted(
+def _shuffle_nouns_and_adjectives(words: list[str], rng: random.Random) -> list[str]:
+    """Return the words with the nouns and adjectives in another order among themselves."""
+    return _shuffle_at(
         words, [place for place, word in enumerate(words) if is_name_or_quality(word)], rng
     )
 
 
-def _other_words(words: list[str], rng: random.Random) -> list[str]:
-    return _permuted(
+def _shuffle_other_words(words: list[str], rng: random.Random) -> list[str]:
+    """Return the words with all but the nouns and adjectives in another order among themselves."""
+    return _shuffle_at(
         words, [place for place, word in enumerate(words) if not is_name_or_quality(word)], rng
     )
 
 
-def _permuted(words: list[str], places: Sequence[int], rng: random.Random) -> list[str]:
-    """The words with those at these places in another order."""
+def _shuffle_at(words: list[str], places: Sequence[int], rng: random.Random) -> list[str]:
+    """Return the words with those at the given indices in another order."""
     shuffled = list(places)
     rng.shuffle(shuffled)
     moved = {place: words[source] for place, source in zip(places, shuffled, strict=True)}
     return [moved.get(place, word) for place, word in enumerate(words)]
 
 
-def _within_trigrams(words: list[str], rng: random.Random) -> list[str]:
-    trigrams = _in_threes(words)
+def _shuffle_within_trigrams(words: list[str], rng: random.Random) -> list[str]:
+    """Return the words with each three consecutive ones in another order."""
+    trigrams = _split_into_trigrams(words)
     for trigram in trigrams:
         rng.shuffle(trigram)
     return [word for trigram in trigrams for word in trigram]
 
 
-def _trigrams(words: list[str], rng: random.Random) -> list[str]:
-    trigrams = _in_threes(words)
+def _shuffle_trigrams(words: list[str], rng: random.Random) -> list[str]:
+    """Return the words with groups of three consecutive ones in another order."""
+    trigrams = _split_into_trigrams(words)
     rng.shuffle(trigrams)
     return [word for trigram in trigrams for word in trigram]
 
 
-def _in_threes(words: list[str]) -> list[list[str]]:
+def _split_into_trigrams(words: list[str]) -> list[list[str]]:
+    """Return the words in groups of three."""
     return [words[start : start + 3] for start in range(0, len(words), 3)]

@@ -22,12 +22,12 @@ YES_NO_ANSWERS = ("yes", "no")
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The questions of a split in file order; colours get three seeded distractors.
+    """Yield the questions of a split in file order.
 
-    `folder` may hold the package's `data` folder; else the installed package is used.
+    `folder` may be the package's `data` folder; else the installed package is used.
     """
     split = str(params.get("split", "test"))
-    base = folder or _installed()
+    base = folder or _installed_data_folder()
     path = base / split / "questions.json"
     try:
         rows = json.loads(read_text(path, TABLE_BYTES))
@@ -39,28 +39,32 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             question, answer, image = str(row[0]), str(row[1]), int(row[2])
         except (TypeError, ValueError, IndexError, KeyError):
             raise DataError(f"{where}: {row!r} is not [question, answer, image id]") from None
-        options = _options(answer, number, where)
+        options = _draw_options(answer, number, where)
+        if answer in SHAPE_ANSWERS:
+            asks = "shape"
+        elif answer in COLOUR_ANSWERS:
+            asks = "colour"
+        else:
+            asks = "yes/no"
         yield Draft(
             id=f"{split}-{number:05d}",
             rounds=(
                 QuestionDraft(
-                    question[:1].upper() + question[1:], options, (options.index(answer),)
+                    question=question[:1].upper() + question[1:],
+                    options=options,
+                    gold=(options.index(answer),),
                 ),
             ),
             images=(base / split / "images" / f"{image}.png",),
             where=where,
             group=str(image),
-            tags={
-                "asks": "shape"
-                if answer in SHAPE_ANSWERS
-                else "colour"
-                if answer in COLOUR_ANSWERS
-                else "yes/no"
-            },
+            tags={"asks": asks},
         )
 
 
-def _options(answer: str, number: int, where: str) -> tuple[str, ...]:
+def _draw_options(answer: str, number: int, where: str) -> tuple[str, ...]:
+    """Return the options of a question: yes and no, all shapes, or the correct colour among three others that are
+    drawn by the question's number. Raises DataError for an unknown answer."""
     if answer in YES_NO_ANSWERS:
         return YES_NO_ANSWERS
     if answer in SHAPE_ANSWERS:
@@ -68,12 +72,14 @@ def _options(answer: str, number: int, where: str) -> tuple[str, ...]:
     if answer not in COLOUR_ANSWERS:
         raise DataError(f"{where}: unknown answer {answer!r}")
     rng = rng_for("easy-vqa", number, "distractors")
-    options = [answer, *rng.sample([colour for colour in COLOUR_ANSWERS if colour != answer], 3)]
+    other_colours = [colour for colour in COLOUR_ANSWERS if colour != answer]
+    options = [answer, *rng.sample(other_colours, 3)]
     rng.shuffle(options)
     return tuple(options)
 
 
-def _installed() -> Path:
+def _installed_data_folder() -> Path:
+    """Return the data folder of the installed package. Raises MissingExtraError if it is not installed."""
     package = find_spec("easy_vqa")
     if package is None or package.origin is None:
         raise MissingExtraError("easy-vqa", "demo", "the benchmark easy-vqa")

@@ -72,9 +72,10 @@ Relevant = dict[tuple[int, int], tuple[float, ...]]
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per dialogue: ten rounds, the caption as context, the published answers as replies.
+    """Yield a draft for each dialogue: ten rounds, with the caption as context and the published answers as
+    replies.
 
-    With `candidates = "listed"` a draft per round.
+    With `candidates = "listed"`, yield a draft for each round.
     """
     chosen = read_params(params, Params)
     split = chosen.split
@@ -84,9 +85,13 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         raise DataError(f"{path}: the split is {content.split}, not {split}")
     dialogs = list(list_items(path, "data.dialogs", content.data.dialogs, _Dialog))
     for where, dialog in dialogs:
-        _check(where, dialog, content.data)
-    relevant = _relevant(folder, dialogs) if chosen.candidates != "listed" else {}
-    ask = _ranked if chosen.candidates else partial(_round, pools=_Pools(content.data, dialogs))
+        _check_dialogue(where, dialog, content.data)
+    relevant = _read_relevance(folder, dialogs) if chosen.candidates != "listed" else {}
+    ask = (
+        _published_choice
+        if chosen.candidates
+        else partial(_reformed_question, pools=_Pools(content.data, dialogs))
+    )
     base: Path | None = None
     for where, dialog in dialogs:
         name = f"VisualDialog_{split}_{dialog.image_id:012d}.jpg"
@@ -96,7 +101,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             where,
         )
         if chosen.candidates == "listed":
-            yield from _listed(dialog, content.data, base / name, where)
+            yield from _single_questions(dialog, content.data, base / name, where)
             continue
         rounds = tuple(
             ask(
@@ -116,11 +121,12 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             context=dialog.caption.strip(),
             group=str(dialog.image_id),
             replies=tuple(content.data.answers[turn.answer].strip() for turn in dialog.dialog),
-            notes=_merged(dialog, rounds, where) if chosen.candidates else (),
+            notes=_note_on_left_out(dialog, rounds, where) if chosen.candidates else (),
         )
 
 
-def _check(where: str, dialog: _Dialog, lists: _Data) -> None:
+def _check_dialogue(where: str, dialog: _Dialog, lists: _Data) -> None:
+    """Raise DataError if a dialogue does not have ten rounds, or refers to questions or answers that do not exist."""
     if len(dialog.dialog) != ROUNDS:
         raise DataError(f"{where}: {len(dialog.dialog)} rounds, not {ROUNDS}")
     for number, turn in enumerate(dialog.dialog):
@@ -134,12 +140,15 @@ def _check(where: str, dialog: _Dialog, lists: _Data) -> None:
             raise DataError(f"{where}, round {number}: there is no answer {strange[0]}")
 
 
-def _relevant(folder: Path | None, dialogs: Dialogs) -> Relevant:
+def _read_relevance(folder: Path | None, dialogs: Dialogs) -> Relevant:
+    """Return how right each candidate answer is, by image and round, from the dense annotations."""
     path = locate_file(folder, "visdial_1.0_val_dense_annotations.json")
-    return _dense(path, {dialog.image_id for _, dialog in dialogs})
+    return _parse_relevance(path, {dialog.image_id for _, dialog in dialogs})
 
 
-def _dense(path: Path, images: set[int]) -> Relevant:
+def _parse_relevance(path: Path, images: set[int]) -> Relevant:
+    """Return the annotated relevance of candidates by image and round (from 0). Raises DataError for an unknown
+    image or round."""
     relevant: Relevant = {}
     for where, annotation in list_items(path, "", read_json(path, list[msgspec.Raw]), _Dense):
         if annotation.image_id not in images:
@@ -150,33 +159,43 @@ def _dense(path: Path, images: set[int]) -> Relevant:
     return relevant
 
 
-def _question(turn: _Turn, lists: _Data) -> str:
+def _question_text(turn: _Turn, lists: _Data) -> str:
+    """Return the text of a round's question, with a question mark."""
     question = lists.questions[turn.question].strip()
     return question if question.endswith("?") else f"{question}?"
 
 
-def _round(
+def _reformed_question(
     turn: _Turn, lists: _Data, relevance: tuple[float, ...] | None, where: str, pools: _Pools
 ) -> QuestionDraft:
+    """Return a round as a multiple-choice question, whose distractors are answers that people gave to other
+    questions. Candidates that annotators called right, too, are not distractors."""
     gold = lists.answers[turn.answer].strip()
-    annotated = zip(turn.answer_options, _annotated(turn, relevance, where), strict=False)
-    right = tuple(
-        lists.answers[place] for place, share in annotated if share > 0 and place != turn.answer
+    relevance_by_candidate = zip(
+        turn.answer_options, _checked_relevance(turn, relevance, where), strict=False
+    )
+    also_right = tuple(
+        lists.answers[candidate]
+        for candidate, share in relevance_by_candidate
+        if share > 0 and candidate != turn.answer
     )
     return QuestionDraft(
-        _question(turn, lists),
+        _question_text(turn, lists),
         texts=(gold,),
         distractors=DistractorSpec(
             tiers=pools.of(lists.questions[turn.question], gold),
             fillers=VISDIAL_FILLERS,
             prompt="dialogue",
-            also_right=right,
+            also_right=also_right,
         ),
     )
 
 
-def _annotated(turn: _Turn, relevance: tuple[float, ...] | None, where: str) -> tuple[float, ...]:
-    """How right each candidate is; empty where nobody said."""
+def _checked_relevance(
+    turn: _Turn, relevance: tuple[float, ...] | None, where: str
+) -> tuple[float, ...]:
+    """Return how right each candidate of a round is; empty if it was not annotated. Raises DataError if the numbers
+    of candidates differ."""
     if relevance is not None and len(relevance) != len(turn.answer_options):
         raise DataError(
             f"{where}: {len(turn.answer_options)} candidates, {len(relevance)} of them annotated"
@@ -184,10 +203,11 @@ def _annotated(turn: _Turn, relevance: tuple[float, ...] | None, where: str) -> 
     return relevance or ()
 
 
-def _ranked(
+def _published_choice(
     turn: _Turn, lists: _Data, relevance: tuple[float, ...] | None, where: str
 ) -> QuestionDraft:
-    """The question with its published candidates as options, in the file's order."""
+    """Return a round's question with its published candidates as options, in the file's order. Candidates that are
+    equal but for blanks are merged."""
     if turn.answer not in turn.answer_options:
         raise DataError(
             f"{where}: the answer {turn.answer} is none of the {len(turn.answer_options)} candidates"
@@ -196,37 +216,43 @@ def _ranked(
         raise DataError(
             f"{where}: gt_index {turn.gt_index} is not the place of the answer {turn.answer}"
         )
-    shares = _annotated(turn, relevance, where)
-    options: dict[str, float] = {}
-    for place, answer in enumerate(turn.answer_options):
-        if text := lists.answers[answer].strip():
-            options[text] = max(options.get(text, 0.0), shares[place] if shares else 0.0)
+    shares = _checked_relevance(turn, relevance, where)
+    share_by_option: dict[str, float] = {}
+    for index, answer in enumerate(turn.answer_options):
+        text = lists.answers[answer].strip()
+        if text:
+            share = shares[index] if shares else 0.0
+            share_by_option[text] = max(share_by_option.get(text, 0.0), share)
     gold = lists.answers[turn.answer].strip()
     if not gold:
         raise DataError(f"{where}: the answer {turn.answer} is empty")
+    options = tuple(share_by_option)
     return QuestionDraft(
-        _question(turn, lists),
-        tuple(options),
-        (list(options).index(gold),),
-        relevance=tuple(options.values()) if shares else (),
+        question=_question_text(turn, lists),
+        options=options,
+        gold=(options.index(gold),),
+        relevance=tuple(share_by_option.values()) if shares else (),
     )
 
 
-def _merged(dialog: _Dialog, rounds: Sequence[QuestionDraft], where: str) -> tuple[str, ...]:
-    """How many candidates are not options of their own."""
+def _note_on_left_out(
+    dialog: _Dialog, rounds: Sequence[QuestionDraft], where: str
+) -> tuple[str, ...]:
+    """Return a note on how many candidates are not options of their own, or nothing."""
     left_out = sum(
         len(turn.answer_options) - len(question.options)
         for turn, question in zip(dialog.dialog, rounds, strict=True)
     )
+    if not left_out:
+        return ()
     return (
-        (f"{where}: {left_out} candidates left out: empty, or the same as another but for blanks",)
-        if left_out
-        else ()
+        f"{where}: {left_out} candidates left out: empty, or the same as another but for blanks",
     )
 
 
-def _listed(dialog: _Dialog, lists: _Data, picture: Path, where: str) -> Iterator[Draft]:
-    """Each question on its own, neither caption nor history, with all candidates in the file's order."""
+def _single_questions(dialog: _Dialog, lists: _Data, picture: Path, where: str) -> Iterator[Draft]:
+    """Yield each question of a dialogue on its own, without caption and history, with all candidates in the file's
+    order. Raises DataError if the answer is not a candidate."""
     for number, turn in enumerate(dialog.dialog):
         candidates = tuple(lists.answers[answer].strip() for answer in turn.answer_options)
         gold = lists.answers[turn.answer].strip()
@@ -236,7 +262,9 @@ def _listed(dialog: _Dialog, lists: _Data, picture: Path, where: str) -> Iterato
             )
         yield Draft(
             id=f"{dialog.image_id}-{number + 1}",
-            rounds=(QuestionDraft(_question(turn, lists), texts=(gold,), candidates=candidates),),
+            rounds=(
+                QuestionDraft(_question_text(turn, lists), texts=(gold,), candidates=candidates),
+            ),
             images=(picture,),
             where=f"{where}, round {number}",
             group=str(dialog.image_id),
@@ -255,27 +283,33 @@ class _Pools:
         for _, dialog in dialogs:
             for turn in dialog.dialog:
                 answer = lists.answers[turn.answer].strip()
-                for kind in ("", _kind(lists.questions[turn.question])):
+                for kind in ("", _first_two_words(lists.questions[turn.question])):
                     self._answers.setdefault(kind, {})[answer] = None
 
     def of(self, question: str, gold: str) -> tuple[tuple[str, ...], ...]:
-        side = _side(gold)
-        return tuple(self._answers_of(kind, side) for kind in (_kind(question), ""))
+        """Return candidates for a question: answers to questions that begin with the same two words, then all
+        answers. They do not affirm if the correct answer affirms, and do not deny if it denies."""
+        side = _yes_or_no(gold)
+        return tuple(self._answers_of(kind, side) for kind in (_first_two_words(question), ""))
 
     def _answers_of(self, kind: str, side: str) -> tuple[str, ...]:
+        """Return the answers to questions of a kind, without those on this side (yes or no)."""
         if (kind, side) not in self._by_kind:
             answers = self._answers.get(kind, {})
             self._by_kind[kind, side] = tuple(
-                text for text in answers if not side or _side(text) != side
+                text for text in answers if not side or _yes_or_no(text) != side
             )
         return self._by_kind[kind, side]
 
 
-def _kind(question: str) -> str:
-    """The first two words: `what color`, `is there`."""
+def _first_two_words(question: str) -> str:
+    """Return the first two words of a question, which tell its kind: `what color`, `is there`."""
     return " ".join(fold_answer(question).split()[:2])
 
 
-def _side(answer: str) -> str:
+def _yes_or_no(answer: str) -> str:
+    """Return whether an answer affirms (yes) or denies (no); empty for another answer."""
     first = fold_answer(answer).partition(" ")[0]
-    return "yes" if first in _YES else "no" if first in _NO else ""
+    if first in _YES:
+        return "yes"
+    return "no" if first in _NO else ""

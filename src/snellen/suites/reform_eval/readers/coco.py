@@ -76,18 +76,20 @@ class _Captions(Struct, frozen=True):
 
 
 def locate_images(folder: Path | None, split: str) -> Path:
-    """The folder of a split's images, in the layouts of the COCO site and of REFER's interface."""
+    """Return the folder of a split's images, in the layouts of the COCO site and of REFER's interface."""
     return locate_file(folder, split, f"images/{split}", f"images/mscoco/images/{split}")
 
 
 def read_objects(folder: Path | None, split: str) -> CocoObjects:
-    """The annotations of a split with their images. Raises DataError for a file that does not fit together."""
+    """Return the annotated objects of a split with their images. Raises DataError for files that do not fit
+    together."""
     path = locate_file(folder, f"annotations/instances_{split}.json", f"instances_{split}.json")
     return read_instances(path, locate_images(folder, split))
 
 
 def read_captions(folder: Path | None, split: str) -> dict[int, list[tuple[str, CocoCaption]]]:
-    """The captions of a split by image, each with its place. Raises DataError for an empty or a stray one."""
+    """Return the captions of a split by image, each with its location. Raises DataError for an empty caption, or
+    one of an unknown image."""
     path = locate_file(folder, f"annotations/captions_{split}.json", f"captions_{split}.json")
     content = read_json(path, _Captions)
     captions: dict[int, list[tuple[str, CocoCaption]]] = {
@@ -103,33 +105,38 @@ def read_captions(folder: Path | None, split: str) -> dict[int, list[tuple[str, 
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per object (mci, goi) or per image (mos), by the order of the annotations."""
+    """Yield a draft for each object (tasks mci, goi) or for each image (task mos), in the order of the annotations."""
     chosen = read_params(params, Params)
     objects = read_objects(folder, chosen.split)
     if chosen.task == "mos":
-        yield from _missing(objects)
+        yield from _missing_object_questions(objects)
         return
     for image in objects.by_image:
         for where, annotation in objects.by_image[image]:
             if not annotation.iscrowd:
-                yield _present(objects, annotation, where, boxed=chosen.task == "goi")
+                yield _present_object_question(
+                    objects, annotation, where, boxed=chosen.task == "goi"
+                )
 
 
-def _present(objects: CocoObjects, annotation: CocoAnnotation, where: str, *, boxed: bool) -> Draft:
-    """Which object is in the image (mci), or in the box (goi)?
+def _present_object_question(
+    objects: CocoObjects, annotation: CocoAnnotation, where: str, *, boxed: bool
+) -> Draft:
+    """Return the question which object is in the image (mci), or in the red box (goi, `boxed`).
 
-    Distractors: classes of the same super-category, then any; under goi first what else the image shows.
-    Under mci a class that the image shows would be right too.
+    Distractors are classes of the same super-category, then any classes. In goi, other classes in the image come
+    first; in mci they are correct, too, and so are not distractors.
     """
     gold = objects.categories[annotation.category_id]
     present = objects.present(annotation.image_id)
     other_names = tuple(objects.name(category) for category in sorted(present - {gold.id}))
-    alike, every = objects.names(of=gold.supercategory), objects.names()
+    similar_names = objects.names(of=gold.supercategory)
+    all_names = objects.names()
     if boxed:
-        distractors = DistractorSpec(tiers=(other_names, alike, every))
+        distractors = DistractorSpec(tiers=(other_names, similar_names, all_names))
         question = "Which object is inside the red box?"
     else:
-        distractors = DistractorSpec(tiers=(alike, every), also_right=other_names)
+        distractors = DistractorSpec(tiers=(similar_names, all_names), also_right=other_names)
         question = "Which of these objects does the picture show?"
     file = objects.images[annotation.image_id]
     return Draft(
@@ -144,32 +151,38 @@ def _present(objects: CocoObjects, annotation: CocoAnnotation, where: str, *, bo
     )
 
 
-def _missing(objects: CocoObjects) -> Iterator[Draft]:
-    """Which object is in none of the boxes? Negatives are what the boxes hold; the gold is in none of them.
+def _missing_object_questions(objects: CocoObjects) -> Iterator[Draft]:
+    """Yield questions which object is in none of the boxes drawn on an image. The distractors are what the boxes
+    show.
 
-    An image counts when no two of its large objects are of one class: the rule that comes nearest to the paper's 2,479
-    images and to what its models reach by chance (docs/evidence/reform-eval.md).
+    An image is used if no two of its large objects are of the same class. This rule comes nearest to the paper's
+    2,479 images, and to what its models reach by chance (docs/evidence/reform-eval.md).
     """
     for image, annotated in objects.by_image.items():
-        large = [
-            (where, a)
-            for where, a in annotated
-            if not a.iscrowd and min(a.bbox[2], a.bbox[3]) >= MOS_SIDE
-        ]
-        if not large or len({a.category_id for _, a in large}) < len(large):
+        large: list[tuple[str, CocoAnnotation]] = []
+        for where, annotation in annotated:
+            _, _, width, height = annotation.bbox
+            if not annotation.iscrowd and min(width, height) >= MOS_SIDE:
+                large.append((where, annotation))
+        large_categories = {annotation.category_id for _, annotation in large}
+        has_two_of_a_class = len(large_categories) < len(large)
+        if not large or has_two_of_a_class:
             continue
         rng = rng_for("mscoco-mos", image, "boxes")
         chosen = rng.sample(large, min(len(large), MOS_BOXES))
-        boxed = frozenset(a.category_id for _, a in chosen)
+        first_location, _ = chosen[0]
+        boxed = frozenset(annotation.category_id for _, annotation in chosen)
         present = objects.present(image)
-        golds = sorted(present - boxed) or sorted(set(objects.categories) - present)
-        if not golds:
+        # Preferably something that the image shows outside the boxes, so that a glance at the image does not do.
+        candidates = sorted(present - boxed) or sorted(set(objects.categories) - present)
+        if not candidates:
             continue
-        gold = objects.categories[rng.choice(golds)]
-        tier = tuple(objects.name(category) for category in sorted(boxed))
-        boxes = tuple(a.bbox for _, a in chosen)
+        gold = objects.categories[rng.choice(candidates)]
+        boxed_names = tuple(objects.name(category) for category in sorted(boxed))
+        boxes = tuple(annotation.bbox for _, annotation in chosen)
         outlines = tuple(
-            Outline(box, PALETTE[place % len(PALETTE)], 3) for place, box in enumerate(boxes)
+            Outline(box, colour=PALETTE[number % len(PALETTE)], width=3)
+            for number, box in enumerate(boxes)
         )
         yield Draft(
             id=str(image),
@@ -177,11 +190,11 @@ def _missing(objects: CocoObjects) -> Iterator[Draft]:
                 QuestionDraft(
                     "Which of these objects is inside none of the boxes?",
                     texts=(gold.name,),
-                    distractors=DistractorSpec(tiers=(tier,), allow_fewer=True),
+                    distractors=DistractorSpec(tiers=(boxed_names,), allow_fewer=True),
                 ),
             ),
             images=(ImageSpec(objects.images[image], outlines=outlines),),
-            where=chosen[0][0],
+            where=first_location,
             regions=tuple(Region(box) for box in boxes),
             group=str(image),
             answer_tags={"supercategory": gold.supercategory},
@@ -199,7 +212,7 @@ class PairParams(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_pairs(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per caption, in the order of the images."""
+    """Yield a draft for each caption, in the order of the images."""
     chosen = read_params(params, PairParams)
     objects = read_objects(folder, chosen.split)
     captions = read_captions(folder, chosen.split)
@@ -210,7 +223,10 @@ def read_pairs(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
                 f"{image_captions[0][0]}: the image {image} is not among those of instances_{chosen.split}.json"
             )
         for where, caption in image_captions:
-            yield (_matching if chosen.task == "itm" else _selection)(pairs, caption, where)
+            if chosen.task == "itm":
+                yield _matching_question(pairs, caption, where)
+            else:
+                yield _caption_choice_question(pairs, caption, where)
 
 
 class _Pairs:
@@ -238,7 +254,8 @@ class _Pairs:
         self._name = name
 
     def nearly_right(self, caption: CocoCaption) -> tuple[str, ...]:
-        """A caption of each similar image, the most similar image first."""
+        """Return captions of similar images, the most similar image first. Each is the caption of its image that is
+        most similar to this one."""
         image = caption.image_id
         if image not in self._near:
             rng = rng_for("coco-pairs", image, "neighbours")
@@ -252,8 +269,9 @@ class _Pairs:
         )
 
 
-def _matching(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
-    """Yes for the image's own caption, no for one that nearly fits; half of each."""
+def _matching_question(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
+    """Return the question whether a caption fits the image. In half of the questions it is the image's own caption,
+    in the others one of a similar image. Raises DataError if no image is similar."""
     gold = rng_for("coco-pairs", caption.id, "matches").randrange(2)
     text: str | None = caption.caption.strip()
     if gold:
@@ -278,12 +296,15 @@ def _matching(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
     )
 
 
-def _selection(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
+def _caption_choice_question(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
+    """Return the question which caption fits the image. Captions of similar images are the distractors."""
     tiers = tuple((text,) for text in pairs.nearly_right(caption))
     gold = caption.caption.strip()
-    further = tuple(text for text in pairs.own[caption.image_id] if text != gold)
+    other_captions = tuple(text for text in pairs.own[caption.image_id] if text != gold)
     question = QuestionDraft(
-        wording.TEXT_QUESTION, texts=(gold, *further), distractors=DistractorSpec(tiers=tiers)
+        wording.TEXT_QUESTION,
+        texts=(gold, *other_captions),
+        distractors=DistractorSpec(tiers=tiers),
     )
     return _pair_draft(pairs, caption, where, question, answer_tags={})
 
@@ -370,14 +391,16 @@ class SimilarImages(Generic[KeyT]):
         self._near: dict[tuple[int, int], list[list[KeyT]]] = {}
 
     def nearest(self, key: KeyT, count: int, rng: random.Random) -> list[KeyT]:
-        """Up to `count` neighbours, the most similar first; of equally similar ones `rng` draws."""
+        """Return up to `count` images that are most similar to an image, the most similar first. Equally similar
+        ones are drawn by `rng`."""
         neighbours: list[KeyT] = []
         for equals in self._tiers(self._bits[key], count):
             neighbours += rng.sample(equals, min(len(equals), count - len(neighbours)))
         return neighbours
 
     def _tiers(self, own_bits: int, count: int) -> list[list[KeyT]]:
-        """Lists of equally similar neighbours, the most similar first; at least `count` neighbours where there are."""
+        """Return lists of equally similar images, the most similar first, with at least `count` images in total if
+        there are so many. Sets of categories are compared as bits."""
         if (neighbours := self._near.get((own_bits, count))) is None:
             by_overlap: dict[float, list[int]] = {}
             for bits in self._alike:
@@ -400,10 +423,11 @@ class SimilarImages(Generic[KeyT]):
 def most_similar(
     gold: Categories, captions: Iterable[tuple[str, Categories]], categories: Categories
 ) -> str | None:
-    """Among another image's captions the one most similar to the gold by the categories named; None without any.
+    """Return the caption of another image that is most similar to the correct one, by the categories that they
+    name. None if there is no caption.
 
-    `categories` is what the gold's image shows. A caption that names nothing else may be true of that image
-    too, and is chosen only when the other image has no better one.
+    `categories` are those that the correct caption's image shows. A caption that names only such categories may be
+    true of this image, too, and is chosen only if there is no other one.
     """
     ranked = [
         (bool(mentioned - categories), overlap(gold, mentioned), caption)
@@ -411,11 +435,12 @@ def most_similar(
     ]
     if not ranked:
         return None
-    return max(ranked, key=lambda entry: entry[:2])[2]
+    _, _, best_caption = max(ranked, key=lambda entry: entry[:2])
+    return best_caption
 
 
 def differs_from_all(caption: str, own_captions: Collection[str]) -> bool:
-    """Whether a caption differs in meaning from each of an image's own."""
+    """Return whether a caption differs in meaning from each of an image's own captions."""
     return not any(same_answer(caption, own_caption) for own_caption in own_captions)
 
 
@@ -444,7 +469,7 @@ class ReferredObject(Struct, frozen=True):
 
 
 def read_refcoco(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per expression, in the order of the file."""
+    """Yield a draft for each referring expression of a split, in the order of the file."""
     chosen = read_params(params, RefcocoParams)
     path = locate_file(
         folder,
@@ -456,9 +481,9 @@ def read_refcoco(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]
         for annotated in objects.by_image.values()
         for _, annotation in annotated
     }
-    refs = [(where, ref) for where, ref in _refs(path) if ref.split == chosen.split]
+    refs = [(where, ref) for where, ref in _read_references(path) if ref.split == chosen.split]
     for where, ref in refs:
-        _check(ref, objects, annotations, where)
+        _check_reference(ref, objects, annotations, where)
     pools = _Pools(objects, [ref for _, ref in refs])
     for where, ref in refs:
         for number, sentence in enumerate(ref.sentences):
@@ -472,7 +497,9 @@ def read_refcoco(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]
             )
 
 
-def _refs(path: Path) -> Iterator[tuple[str, ReferredObject]]:
+def _read_references(path: Path) -> Iterator[tuple[str, ReferredObject]]:
+    """Yield the objects that are referred to, each with its location, from REFER's pickle or the same content as
+    JSON."""
     if path.suffix == ".json":
         yield from list_items(path, "refs", read_json(path, list[msgspec.Raw]), ReferredObject)
         return
@@ -484,9 +511,11 @@ def _refs(path: Path) -> Iterator[tuple[str, ReferredObject]]:
         yield where, converted(item, ReferredObject, where)
 
 
-def _check(
+def _check_reference(
     ref: ReferredObject, objects: CocoObjects, annotations: dict[int, CocoAnnotation], where: str
 ) -> None:
+    """Raise DataError if a reference has no annotation, another image or category than its annotation, or no
+    expression."""
     annotation = annotations.get(ref.ann_id)
     if annotation is None:
         raise DataError(f"{where}: there is no annotation {ref.ann_id} in instances.json")
@@ -512,27 +541,31 @@ class _Pools:
         self._tiers: dict[int, tuple[tuple[str, ...], ...]] = {}
 
     def tiers(self, category: int) -> tuple[tuple[str, ...], ...]:
-        """Expressions for other categories of the same super-category, then for all others."""
+        """Return expressions for objects of other categories: first of the same super-category, then of all."""
         if category not in self._tiers:
             group = self._objects.categories[category].supercategory
-            alike = [
-                c for c in self._expressions if self._objects.categories[c].supercategory == group
+            similar_categories = [
+                other
+                for other in self._expressions
+                if self._objects.categories[other].supercategory == group
             ]
             self._tiers[category] = (
-                self._other_texts(category, alike),
+                self._other_texts(category, similar_categories),
                 self._other_texts(category, list(self._expressions)),
             )
         return self._tiers[category]
 
     def _other_texts(self, category: int, categories: list[int]) -> tuple[str, ...]:
+        """Return the expressions for objects of other categories that are not used for this category as well."""
         own_texts = self._expressions[category]
-        return tuple(
-            text
-            for c in categories
-            if c != category
-            for folded, text in self._expressions[c].items()
-            if folded not in own_texts
-        )
+        texts: list[str] = []
+        for other in categories:
+            if other == category:
+                continue
+            for folded, text in self._expressions[other].items():
+                if folded not in own_texts:
+                    texts.append(text)
+        return tuple(texts)
 
 
 def _expression_draft(
@@ -543,8 +576,10 @@ def _expression_draft(
     pools: _Pools,
     where: str,
 ) -> Draft:
+    """Return the question which expression describes the outlined object. All expressions for it are correct;
+    expressions for objects of other categories are distractors."""
     category = objects.categories[ref.category_id]
-    further = tuple(
+    other_expressions = tuple(
         expression.sent for expression in ref.sentences if expression.sent != sentence.sent
     )
     distractors = DistractorSpec(tiers=pools.tiers(category.id))
@@ -553,7 +588,7 @@ def _expression_draft(
         rounds=(
             QuestionDraft(
                 wording.EXPRESSION_QUESTION,
-                texts=(sentence.sent, *further),
+                texts=(sentence.sent, *other_expressions),
                 distractors=distractors,
             ),
         ),

@@ -83,28 +83,32 @@ class ClevrQuestion(Struct, frozen=True):
 
     @property
     def spatial(self) -> bool:
+        """Whether the program that answers the question walks along relations (left of, behind) and does nothing
+        more with what it finds."""
         functions = {node.function for node in self.program}
         more = _MORE & functions or any(name.startswith("equal") for name in functions)
         return "relate" in functions and not more
 
 
 def read_clevr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per question about space, in the order of the file; its distractors are the type's other answers."""
+    """Yield a draft for each question about space, in the order of the file. Its distractors are the other answers
+    to questions of its type."""
     chosen = read_params(params, ClevrParams)
     name = f"CLEVR_{chosen.split}_questions.json"
     path = locate_file(folder, f"questions/{name}", name)
     pictures = locate_file(folder, f"images/{chosen.split}")
-    answers: dict[int, dict[str, None]] = {}
-    for where, question in _spatial(path):
+    answers_by_family: dict[int, dict[str, None]] = {}
+    for where, question in _read_spatial_questions(path):
         if not question.answer:
             raise DataError(f"{where}: the answer is empty")
-        answers.setdefault(question.question_family_index, {})[question.answer] = None
-    tiers = {family: tuple(sorted(texts)) for family, texts in answers.items()}
-    for where, question in _spatial(path):
+        answers_by_family.setdefault(question.question_family_index, {})[question.answer] = None
+    tiers = {family: tuple(sorted(texts)) for family, texts in answers_by_family.items()}
+    for where, question in _read_spatial_questions(path):
         yield _clevr_draft(question, tiers[question.question_family_index], pictures, where)
 
 
-def _spatial(path: Path) -> Iterator[tuple[str, ClevrQuestion]]:
+def _read_spatial_questions(path: Path) -> Iterator[tuple[str, ClevrQuestion]]:
+    """Yield the questions about space, each with its location. Other questions of the file are skipped."""
     return (
         (where, question)
         for where, question in stream_list(path, "questions", ClevrQuestion)
@@ -177,12 +181,13 @@ class SpatialCaption(Struct, frozen=True):
     object: str
 
     def saying(self, relation: str, verb: str) -> str:
-        """The caption with another relation, which takes a verb or is one."""
+        """Return the caption with another relation, and the verb that this relation takes, if any."""
         return " ".join(filter(None, (self.subject, verb, relation, self.object))) + "."
 
 
 def read_vsr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per true caption, in the order of the file."""
+    """Yield a draft for each true caption, in the order of the file. Its distractors are the caption with other
+    relations."""
     chosen = read_params(params, VsrParams)
     path = locate_file(
         folder,
@@ -206,7 +211,7 @@ def read_vsr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             }
             distractors = DistractorSpec(
                 tiers=([sentences[relation] for relation in frequent],),
-                also_right=_alike(pair.relation, sentences),
+                also_right=_compatible_sentences(pair.relation, sentences),
             )
             question = QuestionDraft(
                 WORDINGS[0],
@@ -218,6 +223,8 @@ def read_vsr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _parsed_caption(pair: VsrPair, where: str) -> SpatialCaption:
+    """Return a caption split into subject, verb, relation and object. Raises DataError if the relation is not in
+    it."""
     match = re.fullmatch(
         rf"(.+?) (?:(is|are) )?{re.escape(pair.relation)} (.+?)\.?", pair.caption.strip()
     )
@@ -228,12 +235,15 @@ def _parsed_caption(pair: VsrPair, where: str) -> SpatialCaption:
     return SpatialCaption(match[1], match[2] or "", pair.relation, match[3])
 
 
-def _alike(relation: str, sentences: dict[str, str]) -> tuple[str, ...]:
-    """The sentences of `said` that may be true besides the one with this relation."""
-    alike = {
-        candidate for group in COMPATIBLE_RELATIONS if relation in group for candidate in group
-    } - {relation}
-    return tuple(sentence for candidate, sentence in sentences.items() if candidate in alike)
+def _compatible_sentences(relation: str, sentences: dict[str, str]) -> tuple[str, ...]:
+    """Return the sentences with other relations that may hold at the same time as this one. `sentences` are the
+    caption's variants by relation."""
+    compatible: set[str] = set()
+    for group in COMPATIBLE_RELATIONS:
+        if relation in group:
+            compatible |= group
+    compatible.discard(relation)
+    return tuple(sentence for other, sentence in sentences.items() if other in compatible)
 
 
 def _vsr_draft(pair: VsrPair, question: QuestionDraft, picture: Path, where: str) -> Draft:
@@ -274,35 +284,36 @@ class CommonsenseQuestion(Struct, frozen=True):
 
     @property
     def kind(self) -> tuple[str, str]:
-        """What an answer must be of to be a distractor: `others` mixes yes and no, numbers and words."""
+        """The subset and kind of the answer. Distractors must be of the same, as the subset `others` mixes yes and
+        no, numbers and words."""
         if opposite_yes_no(self.answer):
             return self.subset, "yes/no"
         return self.subset, "number" if self.answer.isdecimal() else "word"
 
     def set_name(self, candidates: str) -> str:
-        """The set of candidates that it is asked with."""
-        return (
-            " ".join(self.kind) if candidates == "type" and self.subset == "others" else self.subset
-        )
+        """Return the name of the set of candidates that the question is asked with."""
+        if candidates == "type" and self.subset == "others":
+            return " ".join(self.kind)
+        return self.subset
 
 
 def read_imagenetvc(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per question, about one image of its class that is drawn by the question's name.
+    """Yield a draft for each question, about one image of its class that is drawn at random.
 
-    With `candidates` a draft per question and image of its class. Distractors: answers of the same subset and kind.
-    Raises DataError for a class without images.
+    With `candidates`, yield a draft for each question and image of its class. Distractors are answers of the same
+    subset and kind. Raises DataError for a class without images.
     """
     chosen = read_params(params, ImagenetvcParams)
     first = locate_file(folder, "color.csv")
-    classes = _classes(locate_file(folder, "ImageNet_mapping.txt"))
+    classes = _read_class_ids(locate_file(folder, "ImageNet_mapping.txt"))
     images = locate_file(folder, chosen.images)
     questions = [
         question
         for subset in SUBSETS
-        for question in _rows(first.with_name(f"{subset}.csv"), subset)
+        for question in _read_questions(first.with_name(f"{subset}.csv"), subset)
     ]
     pool = answer_pools((question.kind, question.answer) for question in questions)
-    candidates = _candidates(questions, chosen, first)
+    candidates = _listed_candidates(questions, chosen, first)
     pictures: dict[str, list[Path]] = {}
     for question in questions:
         if question.category not in classes:
@@ -311,10 +322,10 @@ def read_imagenetvc(params: dict[str, Any], folder: Path | None) -> Iterator[Dra
             )
         wnid = classes[question.category]
         if wnid not in pictures:
-            pictures[wnid] = _pictures(images / wnid, question.where)
+            pictures[wnid] = _images_in(images / wnid, question.where)
         name = f"{question.subset}-{question.number}"
         if chosen.candidates:
-            question_draft = _among(
+            question_draft = _with_listed_options(
                 question, candidates[question.set_name(chosen.candidates)], chosen
             )
             for number, image in enumerate(pictures[wnid], 1):
@@ -323,7 +334,7 @@ def read_imagenetvc(params: dict[str, Any], folder: Path | None) -> Iterator[Dra
         else:
             distractors = DistractorSpec(tiers=(pool[question.kind],))
             question_draft = replace(
-                _worded(question, chosen), texts=(question.answer,), distractors=distractors
+                _with_wordings(question, chosen), texts=(question.answer,), distractors=distractors
             )
             yield _imagenetvc_draft(
                 question,
@@ -333,10 +344,11 @@ def read_imagenetvc(params: dict[str, Any], folder: Path | None) -> Iterator[Dra
             )
 
 
-def _candidates(
+def _listed_candidates(
     questions: list[CommonsenseQuestion], chosen: ImagenetvcParams, beside: Path
 ) -> dict[str, tuple[str, ...]]:
-    """The distinct answers of each set in alphabetical order, or as the file lists them."""
+    """Return the candidates of each set: its distinct answers in alphabetical order, or the list from the entry's
+    file. Empty if questions have no fixed candidates. Raises DataError if the list lacks an answer."""
     if not chosen.candidates:
         return {}
     answer_sets: dict[str, set[str]] = {}
@@ -353,15 +365,17 @@ def _candidates(
     return listed
 
 
-def _among(
+def _with_listed_options(
     question: CommonsenseQuestion, options: tuple[str, ...], chosen: ImagenetvcParams
 ) -> QuestionDraft:
+    """Return the question with a fixed list of options."""
     return replace(
-        _worded(question, chosen), options=options, gold=(options.index(question.answer),)
+        _with_wordings(question, chosen), options=options, gold=(options.index(question.answer),)
     )
 
 
-def _worded(question: CommonsenseQuestion, chosen: ImagenetvcParams) -> QuestionDraft:
+def _with_wordings(question: CommonsenseQuestion, chosen: ImagenetvcParams) -> QuestionDraft:
+    """Return the question in the entry's wordings, the first as its text and the others as rewordings."""
     first, *rewordings = (
         wording.replace("{question}", question.question) for wording in chosen.wordings
     )
@@ -371,6 +385,8 @@ def _worded(question: CommonsenseQuestion, chosen: ImagenetvcParams) -> Question
 def _imagenetvc_draft(
     question: CommonsenseQuestion, question_draft: QuestionDraft, image: Path, name: str
 ) -> Draft:
+    _, answer_kind = question.kind
+    stratum_end = question.answer if answer_kind == "yes/no" else answer_kind
     return Draft(
         id=name,
         rounds=(question_draft,),
@@ -378,12 +394,13 @@ def _imagenetvc_draft(
         where=question.where,
         group=f"{image.parent.name}/{image.name}",
         tags={"subset": question.subset},
-        stratum=f"{question.subset}/{question.answer if question.kind[1] == 'yes/no' else question.kind[1]}",
+        stratum=f"{question.subset}/{stratum_end}",
     )
 
 
-def _rows(path: Path, subset: str) -> Iterator[CommonsenseQuestion]:
-    """The rows of a subset, numbered from 1."""
+def _read_questions(path: Path, subset: str) -> Iterator[CommonsenseQuestion]:
+    """Yield the questions of a subset's file, numbered from 1. Raises DataError for a missing column or an empty
+    cell."""
     with open_text(path) as file:
         table = DelimitedTable(file, path)
         if missing := {"category", "question", "answer"} - set(table.header):
@@ -394,12 +411,18 @@ def _rows(path: Path, subset: str) -> Iterator[CommonsenseQuestion]:
                 raise DataError(f"{where}: the {min(empty)} is empty")
             answer = cells["answer"].strip().lower()
             yield CommonsenseQuestion(
-                where, subset, number, cells["category"].strip(), cells["question"], answer
+                where=where,
+                subset=subset,
+                number=number,
+                category=cells["category"].strip(),
+                question=cells["question"],
+                answer=answer,
             )
 
 
-def _classes(path: Path) -> dict[str, str]:
-    """WordNet id by the first name of its class. Of two classes of one name the later counts, as in the original."""
+def _read_class_ids(path: Path) -> dict[str, str]:
+    """Return the WordNet id of each class by its first name. Of two classes with the same name the later counts, as
+    in the original code."""
     classes: dict[str, str] = {}
     with open_text(path) as file:
         for number, line in enumerate(DelimitedLines(file, path), 1):
@@ -414,7 +437,8 @@ def _classes(path: Path) -> dict[str, str]:
     return classes
 
 
-def _pictures(folder: Path, where: str) -> list[Path]:
+def _images_in(folder: Path, where: str) -> list[Path]:
+    """Return the images in a folder, sorted by name. Raises DataError if there are none."""
     files = sorted(file for file in folder.glob("*") if file.suffix.lower() in IMAGE_SUFFIXES)
     if not files:
         raise DataError(f"{where}: there is no image in {folder}")
@@ -464,29 +488,38 @@ class QualityRecord(Struct, frozen=True):
 
 
 def read_vizwiz_quality(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per image on which the workers agree."""
+    """Return a draft for each image on whose quality the workers agree."""
     chosen = read_params(params, VizwizParams)
     path = locate_file(folder, "annotations/val.json", "quality_annotations/val.json", "val.json")
-    return without_exclusions(_items(path, locate_file(folder, "val", "Images/val"), chosen), path)
+    return without_exclusions(
+        _vizwiz_drafts(path, locate_file(folder, "val", "Images/val"), chosen), path
+    )
 
 
-def _items(path: Path, pictures: Path, chosen: VizwizParams) -> Iterator[Draft | Exclusion]:
+def _vizwiz_drafts(path: Path, pictures: Path, chosen: VizwizParams) -> Iterator[Draft | Exclusion]:
+    """Yield a question about the quality of each image, or an exclusion.
+
+    Five workers vote on each image. It is excluded if the first verdict does not lead the next by enough votes, or
+    names no particular flaw.
+    """
     for where, item in list_items(path, "items", read_json(path, list[msgspec.Raw]), QualityRecord):
         votes = Counter(asdict(item.flaws))
-        (top, most), (_, next_most), *_ = votes.most_common()
-        if most < chosen.most or most - next_most < max(chosen.lead, 1):
+        (top, top_votes), (_, next_votes), *_ = votes.most_common()
+        lead = top_votes - next_votes
+        if top_votes < chosen.most or lead < max(chosen.lead, 1):
             yield Exclusion(UNCLEAR.format(chosen.lead))
         elif top not in {*FLAW_NAMES, "NON"}:
             yield Exclusion("a flaw that has no name")
         elif chosen.task == "any":
-            yield _vizwiz_draft(item, where, pictures, _any(top == "NON"))
+            yield _vizwiz_draft(item, where, pictures, _any_flaw_question(top == "NON"))
         elif top == "NON":
             yield Exclusion("no flaw")
         else:
             yield _vizwiz_draft(item, where, pictures, _flaw_question(votes, top))
 
 
-def _any(flawless: bool) -> QuestionDraft:
+def _any_flaw_question(flawless: bool) -> QuestionDraft:
+    """Return the yes-no question whether the quality of an image has a flaw."""
     question = "Is anything wrong with the quality of the picture, such as blur, bad framing or too little light?"
     return QuestionDraft(
         question, texts=("no" if flawless else "yes",), distractors=DistractorSpec()
@@ -494,12 +527,14 @@ def _any(flawless: bool) -> QuestionDraft:
 
 
 def _flaw_question(votes: Counter[str], top: str) -> QuestionDraft:
-    """The flaw with the most votes, from those with fewer: the more votes the nearer, equal ones drawn at random."""
-    tiers: dict[int, list[str]] = {}
+    """Return the question which flaw stands out most. Flaws with fewer votes are the distractors, those with more
+    votes first."""
+    flaws_by_votes: dict[int, list[str]] = {}
     for flaw, count in votes.most_common():
         if flaw in FLAW_NAMES and flaw != top:
-            tiers.setdefault(count, []).append(FLAW_NAMES[flaw])
-    distractors = DistractorSpec(tuple(map(tuple, tiers.values())))
+            flaws_by_votes.setdefault(count, []).append(FLAW_NAMES[flaw])
+    tiers = tuple(tuple(flaws) for flaws in flaws_by_votes.values())
+    distractors = DistractorSpec(tiers=tiers)
     return QuestionDraft(
         "Which quality issue of the picture stands out most?",
         texts=(FLAW_NAMES[top],),

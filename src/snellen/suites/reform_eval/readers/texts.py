@@ -81,43 +81,50 @@ class _Scan(Struct, frozen=True):
 
 
 def read_with_tokens(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The mapping's drafts, but those without an accepted answer of which OCR found all words."""
+    """Yield the mapping's drafts, without those for which OCR found all words of no accepted answer."""
     chosen = read_params(params, TokenParams)
-    tokens = _rosetta(folder) if chosen.tokens == "rosetta" else _scans(folder)
+    tokens = (
+        _open_rosetta_tokens(folder) if chosen.tokens == "rosetta" else _open_page_scans(folder)
+    )
     drafts = list(read_mapped(chosen.mapping, folder))
     notes = tuple(note for draft in drafts for note in draft.notes)
     for draft in without_exclusions(
-        (_with_tokens(draft, tokens) for draft in drafts), Path(chosen.tokens)
+        (_keep_if_read_by_ocr(draft, tokens) for draft in drafts), Path(chosen.tokens)
     ):
         yield replace(draft, notes=(*notes, *draft.notes))
         notes = ()
 
 
-def _with_tokens(draft: Draft, tokens: TokenLookup) -> Draft | Exclusion:
-    words = tokens(draft.group)
+def _keep_if_read_by_ocr(draft: Draft, tokens: TokenLookup) -> Draft | Exclusion:
+    """Return a draft if OCR found all words of one of its accepted answers in its image, else an exclusion."""
+    words = tokens(draft.group)  # a question's group is its image
     if any(words.issuperset(fold_answer(gold).split()) for gold in draft.rounds[0].texts):
         return replace(draft, notes=())
     return Exclusion("no accepted answer among the OCR tokens")
 
 
-def _rosetta(folder: Path | None) -> TokenLookup:
+def _open_rosetta_tokens(folder: Path | None) -> TokenLookup:
+    """Return a function from the name of an image to the words that OCR found in it, from TextVQA's single file."""
     path = locate_file(folder, "TextVQA_Rosetta_OCR_v0.2_val.json")
     items = list_items(path, "data", read_json(path, _Data).data, _Tokens)
-    words = {item.image_id: _words(item.ocr_tokens) for _, item in items}
+    words = {item.image_id: _folded_words(item.ocr_tokens) for _, item in items}
     return lambda image: words.get(image, frozenset())
 
 
-def _scans(folder: Path | None) -> TokenLookup:
+def _open_page_scans(folder: Path | None) -> TokenLookup:
+    """Return a function from the name of a page to the words that OCR found on it, from DocVQA's file for each
+    page."""
     scans = locate_file(folder, "val/ocr_results", "ocr_results", "spdocvqa_ocr")
 
     def words(page: str) -> frozenset[str]:
         scan = read_json(scans / f"{page}.json", _Scan)
-        return _words(line.text for part in scan.recognition for line in part.lines)
+        return _folded_words(line.text for part in scan.recognition for line in part.lines)
 
     return words
 
 
-def _words(texts: Iterable[str]) -> frozenset[str]:
+def _folded_words(texts: Iterable[str]) -> frozenset[str]:
+    """Return the words of texts, folded for comparison: without case, articles and punctuation."""
     return frozenset(word for text in texts for word in fold_answer(text).split())
 
 
@@ -163,25 +170,26 @@ class WikipediaArticle(Struct, frozen=True):
 
 
 def read_with_passages(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The mapping's drafts for which there is a passage, which is their context.
+    """Yield the mapping's drafts with a passage of an article as context. Drafts without such a passage are
+    excluded.
 
-    The passage is the first one of the linked articles that holds the original answer, else an alias of it.
+    The passage is the first one of the linked articles that contains the original answer, or else an alias of it.
     """
     chosen = read_params(params, PassageParams)
     path = locate_file(folder, chosen.questions)
     titles = {question.id: question.titles for _, question in json_lines(path, ViquaeQuestion)}
-    articles = _articles(folder, {title for linked in titles.values() for title in linked})
+    articles = _read_articles(folder, {title for linked in titles.values() for title in linked})
 
     def with_passage(draft: Draft) -> Draft | Exclusion:
         passages = [passage for title in titles[draft.id] for passage in articles.get(title, ())]
-        passage = _holding(passages, draft.rounds[0].texts)
+        passage = _first_passage_with(passages, draft.rounds[0].texts)
         return replace(draft, context=passage) if passage else Exclusion(NO_PASSAGE)
 
     return without_exclusions(map(with_passage, read_mapped(chosen.mapping, folder)), path)
 
 
-def _articles(folder: Path | None, titles: set[str]) -> dict[str, list[str]]:
-    """The passages of the articles with these titles; of the others one at a time is in memory."""
+def _read_articles(folder: Path | None, titles: set[str]) -> dict[str, list[str]]:
+    """Return the passages of the articles with these titles. Only one of the other articles is in memory at a time."""
     articles: dict[str, list[str]] = {}
     decode = msgspec.json.Decoder(Paragraphs).decode
     for name in ARTICLES:
@@ -193,12 +201,15 @@ def _articles(folder: Path | None, titles: set[str]) -> dict[str, list[str]]:
                     paragraphs = decode(article.text).paragraph
                 except JSON_FAULTS as error:
                     raise DataError(f"{where}: text: {error}") from None
-                articles[article.wikipedia_title] = list(cut(article.wikipedia_title, paragraphs))
+                articles[article.wikipedia_title] = list(
+                    cut_passages(article.wikipedia_title, paragraphs)
+                )
     return articles
 
 
-def cut(title: str, paragraphs: Iterable[str]) -> Iterator[str]:
-    """Passages of whole sentences, WORDS words at most, the article's title in front."""
+def cut_passages(title: str, paragraphs: Iterable[str]) -> Iterator[str]:
+    """Yield passages of whole sentences with at most `PASSAGE_WORDS` words, each with the article's title in front.
+    A longer sentence is a passage by itself."""
     sentences: list[str] = []
     length = 0
     for paragraph in paragraphs:
@@ -217,8 +228,9 @@ def cut(title: str, paragraphs: Iterable[str]) -> Iterator[str]:
         yield f"{title}. {' '.join(sentences)}"
 
 
-def _holding(passages: list[str], answers: Iterable[str]) -> str | None:
-    """The first passage with the original answer as whole words, else with the first alias that is in one."""
+def _first_passage_with(passages: list[str], answers: Iterable[str]) -> str | None:
+    """Return the first passage with the original answer as whole words, or else with the first alias that occurs in
+    a passage. None if none does."""
     folded = [f" {fold_answer(passage)} " for passage in passages]
     for answer in answers:
         for passage, text in zip(passages, folded, strict=True):
@@ -259,25 +271,27 @@ class WikihowArticle(Struct, frozen=True):
 
 
 def read_wikihow(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per step that has a headline and an image, in the order of the file."""
+    """Yield a draft for each step with a headline and an image, in the order of the file."""
     read_params(params, WikihowParams)
     path = locate_file(folder, "WikihowText_data.json")
     pictures = locate_file(folder, "wiki_images", "images")
-    pool, notes = _survey(path)
+    pool, notes = _sample_steps(path)
     for where, article in json_lines(path, WikihowArticle):
-        for draft in _drafts(article, pool, pictures, where):
+        for draft in _step_questions(article, pool, pictures, where):
             yield replace(draft, notes=notes) if notes else draft
             notes = ()
 
 
-def _survey(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Some steps of the whole file, and what to say of those that are not asked about."""
+def _sample_steps(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return a random sample of the steps of all articles, to be used as distractors, and notes on the steps that
+    are left out."""
     rng = rng_for("wikihow", "pool")
     pool: list[str] = []
     counts: Counter[str] = Counter()
     count_so_far = 0
     for _, article in json_lines(path, WikihowArticle):
-        for step in (step for method in article.methods for step in method.steps):
+        all_steps = [step for method in article.methods for step in method.steps]
+        for step in all_steps:
             if not step.text or not step.img:
                 counts["without an image" if step.text else "without a headline"] += 1
             if not step.text:
@@ -285,23 +299,32 @@ def _survey(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
             count_so_far += 1
             if len(pool) < POOL:
                 pool.append(step.text)
-            elif (place := rng.randrange(count_so_far)) < POOL:
-                pool[place] = step.text
+            else:
+                # Reservoir sampling: each step so far is equally likely to be in the pool.
+                index = rng.randrange(count_so_far)
+                if index < POOL:
+                    pool[index] = step.text
     if not pool:
         raise DataError(f"{path}: no step has a headline")
-    return tuple(pool), tuple(
+    notes = [
         f"{path.name}: {count} steps {reason} left out" for reason, count in sorted(counts.items())
-    )
+    ]
+    return tuple(pool), tuple(notes)
 
 
-def _drafts(
+def _step_questions(
     article: WikihowArticle, pool: tuple[str, ...], pictures: Path, where: str
 ) -> Iterator[Draft]:
-    texts = [[step.text for step in method.steps if step.text] for method in article.methods]
+    """Yield a question for each step of an article. Its distractors are other steps of the same method, then of the
+    article's other methods, then of other articles (`pool`)."""
+    steps_by_method = [
+        tuple(step.text for step in method.steps if step.text) for method in article.methods
+    ]
     for number, method in enumerate(article.methods):
-        skill = tuple(
-            text for position, steps in enumerate(texts) if position != number for text in steps
-        )
+        steps_of_other_methods: list[str] = []
+        for other_number, steps in enumerate(steps_by_method):
+            if other_number != number:
+                steps_of_other_methods += steps
         task = (method.name or "").strip() or article.goal
         for step in method.steps:
             if not step.text or not step.img:
@@ -312,7 +335,9 @@ def _drafts(
                     QuestionDraft(
                         wording.step_question(task),
                         texts=(step.text,),
-                        distractors=DistractorSpec(tiers=(texts[number], skill, pool)),
+                        distractors=DistractorSpec(
+                            tiers=(steps_by_method[number], tuple(steps_of_other_methods), pool)
+                        ),
                     ),
                 ),
                 images=(pictures / f"{step.step_id}.png",),
