@@ -15,6 +15,7 @@ import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.models.base import AnswerGroup, answer_group
+from snellen.models.hf import reference, spot_checks
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
 from snellen.models.hf.spot_checks import SpotChecks, largest_share
@@ -120,7 +121,7 @@ def test_resuming_answers_what_was_withdrawn_by_the_plain_path(
     right = final_scores(tmp_path / "right" / "run")
     break_long_texts(monkeypatch)
     # No check of either session finds the difference, as where the request that showed it was mended at once.
-    monkeypatch.setattr(SpotChecks, "is_selected", lambda *args: False)
+    monkeypatch.setattr(SpotChecks, "reason_to_check", lambda *args: None)
     evaluate(questions, tmp_path)
     keys = {exchange.request.key for exchange in read_exchanges(tmp_path / "run")}
     withdrawn_path(tmp_path / "run", 0).write_text("".join(f"{key}\n" for key in keys))
@@ -187,3 +188,47 @@ def test_the_stated_share_is_the_exact_bound_for_no_event() -> None:
     for checks in (1, 7, 59, 299):
         assert largest_share(checks) == pytest.approx(beta.ppf(0.95, 1, checks))
     assert largest_share(0) == 1.0
+
+
+def test_the_first_checks_of_a_short_run_are_limited(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes = 0
+    score_again = reference.reference_reply
+
+    def counted(*args: Any, **settings: Any) -> Any:
+        nonlocal passes
+        passes += 1
+        return score_again(*args, **settings)
+
+    load_model("snellen:tiny")  # its self-check asks the reference too
+    monkeypatch.setattr(reference, "reference_reply", counted)
+    evaluate(make(small.rows(20, options=4)), tmp_path)
+
+    # Without a limit these would be all four options of 16 questions, in 64 passes.
+    assert 10 < passes < 30
+
+
+def test_a_check_for_which_memory_does_not_suffice_is_not_counted(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_large(*args: Any) -> Any:
+        raise MemoryError
+
+    load_model("snellen:tiny")
+    monkeypatch.setattr(spot_checks, "reference_scores", too_large)
+    drawn: list[SpotChecks] = []
+    choose = SpotChecks.reason_to_check
+
+    def watched(self: SpotChecks, request: Request, row: Any) -> Any:
+        reason = choose(self, request, row)
+        if reason == "random":
+            drawn.append(self)
+        return reason
+
+    monkeypatch.setattr(SpotChecks, "reason_to_check", watched)
+    results = evaluate(make(small.rows(200)), tmp_path)
+
+    assert results.runs[0].failed == 0
+    assert drawn
+    assert all(not checks.random_checks and not checks.checked for checks in drawn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,13 @@ from hypothesis import strategies as st
 
 from servers import EVENTS, Fault, error_body, start_server, stream_body
 from snellen.common.images import BLANK, BLANK_PNG
-from snellen.models.base import AsyncModel, AsyncStreamingModel, StreamingModel
+from snellen.models.base import (
+    AsyncModel,
+    AsyncStreamingModel,
+    StreamingModel,
+    WithdrawsAnswers,
+    answer_group,
+)
 from snellen.models.chat import read_chat
 from snellen.models.connections import HttpReply
 from snellen.models.loading import load_model
@@ -122,3 +129,26 @@ def test_a_local_model_tells_of_each_token_and_replies_the_same() -> None:
     parts = model.generate_streaming(asked, Blank(), told.append)
     assert (parts.text, parts.finish, parts.usage) == (whole.text, whole.finish, whole.usage)
     assert told[-1] == whole.text and len(set(told)) > 1
+
+
+def test_a_local_model_streams_by_the_plain_path_what_another_worker_found_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("transformers", reason="waits for transformers")
+    from snellen.models.hf.engine import Engine
+    from snellen.models.hf.sharing_plan import PLAIN
+
+    model = load_model("snellen:tiny")
+    assert isinstance(model, StreamingModel) and isinstance(model, WithdrawsAnswers)
+    used = []
+    generate = Engine.generate
+
+    def watched(self: Engine, rows: Any, pick: Any, longest: int, paths: Any) -> Any:
+        used.append(paths)
+        return generate(self, rows, pick, longest, paths)
+
+    monkeypatch.setattr(Engine, "generate", watched)
+    asked = question("Describe the picture.")
+    model.distrust(answer_group(asked))
+    model.generate_streaming(asked, Blank(), lambda text: None)
+    assert used == [PLAIN]

@@ -15,9 +15,11 @@ from typing import Any, Generic, TypeVar
 from snellen.errors import ModelError
 from snellen.models.hf.cached_forward import (
     CachedState,
+    Row,
     TokenPicker,
     continuation_rows,
     copy_cache,
+    logits_to_keep,
     plain_layers,
     prefill,
     score_rows,
@@ -53,6 +55,7 @@ from snellen.models.hf.sharing_plan import (
     plan_sharing,
     reusable_length,
 )
+from snellen.models.hf.tolerance import LEAST, largest_difference
 from snellen.models.hf.vision_cache import VisionCache, caching_vision
 
 RECENT = 4
@@ -278,14 +281,15 @@ class Engine:
         if layout.text_encoder is not None:
             self.text_encoder = VisionCache(layout.text_encoder, VISION_CACHE_BYTES)
         self.prefix_cache = PrefixCache(_room(layout))
+        self._longest_compared = 0
+        """Tokens of the longest row whose scores on the plain path were the same with all logits."""
+        self._needs_all_logits = False
+        """Whether they were not the same for a row."""
 
     def score(
         self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths | None = None
     ) -> list[Scores]:
-        """Return the token scores of every continuation of every prompt, in order.
-
-        Prompts outside the range for which the fast paths were proved are run one row at a time.
-        """
+        """Return the token scores of every continuation of every prompt, in order."""
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
         run = self._by_groups if fast_paths.cache else self._by_full_rows
         with inference(), self._undoing_for_the_largest():
@@ -436,17 +440,17 @@ class Engine:
     ) -> list[Scores]:
         """Return the token scores of every continuation, each run as a row with its whole prompt."""
         rows = continuation_rows(prompts)
-        # What a model makes of a request for its last logits alone may differ in long texts.
-        layout = replace(self.layout, all_logits=True) if fast_paths.is_plain else self.layout
         contexts = [context for context, _ in rows]
         prompt_of_row: list[int] = []
         for index, prompt in enumerate(prompts):
             prompt_of_row.extend([index] * len(prompt.tails))
 
         def run(indices: list[int]) -> list[list[float]]:
+            if fast_paths.is_plain:
+                return [self._score_plainly(rows[index]) for index in indices]
             batch_contexts = [contexts[index] for index in indices]
             with caching_vision(self._vision_caches(batch_contexts, fast_paths)):
-                return score_rows(layout, [rows[index] for index in indices])
+                return score_rows(self.layout, [rows[index] for index in indices])
 
         # The longest first, so that running out of memory happens at once. All continuations of a prompt
         # together, so that an encoder reads it once.
@@ -461,6 +465,38 @@ class Engine:
         for prompt in prompts:
             scores.append([next(row_scores) for _ in prompt.tails])
         return scores
+
+    def _score_plainly(self, row: Row) -> list[float]:
+        """Return the token scores of one row alone.
+
+        What a model makes of a request for its last logits alone may differ from a number of tokens on. All logits of
+        4,000 tokens take 2.4 GB with a vocabulary of 150,000 in float32. They are therefore computed for the longest row
+        so far. If its scores are the same without them, shorter rows do without; otherwise no row does.
+        """
+        layout = self.layout
+        whole_layout = replace(layout, all_logits=True)
+        computes_all = layout.all_logits or not logits_to_keep(layout.model, 1)
+        if computes_all or layout.encoder_decoder or self._needs_all_logits:
+            return score_rows(whole_layout, [row])[0]
+        context, tail = row
+        length = len(context.ids) + len(tail)
+        if length > self._longest_compared:
+            whole_scores = unless_out_of_memory(partial(score_rows, whole_layout, [row]))
+            if whole_scores is not None:
+                self._needs_all_logits = not self._last_logits_suffice(row, whole_scores)
+                self._longest_compared = length
+                return whole_scores[0]
+        return score_rows(layout, [row])[0]
+
+    def _last_logits_suffice(self, row: Row, whole_scores: list[list[float]]) -> bool:
+        """Return whether a row has the same scores if only the logits that predict its continuation are computed."""
+        try:
+            scores = score_rows(self.layout, [row])
+        except (RuntimeError, TypeError, ValueError):
+            return False
+        number_format = str(self.layout.model.dtype).removeprefix("torch.")
+        tolerance = LEAST.get(number_format, LEAST["bfloat16"])
+        return largest_difference([whole_scores], [scores]) <= tolerance
 
     def in_batches(
         self, waiting: list[list[int]], run: Callable[[list[int]], Sequence[R]]

@@ -47,7 +47,7 @@ from snellen.models.hf.probe import REFUSALS, Shows, build_probe, refusals
 from snellen.models.hf.reference import Scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
-from snellen.models.hf.spot_checks import SpotChecks
+from snellen.models.hf.spot_checks import CheckReason, SpotChecks
 from snellen.models.hf.tolerance import UnrepeatableError
 from snellen.models.model_strings import ModelSpec, parse_spec
 from snellen.models.options import read_options
@@ -281,8 +281,10 @@ class HFModel(ShownByName):
             with quiet_and_single_threaded(self._layout.model):
                 proof = self._proof_of(row)
                 checks = proof.spot_checks
-                is_disproved = checks is not None and answer_group(request) in checks.disproved
-                paths = PLAIN if is_disproved else proof.fast_paths
+                wrong_groups = (
+                    self._distrusted if checks is None else self._distrusted | checks.disproved
+                )
+                paths = PLAIN if answer_group(request) in wrong_groups else proof.fast_paths
                 [tokens] = self._engine.generate(
                     [row], pick, request.decoding.max_new_tokens, paths
                 )
@@ -398,7 +400,7 @@ class HFModel(ShownByName):
         rows: Sequence[Row],
         images: Images,
         run: Callable[[FastPaths], list[R]],
-        agrees: Callable[[SpotChecks, Row, R], bool],
+        agrees: Callable[[SpotChecks, Row, R, CheckReason], bool],
     ) -> list[R]:
         """Return the results of a group of requests, and compare some of them with the reference.
 
@@ -431,11 +433,13 @@ class HFModel(ShownByName):
             if len(requests) > 1:  # `_each_if_not_all` finds the request that it fails on
                 raise
             return run_plainly()
+        checks.note_answered(requests, rows)
         for request, row, result in zip(requests, rows, results, strict=True):
-            if not checks.is_selected(request, row):
+            reason = checks.reason_to_check(request, row)
+            if reason is None:
                 continue
             self._check_processor(request, images, checks)
-            is_equal = unless_out_of_memory(partial(agrees, checks, row, result))
+            is_equal = unless_out_of_memory(partial(agrees, checks, row, result, reason))
             if is_equal or is_equal is None:
                 continue
             logger.warning(

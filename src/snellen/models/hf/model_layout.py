@@ -169,7 +169,7 @@ def longest_text(model: Any) -> int | None:
     if rope.get("rope_type") in ("dynamic", "yarn"):
         # Qwen2.5 with YaRN has max_position_embeddings of 32,768, and a factor of 4.
         original = rope.get("original_max_position_embeddings") or longest
-        longest = max(longest, original * rope.get("factor", 1))
+        longest = max(longest, original * (rope.get("factor") or 1))
     return int(longest)
 
 

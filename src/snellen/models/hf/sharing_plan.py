@@ -51,7 +51,7 @@ class FastPaths:
 
     @property
     def is_plain(self) -> bool:
-        """Whether scores are computed like those of the reference: one row at a time, nothing shared, all logits."""
+        """Whether scores are computed like those of the reference: one row at a time, nothing shared."""
         return not (self.cache or self.vision_cache or self.batch)
 
     @property

@@ -1,8 +1,8 @@
 """Spot checks during a run: the reference answers some of the real requests again, one row at a time.
 
 The self-check sees a handful of texts when a model is loaded. The requests of a run are the texts that count. The first
-requests are checked, the first of each stratum, and a random share of the others, so that the run can state how many of
-its answers may differ. After a difference the model answers the requests of that group by the plain path, and withdraws its earlier
+requests are checked as far as that costs little, the first of each stratum, and a random share of the others, so that
+the run can state how many of its answers may differ. After a difference the model answers the requests of that group by the plain path, and withdraws its earlier
 answers to them.
 """
 
@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from snellen.models.base import AnswerGroup, answer_group
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
@@ -28,10 +29,16 @@ STATED_BOUND = 0.01
 CONFIDENCE = 0.95
 FIRST_REQUESTS = 16
 """Requests of each kind that are checked at the beginning of a run: in a batch, one may change another."""
+FIRST_SHARE = 0.5
+"""Tokens that these checks may read, as a share of those that the run has read, so that short runs stay fast."""
 RANGES_PER_DOUBLING = 4
 """Ranges of lengths between a number of tokens and its double."""
 KEY_RANGE = 16.0**32
 """Number of different keys of requests."""
+CheckedRow = EncodedPrompt | ContinuedPrompt
+"""A prompt for a reply, or for scores, as tensors."""
+CheckReason = Literal["random", "stratum", "first"]
+"""Why a request is checked: chosen at random, the first of its stratum, or one of the first of the run."""
 
 
 def largest_share(checks: int) -> float:
@@ -73,36 +80,59 @@ class SpotChecks:
     asked_plainly: set[str] = field(default_factory=set)
     """Keys of the requests of these groups that the plain path answered."""
     _seen: set[tuple[AnswerGroup, int]] = field(default_factory=set)
-    _asked: Counter[RequestKind] = field(default_factory=Counter)
+    _read_tokens: Counter[RequestKind] = field(default_factory=Counter)
+    """Tokens that the run has read."""
+    _first_checks: Counter[RequestKind] = field(default_factory=Counter)
+    _first_tokens: Counter[RequestKind] = field(default_factory=Counter)
+    """Tokens that the reference has read for the first requests."""
 
-    def is_selected(self, request: Request, row: EncodedPrompt | ContinuedPrompt) -> bool:
-        """Return whether to check a request: one of the first, the first of its stratum, or one chosen by its key.
+    def note_answered(self, requests: Sequence[Request], rows: Sequence[CheckedRow]) -> None:
+        """Count the tokens of requests that the fast paths have answered, before some of them are checked."""
+        for request, row in zip(requests, rows, strict=True):
+            self._read_tokens[request.kind] += _fast_tokens(row)
+
+    def reason_to_check(self, request: Request, row: CheckedRow) -> CheckReason | None:
+        """Return why to check a request; None if it is not to be checked.
 
         A stratum is a group and a range of lengths, four of which double the length. Sampled replies are not checked.
         """
-        if request.kind == "generate" and request.decoding.temperature > 0:
-            return False
+        kind = request.kind
+        if kind == "generate" and request.decoding.temperature > 0:
+            return None
         length = _fast_tokens(row)
         stratum = answer_group(request), int(RANGES_PER_DOUBLING * math.log2(length))
-        is_first = stratum not in self._seen or self._asked[request.kind] < FIRST_REQUESTS
+        is_new_stratum = stratum not in self._seen
         self._seen.add(stratum)
-        self._asked[request.kind] += 1
-        if largest_share(self.random_checks.get(request.kind, 0)) <= STATED_BOUND:
-            return is_first
-        chance = CHECKED_SHARE * length / _reference_tokens(row)
-        is_random = int(request.key, 16) < chance * KEY_RANGE
-        if is_random:
-            self.random_checks[request.kind] = self.random_checks.get(request.kind, 0) + 1
-        return is_first or is_random
+        if largest_share(self.random_checks.get(kind, 0)) > STATED_BOUND:
+            chance = CHECKED_SHARE * length / _reference_tokens(row)
+            if int(request.key, 16) < chance * KEY_RANGE:
+                return "random"
+        if is_new_stratum:
+            return "stratum"
+        first_tokens = self._first_tokens[kind] + _first_check_tokens(row)
+        if first_tokens > FIRST_SHARE * self._read_tokens[kind]:
+            return None
+        if self._first_checks[kind] >= FIRST_REQUESTS:
+            return None
+        self._first_checks[kind] += 1
+        self._first_tokens[kind] = first_tokens
+        return "first"
 
-    def check_scores(self, prompt: ContinuedPrompt, scores: Scores) -> bool:
-        """Return whether scores agree with the reference within the tolerance."""
+    def check_scores(self, prompt: ContinuedPrompt, scores: Scores, reason: CheckReason) -> bool:
+        """Return whether scores agree with the reference within the tolerance.
+
+        Of one of the first requests only one continuation is scored again: of each another one in turn.
+        """
+        if reason == "first":
+            place = self._first_checks["loglikelihood"] % len(prompt.tails)
+            prompt = replace(prompt, tails=(prompt.tails[place],))
+            scores = [scores[place]]
         difference = largest_difference(reference_scores(self.layout, [prompt]), [scores])
-        self._count("loglikelihood")
+        self._count("loglikelihood", reason)
         self.score_difference = max(self.score_difference, difference)
         return difference <= self.tolerance.token
 
-    def check_reply(self, row: EncodedPrompt, tokens: Sequence[int]) -> bool:
+    def check_reply(self, row: EncodedPrompt, tokens: Sequence[int], reason: CheckReason) -> bool:
         """Return whether a greedy reply agrees with the reference within the tolerance."""
         # Check up to the end of the reply, or to a token that stands for an image, which cannot be read back without one.
         checked: list[int] = []
@@ -114,10 +144,11 @@ class SpotChecks:
                 break
         if self.stepwise:
             checked = checked[:REPLY]
-        self._count("generate")
         if not checked:
+            self._count("generate", reason)
             return True
         reference = reference_reply(self.layout, row, checked, stepwise=self.stepwise)
+        self._count("generate", reason)
         deficit = max(reference.deficits)
         self.reply_deficit = max(self.reply_deficit, deficit)
         if deficit > self.tolerance.token:
@@ -176,18 +207,28 @@ class SpotChecks:
             )
         return sentence
 
-    def _count(self, kind: str) -> None:
+    def _count(self, kind: str, reason: CheckReason) -> None:
+        """Count a check after the reference has answered: not one for which memory did not suffice."""
         self.checked[kind] = self.checked.get(kind, 0) + 1
+        if reason == "random":
+            self.random_checks[kind] = self.random_checks.get(kind, 0) + 1
 
 
-def _fast_tokens(row: EncodedPrompt | ContinuedPrompt) -> int:
+def _first_check_tokens(row: CheckedRow) -> int:
+    """Return how many tokens the reference reads, at most, for one of the first requests."""
+    if isinstance(row, EncodedPrompt):
+        return _reference_tokens(row)
+    return len(row.context.ids) + max(len(tail) for tail in row.tails)
+
+
+def _fast_tokens(row: CheckedRow) -> int:
     """Return how many tokens the fast paths read for a request, at least."""
     if isinstance(row, EncodedPrompt):
         return max(len(row.ids), 1)
     return max(len(row.context.ids) + sum(len(tail) for tail in row.tails), 1)
 
 
-def _reference_tokens(row: EncodedPrompt | ContinuedPrompt) -> int:
+def _reference_tokens(row: CheckedRow) -> int:
     """Return how many tokens the reference reads for a request, at least."""
     if isinstance(row, EncodedPrompt):
         return max(2 * len(row.ids), 1)
