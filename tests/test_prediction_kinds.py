@@ -17,7 +17,7 @@ from snellen.interchange.predictions.shown_options import ShownOptions
 from snellen.interchange.predictions.tables import read_predictions, recognise_predictions
 from snellen.metrics.vqa import typed_match
 from snellen.recognition.columns import is_name_of_reply, name_score
-from snellen.recognition.verdicts import plain_verdict, reading_of_verdicts
+from snellen.recognition.verdicts import reading_of_verdicts, verdict_of_cell
 
 THINGS = ("red kite", "blue lamp", "old boat", "tall tree", "grey stone")
 N = 20
@@ -258,7 +258,7 @@ def test_names_of_right_answers() -> None:
 
 
 def test_words_and_marks_of_verdicts() -> None:
-    assert [plain_verdict(text) for text in ("PASS", "[[incorrect]]", "0.25", "7")] == [
+    assert [verdict_of_cell(text) for text in ("PASS", "[[incorrect]]", "0.25", "7")] == [
         1,
         0,
         0.25,

@@ -41,8 +41,7 @@ from snellen.experiments.loaded_benchmark import LoadedBenchmark
 from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import check_named_once, score_folders
-from snellen.experiments.vendor_recipes import Reproduced, apply_recipe
-from snellen.experiments.vendor_recipes import reproduce as compare_with_card
+from snellen.experiments.vendor_recipes import Reproduced, apply_recipe, compare_with_card
 from snellen.given_arguments import (
     chosen_metrics,
     extractor_name,

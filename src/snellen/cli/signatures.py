@@ -32,8 +32,8 @@ def verify_runs(runs: Sequence[Path], signers: Path | None, *, with_scores: bool
     """
     if signers is None:
         return
-    from snellen.interchange.signing import sentence, verify_run
+    from snellen.interchange.signing import signature_sentence, verify_run
 
     trusted_keys = signers.expanduser()
     for run in runs:
-        announce(sentence(verify_run(run, trusted_keys, with_scores=with_scores)))
+        announce(signature_sentence(verify_run(run, trusted_keys, with_scores=with_scores)))

@@ -206,7 +206,7 @@ def _with_other_coordinates(patterns: Sequence[str], coordinates: str) -> list[s
     return changed_benchmarks
 
 
-def reproduce(
+def compare_with_card(
     spec: RunSpec,
     evaluate_runs: EvaluateRuns,
     name: str = VENDOR,

@@ -295,6 +295,6 @@ def _first_line(output: bytes) -> str:
     return lines[0] if lines else "it does not say why"
 
 
-def sentence(signed: SignedRun) -> str:
+def signature_sentence(signed: SignedRun) -> str:
     """Return the sentence that tells a user of a checked signature."""
     return f"{shell_word(signed.folder)}: signed by {signed.signer} ({signed.key}), {signed.files:,} files unchanged"

@@ -48,7 +48,7 @@ from snellen.recognition.columns import (
 )
 from snellen.recognition.folding import as_text, folded_name
 from snellen.recognition.profiles import LOOKED_AT, ColumnProfile, profiles_of
-from snellen.recognition.verdicts import plain_verdict, verdict_column
+from snellen.recognition.verdicts import verdict_column, verdict_of_cell
 
 Rows = Callable[[], Iterable[SourceRow]]
 """Reads a table from its beginning each time it is called."""
@@ -816,7 +816,7 @@ def _may_be_answers(profile: ColumnProfile) -> bool:
     if not score or profile.messages > 0.5 or profile.completions > 0.5:
         return False
     holds_verdicts = profile.is_scalar and all(
-        plain_verdict(text) is not None for text in profile.texts
+        verdict_of_cell(text) is not None for text in profile.texts
     )
     if is_verdict(profile.name) and (holds_verdicts or score <= PARTLY):
         return False

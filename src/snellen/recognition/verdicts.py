@@ -66,11 +66,11 @@ Reading = Callable[[str], float | None]
 """Returns what the text of a verdict means, from 0 to 1; None for a text that is none."""
 
 
-def plain_verdict(text: str) -> float | None:
+def verdict_of_cell(text: str) -> float | None:
     """Return what a word, or a number from 0 to 1, says of a reply; None for any other text.
 
     Examples:
-        >>> plain_verdict("Incorrect."), plain_verdict("0.5"), plain_verdict("7")
+        >>> verdict_of_cell("Incorrect."), verdict_of_cell("0.5"), verdict_of_cell("7")
         (0.0, 0.5, None)
     """
     word = text.strip().casefold().strip(".!*[] ")
@@ -98,8 +98,8 @@ def reading_of_verdicts(counts: Mapping[str, int], *, is_judged: bool) -> Readin
     def share_read(read: Reading) -> float:
         return sum(count for text, count in filled.items() if read(text) is not None) / n_filled
 
-    if share_read(plain_verdict) >= MOSTLY:
-        return plain_verdict
+    if share_read(verdict_of_cell) >= MOSTLY:
+        return verdict_of_cell
     if not is_judged:
         return None
     if share_read(_grade) >= MOSTLY:

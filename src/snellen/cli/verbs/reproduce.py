@@ -76,7 +76,7 @@ def reproduce_command(
     says which settings differ or are not known (docs/recipes.md).
     """
     from snellen.experiments.evaluation import check_finished, evaluate_spec
-    from snellen.experiments.vendor_recipes import reproduce
+    from snellen.experiments.vendor_recipes import compare_with_card
 
     fields = flags_given(flags)
     spec = run_spec({**fields, "models": (model,), "benchmarks": benchmarks})
@@ -87,7 +87,7 @@ def reproduce_command(
         check_finished(finished, part.execution.error_budget)
         return finished
 
-    compared = reproduce(spec, evaluated, recipe, partial(announce))
+    compared = compare_with_card(spec, evaluated, recipe, partial(announce))
     rows = [_cells(reproduced) for reproduced in compared]
     show_table("The numbers of the card, and those measured", HEADER, rows, as_json)
 

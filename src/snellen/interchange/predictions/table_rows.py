@@ -69,7 +69,7 @@ from snellen.recognition.columns import SEVERAL
 from snellen.recognition.folding import as_text, folded, folded_name, whole_number
 from snellen.recognition.named_option import bare_label, label_of, named_option
 from snellen.recognition.verdicts import Reading as ReadingOfVerdicts
-from snellen.recognition.verdicts import is_judged, plain_verdict, reading_of_verdicts
+from snellen.recognition.verdicts import is_judged, reading_of_verdicts, verdict_of_cell
 
 _STATES_NUMBER = re.compile(
     r"\A\W*[1-9](?:\W*\Z|[.):])|\b(?:option|choice|answer(?: is)?)\W{0,3}[1-9]\b", re.IGNORECASE
@@ -356,8 +356,8 @@ class RowReader:
         counts = Counter(text_in_cell(row.cells.get(column)) for row in self._table.rows)
         judged = is_judged(column, self._table.roles.profiles) or bool(self._table.column("judge"))
         read = reading_of_verdicts(counts, is_judged=judged)
-        if read is None or read is plain_verdict:
-            return plain_verdict
+        if read is None or read is verdict_of_cell:
+            return verdict_of_cell
         shown = [text for text in sorted(counts) if read(text) is not None]
         shares = ", ".join(f"{text} as {read(text):.0%}" for text in (shown[0], shown[-1]))
         self.notes.append(

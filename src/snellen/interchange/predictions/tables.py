@@ -52,7 +52,7 @@ from snellen.recognition.columns import (
 )
 from snellen.recognition.folding import folded_name, whole_number
 from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
-from snellen.recognition.verdicts import is_judged, plain_verdict, verdict_column
+from snellen.recognition.verdicts import is_judged, verdict_column, verdict_of_cell
 
 TABLE = "table"
 """The name of this form, for `--as`."""
@@ -267,7 +267,7 @@ def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> 
     for column in named:
         by_model: dict[str, list[float]] = defaultdict(list)
         for row in rows:
-            verdict = plain_verdict(text_in_cell(row.cells.get(column)))
+            verdict = verdict_of_cell(text_in_cell(row.cells.get(column)))
             if verdict is not None:
                 model = text_in_cell(row.cells.get(models)) if models else ""
                 by_model[model].append(verdict)
@@ -287,7 +287,7 @@ def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> 
 
 def _are_of_rows(column: str, roles: TableRoles) -> bool:
     """Whether verdicts are of one reply each, and not the scores of models or tasks that a table sums up."""
-    is_whole = all(plain_verdict(text) in (0.0, 1.0) for text in roles.profiles[column].texts)
+    is_whole = all(verdict_of_cell(text) in (0.0, 1.0) for text in roles.profiles[column].texts)
     return is_whole and not _are_scores(roles)
 
 
@@ -295,7 +295,7 @@ def _by_other_verdicts(rows: Sequence[SourceRow], names: Sequence[str]) -> str:
     """What other columns say whose names and cells are of verdicts, as one cannot tell which is meant."""
     shares: list[str] = []
     for name in filter(is_verdict, names):
-        given = [plain_verdict(text_in_cell(row.cells.get(name))) for row in rows]
+        given = [verdict_of_cell(text_in_cell(row.cells.get(name))) for row in rows]
         verdicts = [verdict for verdict in given if verdict is not None and verdict in (0, 1)]
         if len(verdicts) > MOSTLY * len(rows):
             shares.append(f"by {name!r} {_share_right(verdicts)}")
