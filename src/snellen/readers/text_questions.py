@@ -62,18 +62,19 @@ class PresenceQuestions(QuestionType, frozen=True):
         may_be_absent = frozenset(picture.absent or source.names) - present
         rng = source.rng("presence", picture.id)
         for name in some(names_in(picture), self.most, rng):
-            negative = self._negative(name, may_be_absent, source, rng)
+            negative = self._draw_absent_name(name, may_be_absent, source, rng)
             if not negative:
                 yield Exclusion("every name that could be missing is in the picture")
                 return
             may_be_absent -= {negative}
-            yield self._formed(name, "yes")
-            yield self._formed(negative, "no")
+            yield self._presence_question(name, "yes")
+            yield self._presence_question(negative, "no")
 
-    def _negative(
+    def _draw_absent_name(
         self, name: str, absent: frozenset[str], source: AnnotatedSource, rng: random.Random
     ) -> str:
-        """A name that is not in the image; empty when there is none."""
+        """Return a name of an object that is not in the image, chosen by the rule of the setting `negatives`; empty
+        if there is none. `absent` are the names to choose from, `name` that of an object in the image."""
         if not absent:
             return ""
         if self.negatives == "even":
@@ -81,22 +82,27 @@ class PresenceQuestions(QuestionType, frozen=True):
                 if (drawn := rng.choice(source.occurrences)) in absent:
                     return drawn
         elif self.negatives != "random":
-            ranking = source.once(_popular if self.negatives == "popular" else _adversarial)(name)
+            ranking = source.once(
+                _rank_by_frequency if self.negatives == "popular" else _rank_by_co_occurrence
+            )(name)
             if first := next((candidate for candidate in ranking if candidate in absent), ""):
                 return first
         return rng.choice(sorted(absent))
 
-    def _formed(self, name: str, answer: str) -> FormedQuestion:
+    def _presence_question(self, name: str, answer: str) -> FormedQuestion:
+        """Return the yes-no question whether an object is in the image."""
         return FormedQuestion(
             name, (choice_question(phrased(self.ask, name=name), (answer,), closed=True),), answer
         )
 
 
-def _popular(source: AnnotatedSource) -> Ranking:
+def _rank_by_frequency(source: AnnotatedSource) -> Ranking:
+    """Return POPE's ranking of names by how many images show such an object."""
     return ranked_negatives([names_in(picture) for picture in source.pictures], "popular")
 
 
-def _adversarial(source: AnnotatedSource) -> Ranking:
+def _rank_by_co_occurrence(source: AnnotatedSource) -> Ranking:
+    """Return POPE's ranking of names by how often they occur together with a given one."""
     return ranked_negatives([names_in(picture) for picture in source.pictures], "adversarial")
 
 
@@ -131,8 +137,11 @@ class CountQuestions(QuestionType, frozen=True):
 
 
 def numbers_nearby(number: int, rng: random.Random, least: int = 0) -> list[tuple[str, ...]]:
-    """Numbers as a ranking, so that however many are taken, they and `number` follow one another, and `number` is as
-    likely to be the least of them, the next and so on; near `least` they begin there."""
+    """Return numbers near the correct one as a ranking of distractors, each as a tier of its own.
+
+    However many are taken, they and the correct number are consecutive, and it is as likely to be the smallest as
+    any other, so that its rank tells nothing. No number is below `least`.
+    """
     ranking: list[tuple[str, ...]] = []
     share, below, above = rng.random(), number, number
     for options in range(2, MOST_NUMBERS + 1):
@@ -163,7 +172,7 @@ class ObjectClassQuestions(QuestionType, frozen=True):
         for place, thing in enumerate(picture.objects):
             if thing.box is None:
                 continue
-            if why := self._doubt(thing, thing.box, picture):
+            if why := self._unclear_box_reason(thing, thing.box, picture):
                 yield Exclusion(why)
             else:
                 askable.append((place, thing, thing.box))
@@ -181,8 +190,8 @@ class ObjectClassQuestions(QuestionType, frozen=True):
             outlines, crop = ((Outline(box, width=3),), None) if self.show == "box" else ((), box)
             yield FormedQuestion(str(place), (question,), thing.name, outlines, crop)
 
-    def _doubt(self, thing: AnnotatedObject, box: Box, picture: AnnotatedImage) -> str:
-        """Why the box does not show one object clearly; empty when it does."""
+    def _unclear_box_reason(self, thing: AnnotatedObject, box: Box, picture: AnnotatedImage) -> str:
+        """Return why the box of an object does not clearly show it alone; empty if it does."""
         if thing.is_crowd:
             return "a crowd in the box"
         if min(box[2:]) < self.smallest:
@@ -194,7 +203,7 @@ class ObjectClassQuestions(QuestionType, frozen=True):
 
 
 def shared_area(first: Box, second: Box) -> float:
-    """The area that two boxes share, over the area that they cover together."""
+    """Return the area that two boxes share, divided by the area that they cover together (intersection over union)."""
     width = min(first[0] + first[2], second[0] + second[2]) - max(first[0], second[0])
     height = min(first[1] + first[3], second[1] + second[3]) - max(first[1], second[1])
     shared = max(width, 0) * max(height, 0)
@@ -231,7 +240,7 @@ class MatchQuestions(QuestionType, frozen=True):
     ask: str = 'Does this caption fit the picture? "{caption}"'
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
-        other = source.once(_partners)[picture.id]
+        other = source.once(_caption_of_another_image)[picture.id]
         if any(same_answer(other, caption) for caption in picture.captions):
             yield Exclusion("another image has the same caption")
             return
@@ -240,8 +249,8 @@ class MatchQuestions(QuestionType, frozen=True):
             yield FormedQuestion(answer, (question,), answer)
 
 
-def _partners(source: AnnotatedSource) -> Mapping[str, str]:
-    """For each image with captions the caption of another one, each used once."""
+def _caption_of_another_image(source: AnnotatedSource) -> Mapping[str, str]:
+    """Return for each image with captions the caption of another one. Each caption is used once."""
     pictures = [picture for picture in source.pictures if picture.captions]
     source.rng("match").shuffle(pictures)
     others = [*pictures[1:], *pictures[:1]]
@@ -265,7 +274,7 @@ class AnswerQuestions(QuestionType, frozen=True):
         rng = source.rng("answer", picture.id)
         for place, question in some(askable, self.most, rng):
             yield FormedQuestion(
-                str(place), (answered(question, source, rng),), answer_kind(question)
+                str(place), (reformed_question(question, source, rng),), answer_kind(question)
             )
 
 
@@ -290,12 +299,15 @@ class DialogueQuestions(QuestionType, frozen=True):
             yield Exclusion("fewer than two questions with an answer")
             return
         rng = source.rng("dialogue", picture.id)
-        rounds = [answered(question, source, rng) for question in askable]
+        rounds = [reformed_question(question, source, rng) for question in askable]
         yield FormedQuestion("", tuple(rounds), is_dialogue=True)
 
 
-def answered(question: OpenQuestion, source: AnnotatedSource, rng: random.Random) -> QuestionDraft:
-    """An open question with candidates of the kind of its answer."""
+def reformed_question(
+    question: OpenQuestion, source: AnnotatedSource, rng: random.Random
+) -> QuestionDraft:
+    """Return an open question as multiple choice. Its distractors are answers of the same kind: numbers nearby, or
+    answers to other questions, first to those that begin alike."""
     kind = answer_kind(question)
     number = whole_number(fold_answer(question.answers[0]))
     if not question.kind and kind == "number" and number is not None:
@@ -303,14 +315,18 @@ def answered(question: OpenQuestion, source: AnnotatedSource, rng: random.Random
         return choice_question(question.question, question.answers, *near, closed=True)
     if kind == "yes/no":
         return choice_question(question.question, question.answers, closed=True)
-    pools = source.once(_answer_pools)
+    pools = source.once(_pool_answers)
     return choice_question(
-        question.question, question.answers, pools[kind, _opening(question)], pools[kind, ""]
+        question.question,
+        question.answers,
+        pools[kind, _first_two_words(question)],
+        pools[kind, ""],
     )
 
 
 def answer_kind(question: OpenQuestion) -> str:
-    """The kind that the source names, else what the answer is: yes/no, number, colour or other."""
+    """Return the kind of an answer, by which distractors are chosen: the one that the source gives, else yes/no,
+    number, colour or other."""
     answer = fold_answer(question.answers[0])
     if opposite_yes_no(answer):
         return "yes/no"
@@ -321,18 +337,20 @@ def answer_kind(question: OpenQuestion) -> str:
     return "colour" if COLOURS.issuperset(answer.replace(" and ", " ").split()) else "other"
 
 
-def _opening(question: OpenQuestion) -> str:
+def _first_two_words(question: OpenQuestion) -> str:
+    """Return the first two words of a question, by which similar questions are found."""
     return " ".join(re.findall(r"\w+", question.question.casefold())[:2]) or "?"
 
 
-def _answer_pools(source: AnnotatedSource) -> Mapping[tuple[str, str], Pool]:
-    """The usual answers by kind and the first words of the question, and by kind alone."""
+def _pool_answers(source: AnnotatedSource) -> Mapping[tuple[str, str], Pool]:
+    """Return the answers to all questions, by kind and first words of the question, and by kind alone (with empty
+    words)."""
     return answer_pools(
         ((answer_kind(question), opening), question.answers[0])
         for picture in source.pictures
         for question in picture.questions
         if question.answers and has_word(question.answers[0])
-        for opening in (_opening(question), "")
+        for opening in (_first_two_words(question), "")
     )
 
 

@@ -28,29 +28,31 @@ INDENT = "· "
 
 
 def ability_tables(views: Sequence[RunView]) -> list[Table]:
-    """One table per model, method and benchmark whose questions carry abilities; else none."""
+    """Return a table for each model, method and benchmark whose questions are tagged with abilities."""
     return [
         table
         for line in method_rows(views)
         for scored in line.view.run.benchmarks
         if any("l2" in sample.tags or "l3" in sample.tags for sample in scored.samples.values())
-        if (table := _table(line, scored)) is not None
+        if (table := _ability_table(line, scored)) is not None
     ]
 
 
-def _table(line: ModelMethodRow, scored: ScoredBenchmark) -> Table | None:
-    protocol = _protocol(line, scored)
+def _ability_table(line: ModelMethodRow, scored: ScoredBenchmark) -> Table | None:
+    """Return the table of one benchmark, with a row for all questions and for each ability of the three levels.
+    None if no metric of it was computed."""
+    protocol = _table_protocol(line, scored)
     every = {metric: list(scored.scores_of(metric, protocol)) for metric in COLUMNS}
     by = {metric: scores for metric, scores in every.items() if scores}
     if not by:
         return None
     metrics = [metric for metric in COLUMNS if metric in by]
-    parts = {metric: _by_path(by[metric], scored) for metric in metrics}
-    paths = sorted({path for by_path in parts.values() for path in by_path}, key=_place)
+    parts = {metric: _scores_by_path(by[metric], scored) for metric in metrics}
+    paths = sorted({path for by_path in parts.values() for path in by_path}, key=_paper_order)
     rows = [
         (
-            _title(path),
-            *(_cell(line, scored, metric, parts[metric].get(path, [])) for metric in metrics),
+            _ability_title(path),
+            *(_mean_cell(line, scored, metric, parts[metric].get(path, [])) for metric in metrics),
             _lost_cell(scored, parts, path),
         )
         for path in paths
@@ -67,24 +69,28 @@ def _table(line: ModelMethodRow, scored: ScoredBenchmark) -> Table | None:
     )
 
 
-def _protocol(line: ModelMethodRow, scored: ScoredBenchmark) -> str:
-    """The circular one, whose first pass is VanillaEval; else that of the benchmark's accuracy."""
+def _table_protocol(line: ModelMethodRow, scored: ScoredBenchmark) -> str:
+    """Return the circular protocol, whose first pass is VanillaEval, or else the protocol of the benchmark's
+    accuracy."""
     row = line.lookup("circular_accuracy", scored.spec.name) or line.lookup(
         "accuracy", scored.spec.name
     )
     return row.protocol if row else ""
 
 
-def _by_path(scores: Iterable[Score], scored: ScoredBenchmark) -> Mapping[Path, list[Score]]:
+def _scores_by_path(scores: Iterable[Score], scored: ScoredBenchmark) -> Mapping[Path, list[Score]]:
+    """Return the scores of the questions of each ability. An ability is given by its path: its L-1, L-2 and own
+    name."""
     by_path: dict[Path, list[Score]] = defaultdict(list)
     for score in scores:
-        for path in _paths(scored.samples[score.sample_id]):
+        for path in _ability_paths(scored.samples[score.sample_id]):
             by_path[path].append(score)
     return by_path
 
 
-def _paths(sample: Sample) -> Iterator[Path]:
-    """All parts that a question belongs to; a level that it does not name is passed over."""
+def _ability_paths(sample: Sample) -> Iterator[Path]:
+    """Yield the paths of all abilities that a question belongs to, and the empty path for all questions. A level
+    that the question does not name is skipped."""
     levels = [sample.tags.get(name, "") for name in ("l1", "l2", "l3")]
     yield ()
     for depth, level in enumerate(levels, 1):
@@ -92,8 +98,8 @@ def _paths(sample: Sample) -> Iterator[Path]:
             yield tuple(levels[:depth])
 
 
-def _place(path: Path) -> tuple[tuple[int, str], ...]:
-    """Abilities stand in the order of the paper, others behind them by name."""
+def _paper_order(path: Path) -> tuple[tuple[int, str], ...]:
+    """Return the sort key of an ability: abilities are in the order of the paper, and others follow by name."""
     abilities = taxonomy.packaged_taxonomy()
     orders = (
         list(abilities.l1),
@@ -106,7 +112,8 @@ def _place(path: Path) -> tuple[tuple[int, str], ...]:
     )
 
 
-def _title(path: Path) -> str:
+def _ability_title(path: Path) -> str:
+    """Return the title of an ability, indented by its level; `Overall` for the empty path."""
     if not path:
         return "Overall"
     return INDENT * (len(path) - 1) + taxonomy.packaged_taxonomy().title(
@@ -114,9 +121,10 @@ def _title(path: Path) -> str:
     )
 
 
-def _cell(
+def _mean_cell(
     line: ModelMethodRow, scored: ScoredBenchmark, metric: str, scores: Sequence[Score]
 ) -> Cell:
+    """Return the mean of scores as a cell of the table, or why there is none."""
     if not scores:
         return AbsentCell(absence_reason(line, metric))
     estimate = mean_estimate(scored, scores, metric)
@@ -132,7 +140,8 @@ def _cell(
 def _lost_cell(
     scored: ScoredBenchmark, parts: Mapping[str, Mapping[Path, list[Score]]], path: Path
 ) -> str:
-    """Questions without a verdict: of all passes where they were asked, else of the one."""
+    """Return how many questions have no verdict, unscored and with failed requests. It counts questions asked in
+    all passes, or in one if only one was run."""
     metric = "circular_accuracy" if "circular_accuracy" in parts else "accuracy"
     estimate = mean_estimate(scored, parts.get(metric, {}).get(path, []), metric)
     return f"{estimate.unscored:,} / {estimate.unanswered:,}"

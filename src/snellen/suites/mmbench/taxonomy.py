@@ -52,11 +52,11 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     leaf: tuple[LeafAbility, ...] = ()
 
     def l1_of(self, l2: str) -> str:
-        """The L-1 ability that an L-2 ability belongs to; empty for one that nobody described."""
+        """Return the L-1 ability that an L-2 ability belongs to; empty if the L-2 ability is not described."""
         return next((second.l1 for second in self.l2 if second.name == l2), "")
 
     def title(self, name: str, l2: str = "") -> str:
-        """How an ability of any level is called; its raw string when nobody described it."""
+        """Return the title of an ability of any level; its name in the files if it is not described."""
         abilities: list[SecondLevel | LeafAbility] = [
             third for third in self.leaf if third.key == (l2, name)
         ]
@@ -66,7 +66,8 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
         )
 
     def with_own(self, path: Path) -> Taxonomy:
-        """These abilities and those of a user's file, which wins. Raises DataError naming the file."""
+        """Return these abilities with those of a user's file, which take precedence. Raises DataError naming the
+        file."""
         added = read_toml(path, Taxonomy)
         return replace(
             self,
@@ -76,10 +77,10 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
         )
 
     def differences(self, counts: Mapping[Leaf, int], published: PublishedSplit) -> list[str]:
-        """Where a file has another number of questions than is published of its split: `ocr 40 (39)`.
+        """Return where a file has another number of questions than its published split: `ocr 40 (39)`.
 
-        The distributed dev file's counts are known exactly; the test file has lost 14 of the paper's
-        questions, so there only a leaf that has gained some differs.
+        The counts of the distributed dev file are known exactly. The test file has lost 14 of the paper's
+        questions, so there only an ability with more questions differs.
         """
         differing = []
         for leaf in self.leaf:

@@ -77,7 +77,8 @@ class PublishedImages:
     def picture(
         self, text: str | int, where: str, boxes: tuple[Box, ...] = ()
     ) -> bytes | Path | ImageSpec:
-        """The image as its question shows it: cut out, or with its boxes drawn."""
+        """Return the image as its question shows it: whole, cropped to its box, or with its boxes drawn. `text` is
+        the image in base64, or its name."""
         content = self._content(str(text), where)
         entry = self.entry
         if entry.crop and boxes:
@@ -93,6 +94,8 @@ class PublishedImages:
         return ImageSpec(content, outlines=outlines)
 
     def _content(self, text: str, where: str) -> bytes | Path:
+        """Return an image from its base64 text, or the path of the file that the text names. Raises DataError if
+        there is no such file."""
         if len(text) > NAME_LENGTH:
             try:
                 return base64.b64decode(text.rpartition("base64,")[2], validate=True)
@@ -120,18 +123,21 @@ FormReader = Callable[[Paths, PublishedImages], Items]
 OneOrMoreTexts = str | list[str]
 
 
-def _texts(value: OneOrMoreTexts) -> tuple[str, ...]:
+def _as_texts(value: OneOrMoreTexts) -> tuple[str, ...]:
+    """Return one text or the distinct texts of a list."""
     return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
 
 
-def _index(answer: int, options: tuple[str, ...], where: str) -> int:
+def _checked_index(answer: int, options: tuple[str, ...], where: str) -> int:
+    """Return the index of the correct option. Raises DataError if there is no such option."""
     if not 0 <= answer < len(options):
         raise DataError(f"{where}: answer {answer} but options are 0-{len(options) - 1}")
     return answer
 
 
-def _place(answer: str, options: tuple[str, ...], where: str) -> int:
-    """Where the answer's text stands among the options, as it is or trimmed and without case."""
+def _index_of_answer(answer: str, options: tuple[str, ...], where: str) -> int:
+    """Return the index of the option with the answer's text, or with the same text but for case and surrounding
+    blanks. Raises DataError if there is none, or there are several."""
     if answer in options:
         return options.index(answer)
     folded = [option.strip().casefold() for option in options]
@@ -144,7 +150,8 @@ class _Data(Struct, frozen=True):
     data: list[msgspec.Raw]
 
 
-def _items(path: Path, form: type[Any]) -> Iterator[tuple[str, Any]]:
+def _records_of(path: Path, form: type[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the records of a file's list `data`, each with its location."""
     return list_items(path, "data", read_json(path, _Data).data, form)
 
 
@@ -162,30 +169,37 @@ class _Vqa(Struct, frozen=True):
     rationale_options: tuple[str, ...] = ()
 
 
-def _vqa(paths: Paths, shelf: PublishedImages) -> Items:
-    for where, item in _items(paths[0], _Vqa):
+def _read_vqa(paths: Paths, shelf: PublishedImages) -> Items:
+    """Yield multiple-choice questions whose answer is given by its text. In a record with several rationales, they
+    are the options of the question why the answer is right."""
+    for where, item in _records_of(paths[0], _Vqa):
         context = item.context or None
         if item.rationale_options:
-            question = wording.why_question(item.question, _texts(item.answer)[0])
-            options, gold = item.rationale_options, _texts(item.rationale)[0]
+            question = wording.why_question(item.question, _as_texts(item.answer)[0])
+            options, gold = item.rationale_options, _as_texts(item.rationale)[0]
         else:
-            question, options, gold = item.question, item.answer_options, _texts(item.answer)[0]
+            question, options, gold = item.question, item.answer_options, _as_texts(item.answer)[0]
             context = context or (
-                wording.explanation_context(_texts(item.rationale)[0]) if item.rationale else None
+                wording.explanation_context(_as_texts(item.rationale)[0])
+                if item.rationale
+                else None
             )
-        yield _draft(
+        yield _image_question(
             item.question_id,
-            _chosen(question, options, _place(gold, options, where)),
+            _choice_question(question, options, _index_of_answer(gold, options, where)),
             shelf.picture(item.image_id, where),
             where,
             context,
         )
 
 
-def _vqa_open(paths: Paths, shelf: PublishedImages) -> Items:
-    for where, item in _items(paths[0], _Vqa):
-        question = QuestionDraft(item.question, texts=_texts(item.answer))
-        yield _draft(item.question_id, question, shelf.picture(item.image_id, where), where)
+def _read_open_vqa(paths: Paths, shelf: PublishedImages) -> Items:
+    """Yield open questions with their accepted answers."""
+    for where, item in _records_of(paths[0], _Vqa):
+        question = QuestionDraft(item.question, texts=_as_texts(item.answer))
+        yield _image_question(
+            item.question_id, question, shelf.picture(item.image_id, where), where
+        )
 
 
 class _Claim(Struct, frozen=True):
@@ -197,12 +211,13 @@ class _Claim(Struct, frozen=True):
     answer_options: tuple[str, ...]
 
 
-def _claim(paths: Paths, shelf: PublishedImages) -> Items:
-    for where, item in _items(paths[0], _Claim):
-        gold = _place(item.answer, item.answer_options, where)
-        question = _chosen(wording.claim_question(item.claim), item.answer_options, gold)
+def _read_claims(paths: Paths, shelf: PublishedImages) -> Items:
+    """Yield questions whether a claim is supported, with the textual evidence as context."""
+    for where, item in _records_of(paths[0], _Claim):
+        gold = _index_of_answer(item.answer, item.answer_options, where)
+        question = _choice_question(wording.claim_question(item.claim), item.answer_options, gold)
         context = wording.evidence_context(item.text_evidence) if item.text_evidence else None
-        yield _draft(
+        yield _image_question(
             item.instance_id, question, shelf.picture(item.image_id, where), where, context
         )
 
@@ -222,8 +237,8 @@ class _Core(Struct, frozen=True):
     bbox: tuple[Any, ...] = ()
 
 
-def _boxes(region: tuple[Any, ...], where: str) -> tuple[Box, ...]:
-    """One box, or a list of them."""
+def _parse_boxes(region: tuple[Any, ...], where: str) -> tuple[Box, ...]:
+    """Return the boxes of a record, which has one box, a list of them, or none. Raises DataError for anything else."""
     boxes = region if region and isinstance(region[0], (list, tuple)) else (region,) * bool(region)
     try:
         return msgspec.convert(boxes, tuple[Box, ...])
@@ -231,36 +246,39 @@ def _boxes(region: tuple[Any, ...], where: str) -> tuple[Box, ...]:
         raise DataError(f"{where}: {list(region)} is neither a box nor a list of boxes") from None
 
 
-def _wordings(item: _Core, where: str) -> tuple[str, tuple[str, ...]]:
-    """The question, and its rewordings."""
-    texts = tuple(text for text in _texts(item.question or item.questions) if text.strip())
+def _question_and_rewordings(item: _Core, where: str) -> tuple[str, tuple[str, ...]]:
+    """Return the question of a record, and its rewordings. Raises DataError if there is no question."""
+    texts = tuple(text for text in _as_texts(item.question or item.questions) if text.strip())
     if not texts:
         raise DataError(f"{where}: there is no question")
     return texts[0], texts[1:]
 
 
-def _core_choice(paths: Paths, shelf: PublishedImages) -> Items:
-    for where, item in _items(paths[0], _Core):
+def _read_core_choice(paths: Paths, shelf: PublishedImages) -> Items:
+    """Yield multiple-choice questions whose answer is given by its index."""
+    for where, item in _records_of(paths[0], _Core):
         options = item.answer_options
-        first, rewordings = _wordings(item, where)
-        question = _chosen(first, options, _index(item.answer, options, where), rewordings)
-        picture = shelf.picture(item.img or item.image or "", where, _boxes(item.bbox, where))
-        yield _draft(item.question_id, question, picture, where)
+        first, rewordings = _question_and_rewordings(item, where)
+        question = _choice_question(
+            first, options, _checked_index(item.answer, options, where), rewordings
+        )
+        picture = shelf.picture(item.img or item.image or "", where, _parse_boxes(item.bbox, where))
+        yield _image_question(item.question_id, question, picture, where)
 
 
-def _core_open(paths: Paths, shelf: PublishedImages) -> Items:
-    """Scene text and key information. A list of golds is a text of several words, joined by blanks.
+def _read_core_open(paths: Paths, shelf: PublishedImages) -> Items:
+    """Yield open questions about scene text and key information. A list of answers is one text of several words.
 
-    A gold without a letter or digit is kept: the published numbers count it, and other metrics have no value for it.
+    An answer without a letter or digit stays, because the published results count it.
     """
-    for where, item in _items(paths[0], _Core):
-        first, rewordings = _wordings(item, where)
+    for where, item in _records_of(paths[0], _Core):
+        first, rewordings = _question_and_rewordings(item, where)
         gold = item.answer_txt if isinstance(item.answer_txt, str) else " ".join(item.answer_txt)
-        picture = shelf.picture(item.img or item.image or "", where, _boxes(item.bbox, where))
+        picture = shelf.picture(item.img or item.image or "", where, _parse_boxes(item.bbox, where))
         if not gold.strip():
             yield Exclusion("no answer")
             continue
-        yield _draft(
+        yield _image_question(
             item.question_id,
             QuestionDraft(first, texts=(gold,), rewordings=rewordings),
             picture,
@@ -282,11 +300,13 @@ class _Sampled(Struct, frozen=True):
     region: tuple[Any, ...] = ()
 
 
-def _sampled(paths: Paths, shelf: PublishedImages) -> Items:
+def _read_sampled(paths: Paths, shelf: PublishedImages) -> Items:
+    """Yield the questions of files that give an image with texts or options, and no question: the form of the file
+    tells what is asked."""
     form = shelf.entry.form
-    for number, (where, item) in enumerate(_items(paths[0], _Sampled)):
+    for number, (where, item) in enumerate(_records_of(paths[0], _Sampled)):
         name = number if item.id is None else item.id
-        picture = shelf.picture(item.img, where, _boxes(item.region, where))
+        picture = shelf.picture(item.img, where, _parse_boxes(item.region, where))
         if form.startswith("sampled-caption"):
             if not item.annos:
                 raise DataError(f"{where}: there is no caption")
@@ -295,17 +315,21 @@ def _sampled(paths: Paths, shelf: PublishedImages) -> Items:
                 if form == "sampled-captions-with-text"
                 else wording.CAPTION_QUESTION
             )
-            yield _draft(name, QuestionDraft(question, texts=item.annos), picture, where)
+            yield _image_question(name, QuestionDraft(question, texts=item.annos), picture, where)
             continue
         question, options = _question_and_options(form, item, where)
-        yield _draft(
-            name, _chosen(question, options, _index(item.gt, options, where)), picture, where
+        yield _image_question(
+            name,
+            _choice_question(question, options, _checked_index(item.gt, options, where)),
+            picture,
+            where,
         )
 
 
 def _question_and_options(form: str, item: _Sampled, where: str) -> tuple[str, tuple[str, ...]]:
-    """The question of a sampled record, whose published templates are the question, and its options."""
-    anno = _texts(item.anno)
+    """Return the question and the options of a sampled record, by the form of its file. Raises DataError if it
+    lacks its text."""
+    anno = _as_texts(item.anno)
     if form in ("sampled-match", "sampled-entailment") and not anno:
         raise DataError(f"{where}: there is no text")
     match form:
@@ -334,11 +358,12 @@ class _Flat(Struct, frozen=True):
     options: tuple[str, ...]
 
 
-def _list(paths: Paths, shelf: PublishedImages) -> Items:
+def _read_list(paths: Paths, shelf: PublishedImages) -> Items:
+    """Yield the multiple-choice questions of a plain list."""
     for where, item in list_items(paths[0], "", read_json(paths[0], list[msgspec.Raw]), _Flat):
-        gold = _index(item.answer, item.options, where)
-        question = _chosen(item.question, item.options, gold)
-        yield _draft(item.id, question, shelf.picture(item.image, where), where)
+        gold = _checked_index(item.answer, item.options, where)
+        question = _choice_question(item.question, item.options, gold)
+        yield _image_question(item.id, question, shelf.picture(item.image, where), where)
 
 
 class _Counted(Struct, frozen=True):
@@ -352,20 +377,22 @@ class _Choices(Struct, frozen=True):
     choice: tuple[str | int, ...]
 
 
-def _pool(path: Path) -> tuple[str, ...]:
+def _read_choices(path: Path) -> tuple[str, ...]:
+    """Return the distinct choices of a file, from which distractors are drawn."""
     return tuple(dict.fromkeys(str(choice) for choice in read_json(path, _Choices).choice))
 
 
-def _count(paths: Paths, shelf: PublishedImages) -> Items:
-    """Counting questions of COCO-QA. Their negatives were drawn anew for each test; here they are drawn once."""
-    pool = _pool(paths[1])
+def _read_counting(paths: Paths, shelf: PublishedImages) -> Items:
+    """Yield the counting questions of COCO-QA. Their distractors, which were drawn anew for each published test,
+    are drawn once."""
+    pool = _read_choices(paths[1])
     for number, (where, item) in enumerate(
         list_items(paths[0], "", read_json(paths[0], list[msgspec.Raw]), _Counted), 1
     ):
         question = QuestionDraft(
             item.Question, texts=(str(item.Answer),), distractors=DistractorSpec(tiers=(pool,))
         )
-        draft = _draft(number, question, shelf.picture(item.Image_ID, where), where)
+        draft = _image_question(number, question, shelf.picture(item.Image_ID, where), where)
         yield replace(
             draft,
             tags={"object": item.Resolved_COCO_category} if item.Resolved_COCO_category else {},
@@ -388,9 +415,10 @@ class _Annotation(Struct, frozen=True):
     answers: tuple[_Answer, ...]
 
 
-def _tdiuc(paths: Paths, shelf: PublishedImages) -> Items:
-    """One task's questions. Their negatives were drawn anew for each test; here they are drawn once."""
-    pool = _pool(paths[2])
+def _read_tdiuc(paths: Paths, shelf: PublishedImages) -> Items:
+    """Yield the questions of one task of TDIUC. Their distractors, which were drawn anew for each published test,
+    are drawn once. Raises DataError if a question is missing."""
+    pool = _read_choices(paths[2])
     golds = {
         record.question_id: record.answers[0].answer
         for _, record in list_items(
@@ -405,7 +433,9 @@ def _tdiuc(paths: Paths, shelf: PublishedImages) -> Items:
             question = QuestionDraft(
                 record.question, texts=(gold,), distractors=DistractorSpec(tiers=(pool,))
             )
-            yield _draft(record.question_id, question, shelf.picture(record.image_id, where), where)
+            yield _image_question(
+                record.question_id, question, shelf.picture(record.image_id, where), where
+            )
     if golds:
         raise DataError(
             f"{paths[1]}: question {min(golds)} is not in {paths[0].name}; are both files whole?"
@@ -438,11 +468,12 @@ class _Dialogues(Struct, frozen=True):
     data: _Lists
 
 
-def _dialogue(paths: Paths, shelf: PublishedImages) -> Items:
+def _read_dialogues(paths: Paths, shelf: PublishedImages) -> Items:
+    """Yield the dialogues, each with the published answers as replies."""
     lists = read_json(paths[0], _Dialogues).data
     for where, item in list_items(paths[0], "data.dialogs", lists.dialogs, _Dialogue):
         try:
-            rounds = tuple(_round(turn, lists, where) for turn in item.dialog)
+            rounds = tuple(_dialogue_round(turn, lists, where) for turn in item.dialog)
         except IndexError:
             raise DataError(
                 f"{where}: points behind the end of the lists of questions and answers"
@@ -458,7 +489,8 @@ def _dialogue(paths: Paths, shelf: PublishedImages) -> Items:
         )
 
 
-def _round(turn: _Turn, lists: _Lists, where: str) -> QuestionDraft:
+def _dialogue_round(turn: _Turn, lists: _Lists, where: str) -> QuestionDraft:
+    """Return a round of a dialogue as a multiple-choice question. Raises DataError if the answer is not an option."""
     if turn.answer not in turn.answer_options:
         raise DataError(
             f"{where}: answer {turn.answer} is none of its options {list(turn.answer_options)}"
@@ -474,28 +506,36 @@ def _round(turn: _Turn, lists: _Lists, where: str) -> QuestionDraft:
 # -------------------------------------------------------------------------------------------------------------------
 
 
-def _chosen(
+def _choice_question(
     question: str, options: tuple[str, ...], gold: int, rewordings: tuple[str, ...] = ()
 ) -> QuestionDraft:
-    return QuestionDraft(question, options, (gold,), rewordings=rewordings)
+    return QuestionDraft(question=question, options=options, gold=(gold,), rewordings=rewordings)
 
 
-def _draft(
+def _image_question(
     name: str | int,
     question: QuestionDraft,
     picture: bytes | Path | ImageSpec,
     where: str,
     context: str | None = None,
 ) -> Draft | Exclusion:
-    """A question about an image; one with the same option twice has no telling answer, and is left out."""
+    """Return the draft of a question about an image, or an exclusion if two of its options are equal."""
     options = [option.strip() for option in question.options]
     if len(set(options)) < len(options):
         return Exclusion("two of its options are the same")
-    return Draft(str(name), (question,), (picture,), where, context=context, group=_group(picture))
+    return Draft(
+        id=str(name),
+        rounds=(question,),
+        images=(picture,),
+        where=where,
+        context=context,
+        group=_image_group(picture),
+    )
 
 
-def _group(picture: bytes | Path | ImageSpec) -> str:
-    """The image as it was before anything was drawn: questions about its regions depend on each other."""
+def _image_group(picture: bytes | Path | ImageSpec) -> str:
+    """Return what identifies the file of an image without crop or outlines: questions about its regions depend on
+    each other."""
     file = picture.file if isinstance(picture, ImageSpec) else picture
     if isinstance(file, bytes):
         return hashlib.sha256(file).hexdigest()
@@ -503,15 +543,15 @@ def _group(picture: bytes | Path | ImageSpec) -> str:
 
 
 FORM_READERS: dict[str, FormReader] = {
-    "vqa": _vqa,
-    "vqa-open": _vqa_open,
-    "claim": _claim,
-    "core-choice": _core_choice,
-    "core-open": _core_open,
-    "list": _list,
-    "count": _count,
-    "tdiuc": _tdiuc,
-    "dialogue": _dialogue,
+    "vqa": _read_vqa,
+    "vqa-open": _read_open_vqa,
+    "claim": _read_claims,
+    "core-choice": _read_core_choice,
+    "core-open": _read_core_open,
+    "list": _read_list,
+    "count": _read_counting,
+    "tdiuc": _read_tdiuc,
+    "dialogue": _read_dialogues,
     **dict.fromkeys(
         (
             "sampled-match",
@@ -522,7 +562,7 @@ FORM_READERS: dict[str, FormReader] = {
             "sampled-captions",
             "sampled-captions-with-text",
         ),
-        _sampled,
+        _read_sampled,
     ),
 }
 
@@ -539,7 +579,7 @@ class _Instructs(Struct, frozen=True):
 
 
 def instructions(folder: Path, benchmark: str) -> tuple[str, ...]:
-    """The instructions that a benchmark's file brings; empty for most. Raises DataError."""
+    """Return the instructions in the file of a benchmark; empty for most benchmarks. Raises DataError."""
     entry = published_entries()[benchmark]
     if not entry.form.startswith("core"):
         return ()
@@ -552,7 +592,7 @@ def instructions(folder: Path, benchmark: str) -> tuple[str, ...]:
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The questions of one benchmark in the order of its file. Raises DataError naming file and record."""
+    """Yield the questions of one benchmark, in the order of its file. Raises DataError naming file and record."""
     chosen = read_params(params, Params)
     entry = published_entries()[chosen.benchmark]
     paths = [locate_file(folder, name) for name in entry.files]
@@ -563,14 +603,19 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 def importable_benchmarks(
     folder: Path, names: Sequence[str] = (), images: Path | None = None
 ) -> list[BenchmarkSpec]:
-    """The catalogue's entries of the benchmarks whose files are in `folder`, to be built from it.
+    """Return the catalogue's entries of the benchmarks whose files are in a folder, so that they are built from it.
 
-    `names` are short names; all that are there when none is given. Raises UnknownNameError for a name that
-    nobody has, DataError for one whose files are not there or when there are none at all.
+    Args:
+        folder: Folder with the files of ReForm-Eval-Data.
+        names: Short names of benchmarks; all whose files exist if empty.
+        images: Folder with the images, if the files only name them.
+
+    Raises: UnknownNameError: A benchmark does not exist. DataError: The files of a benchmark are missing, or there
+    are no files at all.
     """
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; it should hold the files of ReForm-Eval-Data")
-    _check(names)
+    _check_names(names)
     chosen = names or [
         name
         for name, entry in published_entries().items()
@@ -580,12 +625,12 @@ def importable_benchmarks(
         raise DataError(
             f"{folder}: no file of ReForm-Eval-Data is there; it has folders such as CLEVR and MSCOCO"
         )
-    return [_spec(name, folder, images) for name in chosen]
+    return [_benchmark_spec(name, folder, images) for name in chosen]
 
 
 def hub_patterns(names: Sequence[str]) -> list[str]:
-    """The files that benchmarks need, as patterns for a hub. Raises UnknownNameError."""
-    _check(names)
+    """Return patterns of the files that benchmarks need, for a download from a hub. Raises UnknownNameError."""
+    _check_names(names)
     return [
         f"**{file}"
         for name in names or published_entries()
@@ -593,13 +638,15 @@ def hub_patterns(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _check(names: Sequence[str]) -> None:
+def _check_names(names: Sequence[str]) -> None:
+    """Raise UnknownNameError for a name that is not one of the 61 benchmarks."""
     for name in names:
         if name not in published_entries():
             raise registry.unknown_name("benchmark of reform-eval", name, published_entries())
 
 
-def _spec(name: str, folder: Path, images: Path | None) -> BenchmarkSpec:
+def _benchmark_spec(name: str, folder: Path, images: Path | None) -> BenchmarkSpec:
+    """Return a benchmark's entry of the catalogue with the published files as its source."""
     params = {"benchmark": name, **({"images": str(images)} if images else {})}
     source = SourceSpec("reform-eval-data", params)
     return replace(
