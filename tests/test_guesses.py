@@ -97,6 +97,48 @@ def test_results_and_their_rows_have_the_numbers_of_the_headline(results: sn.Res
         _ = results.ci
 
 
+def test_metrics_are_a_mapping_of_numbers(results: sn.Results) -> None:
+    shapes = results["snellen:always-a"]["shape"]
+    accuracy = shapes.metrics["accuracy"]
+    assert accuracy.value == float(accuracy) == shapes.accuracy
+    assert accuracy.ci == (accuracy.low, accuracy.high) == shapes.ci
+    assert "accuracy" in shapes.metrics
+    assert set(shapes.metrics) == {row.metric for row in shapes.rows if not row.slice}
+    with pytest.raises(UnknownNameError, match="did you mean accuracy"):
+        _ = shapes.metrics["acuracy"]
+    with pytest.raises(DataError, match="values match accuracy"):
+        _ = results.metrics["accuracy"]
+
+
+def test_wrong_replies_are_filtered_by_a_function(results: sn.Results) -> None:
+    shapes = results["snellen:always-a"]["shape"]
+    table = shapes.samples.to_pandas()
+    wrong = table.query("correct == False")["sample_id"].to_list()
+    assert 0 < len(wrong) < len(table)
+    for filtered in (
+        shapes.wrong(),
+        shapes.filter(lambda row: not row.correct),
+        shapes.samples.filter(lambda row: not row["correct"]),
+        shapes.samples.filter(correct=False),
+    ):
+        assert filtered["sample_id"].to_list() == wrong
+    with pytest.raises(AttributeError, match="gold has the correct texts"):
+        shapes.filter(lambda row: row.answer == "star")
+    with pytest.raises(DataError, match="only\\(where="):
+        shapes.filter("correct == False")  # pyrefly: ignore[bad-argument-type]
+
+
+@pytest.mark.parametrize("name", ["callbacks", "callback", "SnellenCallback"])
+def test_callbacks_of_other_libraries_are_answered(name: str) -> None:
+    with pytest.raises(AttributeError, match=r"sn\.EvaluationCallback"):
+        getattr(sn, name)
+
+
+def test_a_processor_belongs_to_a_model_in_memory() -> None:
+    with pytest.raises(DataError, match="a model string loads its own processor"):
+        evaluated(processor=object())
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
@@ -188,7 +230,7 @@ def test_a_comparison_is_a_sequence_of_differences(results: sn.Results) -> None:
 @pytest.mark.parametrize(
     ("look", "hint"),
     [
-        (lambda comparison: comparison.p_value, r"comparison\[0\]\.p, .*comparison\.overall\.p"),
+        (lambda comparison: comparison.p, r"comparison\[0\]\.p, .*comparison\.overall\.p"),
         (lambda comparison: comparison.ci, r"comparison\[0\]\.ci"),
         (lambda comparison: comparison.winner, r"comparison\.overall\.significant"),
         (lambda comparison: comparison.samples, r"flip_table\(\)"),

@@ -496,7 +496,7 @@ def test_code_that_a_run_from_elsewhere_names_is_never_imported() -> None:
         ("leaderboard", r"print\(results\) has a column for each model"),
         ("p_value", r"compare\(\) has p-values"),
         ("conf_int", r"ci is the 95% interval"),
-        ("wrong", r"samples\.to_pandas\(\)\.query\('correct == False'\)"),
+        ("mistakes", r"wrong\(\) has the replies that are wrong"),
         ("replies", r"samples has a row for each reply"),
         ("to_dict", r"table\(\)\.to_dicts\(\)"),
         ("save", r"sn\.load_run\(results\.runs"),
@@ -666,8 +666,9 @@ def test_a_printed_comparison_has_values_interval_and_p(results: sn.Results) -> 
     )
     assert line.split("p = ")[1] == f"{comparison.differences[0].p:.3g}"
     assert len(comparison.to_pandas()) == len(comparison.table())
+    assert comparison.p_value == comparison.overall.p
     with pytest.raises(AttributeError, match=r"comparison\.overall\.p"):
-        _ = comparison.p_value
+        _ = comparison.p
 
 
 def test_a_question_is_read_like_a_dict_and_a_benchmark_says_how_to_choose() -> None:

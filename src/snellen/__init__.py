@@ -87,6 +87,8 @@ _OF_OTHERS = {
     "paired_test": "compare",
     "Error": "SnellenError",
     "Callback": "EvaluationCallback",
+    "SnellenCallback": "EvaluationCallback",
+    "TrainerCallback": "EvaluationCallback",
 }
 """What other libraries call something that is here under another name."""
 
@@ -109,6 +111,10 @@ _HINTS = {
     "confidence_interval": "results.ci of what sn.evaluate returns is the 95% interval",
     "seed": "sn.evaluate(MODEL, BENCHMARK, seed=...)",
     "set_seed": "sn.evaluate(MODEL, BENCHMARK, seed=...)",
+    **dict.fromkeys(
+        ("callbacks", "callback"),
+        "sn.EvaluationCallback evaluates while a Trainer of transformers trains",
+    ),
     "config": "settings are keywords of sn.evaluate",
     "set_verbosity": "sn.evaluate(..., progress=False) shows no progress",
     "logging": "sn.evaluate(..., progress=False) shows no progress",

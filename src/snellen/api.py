@@ -141,6 +141,7 @@ def evaluate(
     extractor: str | Callable[..., Any] = "",
     columns: Mapping[str, Any] | None = None,
     recipe: str = "",
+    processor: Any = None,
     progress: ProgressListener | bool | None = None,
     announce: Announce | None = None,
     **fields: Unpack[RunKeywords],
@@ -168,6 +169,7 @@ def evaluate(
             themselves.
         recipe: Settings of a recipe (docs/recipes.md): `vendor` for that of the model's family, a name, or the path of a
             TOML file. The model is one model string; settings that the call or the string has take precedence.
+        processor: The processor of a transformers model that is given as it is, as in `sn.hf(model, processor)`.
         progress: Whether to show progress, or what is called with a `RunProgress` whenever replies arrive, from one
             thread at a time. By default, terminals and notebooks show progress.
         announce: Called with lines for a reader, such as what is built, left out, or sent to a judge. By default,
@@ -202,6 +204,8 @@ def evaluate(
     }
     given = {name: value for name, value in arguments.items() if not _is_default(value)}
     settings = own_keywords({**given, **fields}, EVALUATE_KEYWORDS)
+    if processor is not None:
+        model = _with_processor(model, processor)
     if "benchmarks" not in settings:
         raise DataError(
             "evaluate needs a benchmark or your own questions as its second argument (sn.list_benchmarks() shows what "
@@ -243,6 +247,18 @@ def evaluate(
     results = Results([run.scored for run in finished])
     warn_of_unused(own_metrics, results)
     return results
+
+
+def _with_processor(model: Any, processor: Any) -> Any:
+    """Return a transformers model with its processor. Raises DataError for a model string or several models."""
+    if isinstance(model, (str, Path, list, tuple)):
+        raise DataError(
+            "processor=... belongs to one transformers model in memory; a model string loads its own processor, and "
+            "of several models each is sn.hf(model, processor)"
+        )
+    from snellen.models.hf.in_memory import hf  # imports torch
+
+    return hf(model, processor)
 
 
 def _with_recipe(

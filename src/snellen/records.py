@@ -844,6 +844,12 @@ class Result(Struct, frozen=True, gc=False, omit_defaults=True):
         """Number of scored questions."""
         return self.estimate.n
 
+    def __float__(self) -> float:
+        """Return the value. Raises ValueError if there is none."""
+        if self.value is None:
+            raise ValueError(f"{self.metric} of {self.model} on {self.benchmark} has no value")
+        return self.value
+
     def __getattr__(self, name: str) -> Any:
         """Raise an error for an unknown attribute, which says where it is."""
         hint = _RESULT_HINTS.get(name, "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
@@ -17,7 +17,7 @@ from snellen.common.late import check_pandas, data_frame
 from snellen.common.record_fields import shows_fields
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.compare_spec import CompareSpec
-from snellen.experiments.sample_rows import KEYWORDS_OF_CSV, SampleRows
+from snellen.experiments.sample_rows import KEYWORDS_OF_CSV, SampleRow, SampleRows
 from snellen.formats.shown_text import object_line
 from snellen.interchange.exports.base import Exporter
 from snellen.metrics.declaration import row_called
@@ -49,7 +49,7 @@ SHOWN_RUNS = 3
 
 
 _OF_WRONG = (
-    "samples.to_pandas().query('correct == False') has the replies that are wrong; "
+    "wrong() has the replies that are wrong; "
     "sn.load_benchmark(NAME)[sample_id] shows a question with its image"
 )
 _TAGS_OF_ROWS = (
@@ -73,8 +73,7 @@ HINTS = {
         "overall",
     ),
     **hinted(
-        "value('NAME') is a metric, table() has all; print(results) shows the headlines",
-        "metrics",
+        "metrics['NAME'] is the number of a metric, table() has all; print(results) shows the headlines",
         "metric",
         "summary",
         "items",
@@ -115,7 +114,6 @@ HINTS = {
     ),
     **hinted(
         _OF_WRONG,
-        "wrong",
         "incorrect",
         "errors",
         "failures",
@@ -160,6 +158,7 @@ HINTS = {
         "df",
         "frame",
         "dataframe",
+        "data_frame",
         "head",
         "iloc",
         "loc",
@@ -192,7 +191,7 @@ HINTS = {
         "per_category",
         "tags",
     ),
-    **hinted(_CHOICE, "filter", "query", "where", "subset", "select"),
+    **hinted(_CHOICE, "query", "where", "subset", "select"),
     **hinted(
         "print(results) has a column for each model, compare() tests their differences",
         "leaderboard",
@@ -276,6 +275,44 @@ def _as_number(other: object) -> float:
     if isinstance(other, (int, float)):
         return float(other)
     raise TypeError(f"a headline is compared with a number, not with {other!r:.40}")
+
+
+class MetricNumbers(Mapping[str, Result]):
+    """The metrics of results by name, each with `value`, `ci`, `low`, `high`, `stderr` and `n`.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4)
+        >>> results.metrics["accuracy"].value
+        1.0
+    """
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+        names = (row.metric for row in results.rows if not row.slice)
+        self._names = tuple(dict.fromkeys(names))
+
+    def __getitem__(self, name: str) -> Result:
+        """Return the number of a metric.
+
+        Raises:
+            UnknownNameError: The results do not have the metric.
+            DataError: Several models or protocols have it.
+        """
+        if name not in self._names:
+            raise unknown_name("metric", name, self._names)
+        return self._results._find_row(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __repr__(self) -> str:
+        return f"metrics: {', '.join(self._names)}"
 
 
 class Results:
@@ -602,6 +639,30 @@ class Results:
         writes a file. `results[NAME].samples` are those of a benchmark or model.
         """
         return SampleRows(self.runs)
+
+    @property
+    def metrics(self) -> MetricNumbers:
+        """The metrics by name: `results.metrics["accuracy"].ci` is the 95% interval of the accuracy."""
+        return MetricNumbers(self)
+
+    def filter(self, condition: Callable[[SampleRow], Any]) -> polars.DataFrame:
+        """Return the rows of `samples` that meet a condition. `only(where=...)` has the numbers of some questions.
+
+        Args:
+            condition: A function of a row, whose columns are keys and attributes.
+
+        Examples:
+            >>> results = sn.evaluate("snellen:always-a", "eyechart/shape", limit=4)
+            >>> len(results.filter(lambda row: row.tag_level == "easy"))
+            4
+        """
+        if not callable(condition):
+            raise DataError(f"filter takes a function of a row of samples; {_CHOICE}")
+        return self.samples.filter(condition)
+
+    def wrong(self) -> polars.DataFrame:
+        """Return the rows of `samples` whose reply is wrong."""
+        return self.samples.filter(lambda row: row["correct"] is False)
 
     def _repr_html_(self) -> str:
         """Return the summary that notebooks show."""

@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 KEYWORDS_OF_CSV = "the file is always UTF-8 with commas"
 
 
+class SampleRow(dict[str, Any]):
+    """A row of the replies, whose columns are attributes as well."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a column. Raises AttributeError that says which one was most likely meant."""
+        if name in self:
+            return self[name]
+        raise AttributeError(describe_missing_column(name, list(self)))
+
+
 class SampleRows:
     """The replies of runs, with a row for each presentation.
 
@@ -80,6 +90,29 @@ class SampleRows:
             rows.append(row)
         write_atomically(file, csv_table(rows).encode())
         return file
+
+    def filter(self, *conditions: Any, **columns: Any) -> polars.DataFrame:
+        """Return the rows that meet conditions.
+
+        Args:
+            conditions: Functions of a `SampleRow`, or conditions as the method of polars takes them.
+            columns: Values by column, as the method of polars takes them.
+
+        Examples:
+            >>> results = sn.evaluate("snellen:always-a", "eyechart/shape", limit=4)
+            >>> wrong = results.samples.filter(lambda row: not row.correct)
+            >>> len(wrong) == 4 - results.samples["correct"].sum()
+            True
+        """
+        frame = self._frame
+        of_polars: list[Any] = []
+        for condition in conditions:
+            if isinstance(condition, type) or not callable(condition):
+                of_polars.append(condition)
+                continue
+            kept = [bool(condition(SampleRow(row))) for row in frame.iter_rows(named=True)]
+            frame = frame.filter(kept)
+        return frame.filter(*of_polars, **columns) if of_polars or columns else frame
 
     def __len__(self) -> int:
         return len(self._frame)

@@ -291,7 +291,6 @@ COMPARISON_HINTS = {
     **hinted(
         "each difference has its own: comparison[0].p, of the mean over benchmarks comparison.overall.p",
         "p",
-        "p_value",
         "pvalue",
         "p_values",
     ),
@@ -431,6 +430,11 @@ class Comparison(Struct, frozen=True):
     def _repr_html_(self) -> str:
         """The lines as notebooks show them."""
         return f"<pre>{html.escape(str(self))}</pre>"
+
+    @property
+    def p_value(self) -> float | None:
+        """The p-value of the difference of two runs. Raises DataError as `overall` does."""
+        return self.overall.p
 
     @property
     def overall(self) -> PairedDifference:
