@@ -853,7 +853,7 @@ def test_a_folder_of_runs_is_reported(capsys: pytest.CaptureFixture[str]) -> Non
             "run --model hf --model_args pretrained=a/b,peft=c --tasks pope --log_samples --num_fewshot 5 "
             "--gen_kwargs temperature=0.7,max_new_tokens=64,do_sample=True,num_beams=3 --apply_chat_template",
             "`snellen run 'hf:a/b?peft=c' pope --few-shot 5 --temperature 0.7 --max-new-tokens 64` "
-            "(left out: num_beams=3)",
+            "(left out: --log_samples (every reply is stored), num_beams=3)",
         ),
         (
             "run --data MME POPE --model a/b --mode all --nproc 4 --dry-run --limit 8",

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import snellen as sn
+from snellen.cli import main
 from snellen.errors import DataError, UnknownNameError
 
 
@@ -383,3 +384,56 @@ def test_an_edited_file_is_asked_in_a_run_of_its_own() -> None:
     assert sn.evaluate("snellen:always-a", "mine.csv").runs[0].folder == second.folder
     with pytest.raises(sn.StoreError, match="the current build is version"):
         sn.evaluate("snellen:always-a", "mine.csv", name=first.folder.name)
+
+
+# --- the command line -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        (
+            "export runs/x --format csv --output x.csv",
+            "numbers are written by `snellen report runs/x -o x.csv`",
+        ),
+        ("export runs/x --format inspect", "use `--as NAME`"),
+        (
+            "run snellen:oracle eyechart/shape --limit 4 --output runs/b",
+            "`snellen run snellen:oracle eyechart/shape --limit 4 --runs runs/b`",
+        ),
+        (
+            "run --model snellen:tiny --tasks eyechart/shape --log_samples --output_path out",
+            "`snellen run snellen:tiny eyechart/shape --runs out` (left out: --log_samples (every reply is stored))",
+        ),
+        ("score runs/x --judge snellen:oracle", "the oracle knows answers of benchmarks"),
+    ],
+)
+def test_lines_of_other_commands_are_answered(
+    line: str, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, name="x")
+    with pytest.raises(SystemExit) as stopped:
+        main(line.split())
+    assert stopped.value.code
+    assert answer in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_folder_with_one_run_stands_for_it() -> None:
+    for folder, model in (("first", "snellen:oracle"), ("second", "snellen:always-a")):
+        sn.evaluate(model, "eyechart/shape", limit=8, runs=folder)
+    for line in (
+        "score first",
+        "compare first second -o comparison.csv",
+        "export first -o samples.parquet",
+        "card first",
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main(line.split())
+        assert stopped.value.code == 0, line
+    assert len(pd.read_parquet("samples.parquet")) == 8
+    assert Path("comparison.csv").exists()
+
+
+def test_the_oracle_is_no_judge() -> None:
+    with pytest.raises(DataError, match="the oracle knows answers of benchmarks and cannot judge"):
+        evaluated(judge="snellen:oracle")

@@ -6,6 +6,7 @@ import atexit
 import errno
 import gc
 import importlib
+import shlex
 import signal
 import sys
 import threading
@@ -501,11 +502,43 @@ def main(args: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+_TABLE_FORMATS = ("csv", "json", "parquet", "html", "md", "tex")
+"""Formats of `snellen report`, which people ask `snellen export` for."""
+
+
+def _report_line(words: Sequence[str]) -> str:
+    """Return the `snellen report` line for `snellen export RUN --format csv`; empty for a format of exports.
+
+    Examples:
+        >>> _report_line("export runs/x --format csv --output x.csv".split())
+        'snellen report runs/x -o x.csv'
+    """
+    values: dict[str, str] = {}
+    runs: list[str] = []
+    behind = iter(words[words.index("export") + 1 :])
+    for word in behind:
+        name, equals, value = word.partition("=")
+        if word.startswith("-"):
+            values[name] = value if equals else next(behind, "")
+        else:
+            runs.append(word)
+    form = values.get("--format", "") or values.get("--form", "")
+    if form not in _TABLE_FORMATS:
+        return ""
+    output = values.get("--output", "") or values.get("-o", "") or f"report.{form}"
+    return shlex.join(["snellen", "report", *(runs or ["RUN"]), "-o", output])
+
+
 def _hint_of_flag(verb: str, flag: str, words: Sequence[str]) -> str:
     """Return what to write instead of a flag that a verb does not have; empty if nobody else has it."""
     from snellen.cli.lines_of_others import MODEL_OPTIONS, build_line, line_of_others
 
     known = _FLAGS_ELSEWHERE.get(f"{verb} {flag}") or _FLAGS_ELSEWHERE.get(flag, "")
+    if verb == "export" and flag in ("--format", "--form") and "export" in words:
+        report_line = _report_line(words)
+        if report_line:
+            samples = "`snellen export RUN -o samples.parquet` writes a row for each reply"
+            return f"numbers are written by `{report_line}`; {samples}"
     if verb != "run":
         return known
     behind = words[words.index(verb) + 1 :] if verb in words else []
@@ -517,6 +550,9 @@ def _hint_of_flag(verb: str, flag: str, words: Sequence[str]) -> str:
         return known
     if flag == "--data" and any(Path(word).suffix and Path(word).is_file() for word in words):
         return f"give the file as the benchmark: {translated}"
+    if known.startswith(_RUNS):
+        is_whole = "BENCHMARK" not in translated.line.split()
+        return f"use {translated}{known.removeprefix(_RUNS)}" if is_whole else known
     is_of_model = known in (_ORDER, _INSIDE, _AT)
     hint = (known if is_of_model else _ORDER).partition(": `")[0]
     if flag.replace("_", "-") in MODEL_OPTIONS and not is_of_model:

@@ -58,6 +58,8 @@ OTHER_NAMES = {
     "--fewshot": "--few-shot",
     "--output-path": "--runs",
     "--output-dir": "--runs",
+    "--output": "--runs",
+    "-o": "--runs",
     "--log-dir": "--runs",
     "--work-dir": "--runs",
     "--samples": "--limit",
@@ -71,6 +73,8 @@ OTHER_NAMES = {
     "--judge-model": "--judge",
     "--protocol": "--protocols",
 }
+PLACES = ("--output", "-o", "--output-path", "--output-dir")
+"""Flags of a place for results, in whose message the whole line stands as well."""
 GENERATION = ("--gen-kwargs", "--generation-kwargs", "--generation-config")
 """Flags with settings of generation as `NAME=VALUE`, between commas."""
 GENERATION_FLAGS = {
@@ -162,7 +166,7 @@ def line_of_others(
     left_out: list[str] = []
     flags = _flags(words, known)
     names_of_flags = {flag for flag, _ in flags}
-    if names_of_flags.isdisjoint((*MODELS, *MODEL_ARGUMENTS, *BENCHMARKS, *MODEL_OPTIONS)):
+    if names_of_flags.isdisjoint((*MODELS, *MODEL_ARGUMENTS, *BENCHMARKS, *MODEL_OPTIONS, *PLACES)):
         return TranslatedLine("")
     has_model = not names_of_flags.isdisjoint((*MODELS, *MODEL_ARGUMENTS))
     for flag, values in flags:
@@ -181,6 +185,8 @@ def line_of_others(
             options[MODEL_OPTIONS[flag]] = " ".join(values) or "true"
         elif flag in GENERATION:
             translated_flags += _generation_flags(_pairs(values), left_out)
+        elif flag == "--log-samples":
+            left_out.append("--log_samples (every reply is stored)")
         elif flag in WITHOUT_EFFECT:
             continue
         elif _has_no_use(own_flag, values, known):

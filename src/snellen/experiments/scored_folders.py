@@ -61,7 +61,14 @@ def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
         )
     for model in judge.models:
         if isinstance(model, str):
-            find_opener(parse_spec(model))
+            spec = parse_spec(model)
+            find_opener(spec)
+            if (spec.scheme, spec.target) == ("snellen", "oracle"):
+                raise DataError(
+                    f"{model}: the oracle knows answers of benchmarks and cannot judge; a judge is a model that reads "
+                    "text and follows a prompt, such as openai:NAME or hf:org/name, or in Python a function of "
+                    "(question, reply, reference)"
+                )
             if says_batch(model):
                 raise DataError(
                     f"{model}: a judge is asked directly; remove batch=true from its model string"

@@ -359,6 +359,18 @@ def expand_run_folder(path: Path) -> list[Path]:
     return runs or [path]
 
 
+def only_run_in(path: Path) -> Path:
+    """Return the only run of a folder of runs; any other path as it is.
+
+    Examples:
+        >>> _ = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, name="first")
+        >>> str(only_run_in(Path("runs"))), str(only_run_in(Path("runs/first")))
+        ('runs/first', 'runs/first')
+    """
+    runs = expand_run_folder(path)
+    return runs[0] if len(runs) == 1 else path
+
+
 def _runs_in(folder: Path) -> list[Path]:
     """Return the runs in a folder, the latest first."""
     manifests = list(folder.glob(f"*/{RUN_MANIFEST}"))

@@ -37,6 +37,7 @@ from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
 from snellen.metrics.declaration import find_metric, metric_with
+from snellen.runs.run_folder import only_run_in
 from snellen.runs.spec import JudgeSpec, ScoringSpec, overlaid, read_run_spec, run_spec
 from snellen.scoring.scored_run import ScoredRun
 
@@ -163,7 +164,8 @@ def compare_command(
             to_compute.append(name)
     scoring = scoring_from_flags({**flags, "metrics": tuple(to_compute)})
     judge = judge_from_flags(flags)
-    scored = score_folders([Path(run) for run in runs], scoring, judge, announce, kept_will_do=True)
+    folders = [only_run_in(Path(run)) for run in runs]
+    scored = score_folders(folders, scoring, judge, announce, kept_will_do=True)
     results = Results(scored)
     if gate.fail_if_worse or gate.gate:
         narrowed = results.only(where=subset.where, common_answered=subset.common_answered)

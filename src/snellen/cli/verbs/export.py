@@ -32,7 +32,7 @@ from snellen.interchange.publishing import (
 )
 from snellen.registry import find_registered
 from snellen.runs.finding import open_benchmark
-from snellen.runs.run_folder import RECEIVED, RUN_MANIFEST, read_manifest
+from snellen.runs.run_folder import RECEIVED, RUN_MANIFEST, only_run_in, read_manifest
 from snellen.scoring.kept_scoring import load_scoring
 
 
@@ -106,7 +106,7 @@ def export_command(
             raise DataError(f"{runs[0]} is a benchmark, but --track logs runs")
         files = export_benchmark(runs[0], form_name, output, answers=answers)
     else:
-        results = Results([load_scoring(Path(run), scoring) for run in runs])
+        results = Results([load_scoring(only_run_in(Path(run)), scoring) for run in runs])
         for target in trackers:
             for line in results.track(target):
                 console.print(line, soft_wrap=True, markup=False)

@@ -40,7 +40,7 @@ from snellen.experiments.scored_folders import announce_other_scorings, score_fo
 from snellen.installation import LAB, sibling_install_line
 from snellen.report.figure_files import check_figure_format
 from snellen.runs.mending import DAMAGED, mend_run
-from snellen.runs.run_folder import RUN_MANIFEST
+from snellen.runs.run_folder import RUN_MANIFEST, only_run_in
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 from snellen.scoring.corrected_answers import AppliedCorrection, corrected_answers
 from snellen.scoring.scored_run import run_labels
@@ -166,7 +166,7 @@ def score_command(
         )
     if files and signers:
         raise DataError(f"--verify checks packed runs, and {files[0]} is a file of predictions")
-    folders = [run for run in runs if run not in files]
+    folders = [only_run_in(run) for run in runs if run not in files]
     verify_runs(folders, signers, with_scores=False)
     if files:
         from snellen.interchange.predictions.taking import FileReading, import_with_notes
