@@ -685,7 +685,7 @@ def test_a_question_is_read_like_a_dict_and_a_benchmark_says_how_to_choose() -> 
 @pytest.mark.parametrize(
     ("fields", "hint"),
     [
-        ({"processor": 1}, r"is sn\.hf\(model, processor\)"),
+        ({"tokenizer": 1}, r"evaluate sn\.hf\(model, processor\)"),
         ({"api_key": "x"}, "unless api_key_env='OPENAI_API_KEY' names its variable"),
         ({"subset": "easy"}, "limit=N"),
         ({"split": "test"}, "give the split itself"),
