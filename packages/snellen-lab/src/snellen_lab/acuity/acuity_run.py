@@ -274,9 +274,10 @@ class PosteriorDifference(NamedTuple):
 
 
 def posterior_difference(first: Posterior, second: Posterior) -> PosteriorDifference:
-    """Return the difference of two independent thresholds, first minus second.
+    """Return the difference of two independent thresholds, second minus first.
 
-    Its distribution is the convolution of the first posterior with the mirrored second one. Both must have the same grid.
+    Its distribution is the convolution of the second posterior with the mirrored first one. Both must have the same grid.
+    A larger x is an easier level, so the first model sees better where the difference is positive.
     """
     first_weights = first.weights.sum(axis=1)
     second_weights = second.weights.sum(axis=1)
