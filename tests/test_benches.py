@@ -18,6 +18,7 @@ SMALLEST = {
     "audit_coverage": "--audits 2",
     "blind_replies": str(BENCH / "held_out" / "natural-h.jsonl"),
     "build": "--pictures 4 --captions 8 --rows 40",
+    "card_rows": "",
     "compare": "--questions 600 --benchmarks 2",
     "failures": "--runs 2 --questions 40",
     "fetching": "--seeds 1",
