@@ -94,7 +94,7 @@ class _Means(Struct, frozen=True):
 
     def _overall(self, dimensions: Sequence[Result]) -> Result:
         """Return the number of the run: the mean of all headlines, each with the weight that the suites declare."""
-        averaged_over = self._counted(self.headlines)
+        averaged_over = self._aggregation_unit(self.headlines)
         if why_no_mean(self.headlines):
             overall = replace(self._mean(self.headlines, HEADLINE, OVERALL), over=averaged_over)
             return self._as_printed(overall, dimensions, [rules.overall for rules in self._rules()])
@@ -131,7 +131,7 @@ class _Means(Struct, frozen=True):
         else:
             scale = declared_row(members[0].metric)
             pooled = None
-            if self._counted(members) == "questions":
+            if self._aggregation_unit(members) == "questions":
                 pooled = mean_over_questions(self.run, members)
             if pooled is not None:
                 averaged_over = "questions"
@@ -185,7 +185,7 @@ class _Means(Struct, frozen=True):
             detail=f"mean of figures in {', '.join(sorted(units))}",
         )
 
-    def _counted(self, members: Sequence[Result]) -> MeanOver:
+    def _aggregation_unit(self, members: Sequence[Result]) -> MeanOver:
         return aggregation_unit(self.specs[row.benchmark] for row in members)
 
     def _partial(

@@ -228,9 +228,10 @@ def linearised_estimates(
 def linearised_deviations(
     counts: Sequence[Counts], compute: RowFunction, rows: int
 ) -> list[tuple[float, list[float]] | None]:
-    """Each row's value, and how each question's deviation changes it; the deviations of all questions sum to zero.
+    """Return the value of each row, and the change of that value by each question's deviation from the mean.
 
-    None for a row that is undefined, or undefined nearby, and where nothing was counted.
+    The changes of all questions sum to zero. An item is None if the row is undefined, at these counts or close to them,
+    or if nothing was counted.
     """
     if not counts:
         return [None] * rows
@@ -249,7 +250,7 @@ def linearised_deviations(
 def linear_estimate(
     linearised: tuple[float, list[float]], groups: Sequence[Hashable], bounds: Bounds
 ) -> Estimate:
-    """A value with its interval, from how each question's deviation changes it.
+    """Return a value with its interval, from the change of the value by each question's deviation from the mean.
 
     Examples:
         >>> groups = ["a", "a", "b", "c"]

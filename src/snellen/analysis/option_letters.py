@@ -51,8 +51,10 @@ def order_shown(prediction: Prediction) -> tuple[int, ...] | None:
 
 
 def letter_preferences(benchmarks: Sequence[ScoredBenchmark]) -> list[LetterPreference]:
-    """For each protocol, number of options and label, over all of these benchmarks; where some answers are known, of
-    these replies."""
+    """Return how often each label was chosen, for each protocol and number of options, over all benchmarks.
+
+    If only some answers are known, the figures that need them are about those replies.
+    """
     pools: defaultdict[tuple[str, int, str], _Replies] = defaultdict(_Replies)
     groups: dict[tuple[str, str], int] = {}
     for scored in benchmarks:

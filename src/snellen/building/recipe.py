@@ -196,7 +196,7 @@ def _apply_decision(
         return replace(with_options(draft, rejected), set_apart=decision.set_apart)
     rejected_here: Rejected = Counter()
     try:
-        repaired = with_options(_avoiding(draft, tuple(decision.avoid)), rejected_here)
+        repaired = with_options(_exclude_distractors(draft, tuple(decision.avoid)), rejected_here)
     except DataError as error:
         reasons = (*decision.avoid.values(), f"no other distractor: {error}")
         return replace(with_options(draft, rejected), set_apart=reasons)
@@ -216,7 +216,7 @@ def _has_distractor(draft: Draft, texts: Container[str]) -> bool:
     return False
 
 
-def _avoiding(draft: Draft, texts: tuple[str, ...]) -> Draft:
+def _exclude_distractors(draft: Draft, texts: tuple[str, ...]) -> Draft:
     """Return a draft for which these texts are not drawn as distractors, as if they were correct too."""
     rounds: list[QuestionDraft] = []
     for question in draft.rounds:

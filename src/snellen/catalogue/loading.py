@@ -288,7 +288,7 @@ def declared_files(kind: Literal["study", "analysis"]) -> Mapping[str, Traversab
 
 
 def entry_folder(spec: BenchmarkSpec) -> Path | None:
-    """The folder of a benchmark's entry if its files lie beside it, else None.
+    """Return the folder of a benchmark's entry if the benchmark's files lie beside it, else None.
 
     Examples:
         >>> entry_folder(entries()["mmbench/dev-en"]) is None  # its files must be fetched

@@ -54,7 +54,7 @@ def open_address(
 
 
 def ssl_context() -> ssl.SSLContext:
-    """What is trusted: the authorities that the environment names, or those of certifi."""
+    """Return a context that trusts the authorities named by the environment, or those of certifi."""
     return _trusting(
         os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where()
     )

@@ -57,7 +57,7 @@ class Condition:
         return callers.setting(self._setting, self.text, is_quoted=True)
 
     def holds(self, facts: Mapping[str, Any]) -> bool:
-        """Whether the condition is true of `facts`; a fact that is missing equals nothing."""
+        """Return whether the condition is true for `facts`; a missing fact equals nothing."""
         return bool(self._value(self._tree, facts))
 
     def _check(self, node: ast.expr) -> None:

@@ -252,7 +252,14 @@ class Allowance:
     """
 
     def __init__(self, most: float, seconds: float, what: str, within: Allowance | None = None):
-        """Begin to count now. Bytes spent here also count for the allowance `within`."""
+        """Begin to count bytes and seconds.
+
+        Args:
+            most: The greatest number of bytes, before the factor that a user may set for all limits.
+            seconds: The longest time, before the same factor.
+            what: What is read, for messages.
+            within: A larger allowance for which bytes spent here also count.
+        """
         self.what = what
         self.limit = raised(most)
         self.seconds = raised(seconds)

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 
 def import_tqdm() -> None:
-    """Import tqdm, before a package that draws bars does, without its advice to install ipywidgets: in a notebook that
-    lacks them its bars are text, as tqdm decides when it is first imported. Does nothing where there is no tqdm."""
+    """Import tqdm without its advice to install ipywidgets; does nothing if tqdm is not installed.
+
+    Call this before a package that draws progress bars is imported. A notebook without ipywidgets then gets bars as
+    text, which tqdm decides when it is first imported.
+    """
     if "tqdm.auto" in sys.modules:
         return
     with warnings.catch_warnings(), suppress(ModuleNotFoundError):
@@ -57,12 +60,16 @@ class _LatePattern:
 
 
 def late_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """What `re.compile` gives, as far as its methods go; `re.error` is raised at the first use."""
+    """Return a pattern that is compiled at its first use, which then raises `re.error` if it is wrong."""
     return cast("re.Pattern[str]", _LatePattern(pattern, flags))
 
 
 def import_extra(name: str, extra: str, purpose: str, package: str = "") -> Any:
-    """A module that an extra installs, in a package of another name if `package` says so. Raises MissingExtraError."""
+    """Import a module that an extra installs; `package` is the name of its package if that differs.
+
+    Raises:
+        MissingExtraError: The extra is not installed.
+    """
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -44,7 +44,7 @@ def expanded(path: str | Path) -> Path:
 
 
 def benchmark_folder(name: str) -> Path:
-    """Where the benchmark called `name` is, or would be, built."""
+    """Return where the benchmark called `name` is, or would be, built."""
     return snellen_home() / "benchmarks" / name
 
 

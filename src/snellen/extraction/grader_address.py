@@ -117,7 +117,7 @@ def _folded(text: str) -> str:
 
 @cache
 def _detectors() -> tuple[_Detector, ...]:
-    """Those of role tags first, then of languages."""
+    """Return the detectors of role tags and of orders, then one for each language."""
     content = tomllib.loads(
         files("snellen.extraction").joinpath("grader_words.toml").read_text("utf-8")
     )

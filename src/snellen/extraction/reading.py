@@ -71,7 +71,7 @@ class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
         return self.probabilities[-1 if self.choice is None else self.choice]
 
     def probability_of(self, places: Collection[int]) -> float:
-        """How probable it is that the reply means one of these options."""
+        """Return how probable it is that the reply means one of these options."""
         if not self.probabilities:
             return float(self.choice in places)
         return sum(self.probabilities[place] for place in places)
@@ -105,7 +105,7 @@ class Extractor(Protocol):
 
 
 def no_limit(labels: Sequence[str]) -> str:
-    """A rule that reads replies by label and by text."""
+    """Return an empty text: the rule reads replies by label and by text."""
     return ""
 
 
@@ -153,10 +153,10 @@ class NamedExtractor(Struct, frozen=True):
         finish: str | None = None,
         question: str = "",
     ) -> ExtractedChoice:
-        """What `read` makes of a reply; a rule may return no more than the index of an option, or None.
+        """Return the choice that the rule reads in a reply; the rule may return just the index of an option, or None.
 
-        Raises HookError, naming the sample `of` which the reply is, where the rule raises an error or returns anything
-        else.
+        Raises:
+            HookError: The rule raises an error or returns anything else; the message names the sample `of`.
         """
         try:
             choice: Any = self.read(reply, options, labels, finish=finish, question=question)
@@ -190,7 +190,7 @@ def no_choice(reason: NoChoiceReason) -> ExtractedChoice:
 def published_rule(
     rule: Callable[[str, Sequence[str], Sequence[str]], ExtractedChoice],
 ) -> Extractor:
-    """A rule of a paper as an extractor: it knows neither the question nor why the model stopped."""
+    """Return the rule of a paper as an extractor, which ignores the question and why the model stopped."""
 
     def extract(
         reply: str,

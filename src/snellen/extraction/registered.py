@@ -16,8 +16,9 @@ from snellen.extraction.standard import read_choice
 
 
 def as_extractor(name: str, registered: Any) -> NamedExtractor:
-    """What is registered under a name: a `NamedExtractor`, or a function of reply, options and labels, whose version
-    is its name with a digest of its file. Either need not take `finish` and `question`.
+    """Return the registered extractor: a `NamedExtractor`, or a function of reply, options and labels turned into one.
+
+    The version of a function is its name with a digest of its file. Neither has to take `finish` and `question`.
 
     A function of the reply alone returns the part of it to read, such as its last line.
 
@@ -37,7 +38,7 @@ def as_extractor(name: str, registered: Any) -> NamedExtractor:
 
 
 def _digest_of_file(function: Callable[..., Any]) -> str:
-    """Of the file in which a function is written; of what it is called where it has none, as one that was typed in."""
+    """Return a digest of the file in which a function is written, or of its type if it has no file."""
     try:
         text = Path(inspect.getfile(function)).read_bytes()
     except (TypeError, OSError):

@@ -13,16 +13,16 @@ OFFLINE = "HF_HUB_OFFLINE"
 _TRUE = frozenset({"1", "on", "yes", "true"})
 
 
-def _unseen(*report: object) -> None:
+def _ignore_report(*report: object) -> None:
     pass
 
 
 class Attendance(NamedTuple):
     """Callbacks of the user. Callbacks that are not set show nothing, and accept no terms."""
 
-    say: Callable[[str], object] = _unseen
+    say: Callable[[str], object] = _ignore_report
     """Called with a line that says what is fetched from where, or that a server does not answer."""
-    progress: Callable[[str, int, int], object] = _unseen
+    progress: Callable[[str, int, int], object] = _ignore_report
     """Called with a file's name, the bytes fetched so far, and its size; 0 if the size is unknown."""
     agree: Callable[[str], object] = lambda question: True
     """Returns whether to continue with a download that takes much disk space and network traffic."""

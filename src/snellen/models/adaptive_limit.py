@@ -51,13 +51,13 @@ class AdaptiveLimit:
         self._wake()
 
     def succeeded(self, acquired: int) -> None:
-        """A request, whose `acquire` returned `acquired`, was answered."""
+        """Record that a request was answered; `acquired` is what `acquire` returned for it."""
         if acquired == self._decreases:
             self._successes += 1
             self._learn(ANSWERED)
 
     def slow_down(self, acquired: int) -> None:
-        """A request, whose `acquire` returned `acquired`, was rate limited."""
+        """Record that a request was rate limited; `acquired` is what `acquire` returned for it."""
         if acquired == self._decreases:
             self._limited += 1
             self._learn(REFUSED)

@@ -123,7 +123,7 @@ class ImagePartCache:
 
 
 def has_response_prefix(request: Request) -> bool:
-    """Whether the conversation ends with an assistant message that the reply must continue."""
+    """Return whether the conversation ends with an assistant message that the reply must continue."""
     return bool(request.messages) and request.messages[-1].role == "assistant"
 
 

@@ -102,7 +102,7 @@ class ClipModel(ShownByName):
         return {**self._facts, "adapter": ADAPTER, "text": self._caption}
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        """One failure per request: a scorer cannot generate."""
+        """Return a failure for each request: this model only scores options and cannot generate."""
         return [failed("model", "a clip: model only scores options") for _ in requests]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:

@@ -295,7 +295,7 @@ class Connections:
         self._cancel_slow_timer()
 
     async def _not_connected(self, *_: object) -> None:
-        """A connection that was refused is not a slow one."""
+        """Stop the timer for slow connections: a connection that was refused is not slow."""
         self._cancel_slow_timer()
 
     def _cancel_slow_timer(self) -> None:

@@ -222,7 +222,7 @@ def check_name(spec: ModelSpec) -> None:
 
 
 def _loaded(spec: ModelSpec, options: HfOptions) -> LoadedModel:
-    """A trained model of its own: its file is read once in a process, and copied for whoever opens it after that."""
+    """Return a new copy of a trained model, whose file is read only once in a process."""
     from snellen.models.hf.load import load_pretrained
 
     key = msgspec.json.encode((spec.text, options), order="sorted")

@@ -111,7 +111,7 @@ class FunctionModel:
         """Return the replies to the questions and images of one call of the function."""
         if not self._takes_several:
             [(question, decoded_images)] = pairs
-            return [self._checked(self._call(question, self._only_image(decoded_images)))]
+            return [self._check_reply(self._call(question, self._only_image(decoded_images)))]
         questions = [question for question, _ in pairs]
         replies = self._call(questions, [decoded_images for _, decoded_images in pairs])
         if isinstance(replies, str) or not isinstance(replies, Iterable):
@@ -119,7 +119,7 @@ class FunctionModel:
                 f"{self.name} returned {replies!r:.100} for {len(questions)} questions; return a list with a reply for "
                 "each, or call its first parameter `question` to get them one by one"
             )
-        texts = [self._checked(reply) for reply in replies]
+        texts = [self._check_reply(reply) for reply in replies]
         if len(texts) != len(questions):
             raise ModelError(
                 f"{self.name} returned {len(texts)} replies for {len(questions)} questions; return one for each"
@@ -147,7 +147,7 @@ class FunctionModel:
         except Exception as error:
             raise HookError(f"the model {self.name} failed on a question", error) from error
 
-    def _checked(self, reply: Any) -> str:
+    def _check_reply(self, reply: Any) -> str:
         if not isinstance(reply, str):
             hint = ""
             if isinstance(reply, list):

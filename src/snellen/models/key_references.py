@@ -32,7 +32,7 @@ _KEY_AS_MODEL_NAME = re.compile(r"\b(?:sk-|hf_|ghp_|pk-|rk-|xoxb-|AIza)(?=[\w-]*
 
 
 def _looks_like_key(text: str) -> bool:
-    """Whether a text holds a key by its looks: a usual beginning, or a long run of letters and digits."""
+    """Return whether a text looks like it contains a key: a usual beginning, or a long run of letters and digits."""
     text = _REFERENCE.sub("", text)
     has_long_word = any(
         any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
@@ -42,12 +42,12 @@ def _looks_like_key(text: str) -> bool:
 
 
 def _begins_like_key(text: str) -> bool:
-    """Whether a text holds a word that begins as the keys of known services do, or a JSON web token."""
+    """Return whether a word of the text begins like the keys of known services, or is a JSON web token."""
     return bool(_PREFIXED.search(text) or _JSON_WEB_TOKEN.search(text))
 
 
 def _key_in(fields: Any, name: str = "") -> bool:
-    """Whether a field of `extra_body` is a key, by its name or its looks, or has one as its name."""
+    """Return whether a field of `extra_body` is a key, judged by its name and its value, or has a key as its name."""
     if _begins_like_key(name):
         return True
     if isinstance(fields, dict):

@@ -16,7 +16,7 @@ _OTHER_KEYS = re.compile(r"\bsk-[\w*-]+|(?<=Bearer )\S*[^\s\"'<>{}()\[\].,;:!?]"
 
 
 def presentable(detail: str, key: str) -> str:
-    """What a server says is wrong, in one short line without the API key and other secrets."""
+    """Return a server's error message as one short line, without the API key and other secrets."""
     if key:
         detail = detail.replace(key, HIDDEN)
     detail = without_secrets(detail)

@@ -151,27 +151,33 @@ class ObjectDigester:
         self._open: dict[int, int] = {}
         self._parts = 0
 
-    def digest(self, part: object) -> bytes:
-        """Return a digest of 32 bytes. Raises UndigestibleError."""
-        stored = self._done.get(id(part))
+    def digest(self, value: object) -> bytes:
+        """Return a digest (32 bytes) of everything that `part`, an object or a piece of one, contains.
+
+        An object is kept in `_done` with its digest: while it lives, no other object gets its id.
+
+        Raises:
+            UndigestibleError: The object has too many pieces, or one that has no defined content.
+        """
+        stored = self._done.get(id(value))
         if stored is not None:
             return stored[1]
-        if id(part) in self._open:
+        if id(value) in self._open:
             # The object contains itself: its distance in the nesting identifies it.
-            distance = len(self._open) - self._open[id(part)]
+            distance = len(self._open) - self._open[id(value)]
             return _hash(b"again", str(distance).encode())
         self._parts += 1
         if self._parts > MOST_PARTS:
             raise UndigestibleError(f"more than {MOST_PARTS:,} parts")
-        if type(part) in _ATOMS:
-            content = part if isinstance(part, bytes) else repr(part).encode()
-            return _hash(type(part).__name__.encode(), content)
-        self._open[id(part)] = len(self._open)
+        if type(value) in _ATOMS:
+            content = value if isinstance(value, bytes) else repr(value).encode()
+            return _hash(type(value).__name__.encode(), content)
+        self._open[id(value)] = len(self._open)
         try:
-            digest = self._content(part)
+            digest = self._content(value)
         finally:
-            del self._open[id(part)]
-        self._done[id(part)] = part, digest
+            del self._open[id(value)]
+        self._done[id(value)] = value, digest
         return digest
 
     def _all(self, name: str, parts: Iterable[object]) -> bytes:

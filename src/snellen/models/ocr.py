@@ -109,14 +109,14 @@ class OcrModel(ShownByName):
         }
 
     def findings(self) -> tuple[str, ...]:
-        """What a reader of a run's numbers has to know."""
+        """Return notes for those who read the numbers of a run."""
         return (ONLY_TEXT,)
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         return [self._answer(request, images) for request in requests]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        """One failure per request: a reader has no likelihoods."""
+        """Return a failure for each request: text recognition has no likelihoods."""
         return [
             failed("model", "an ocr: model only recognises text; it cannot score options")
             for _ in requests

@@ -262,22 +262,22 @@ class ProviderModel(ShownByName):
                 "model",
                 f"{self.name} does not provide log-likelihoods; use a local model or a vLLM server for them",
             )
-        shaped, notes = self._shaped(request)
+        shaped, notes = self._as_sent(request)
         response = await self.client.ask(request, lambda: self._send(shaped, images))
         return replace(response, notes=(*notes, *response.notes))
 
-    def _shaped(self, request: Request) -> tuple[Request, list[str]]:
+    def _as_sent(self, request: Request) -> tuple[Request, list[str]]:
         """Return the request as it is sent, and notes on settings that are not sent."""
         shaped = self._options.applied(request)
         notes = []
-        for name in self._untaken(shaped):
+        for name in self._unsupported_settings(shaped):
             notes.append(f"{name} was not sent: the service does not accept it")
         if has_response_prefix(shaped):
             shaped = replace(shaped, messages=shaped.messages[:-1])
             notes.append(PREFIX_DROPPED)
         return shaped, notes
 
-    def _untaken(self, request: Request) -> list[str]:
+    def _unsupported_settings(self, request: Request) -> list[str]:
         """Return the settings of a request that the service has no field for."""
         decoding = request.decoding
         is_set = {
@@ -358,7 +358,7 @@ class ProviderModel(ShownByName):
 
     async def batch_body(self, request: Request, images: Images) -> bytes:
         """The body of a request as `ask` sends it. Raises DataError for an image that cannot be read."""
-        shaped, _ = self._shaped(request)
+        shaped, _ = self._as_sent(request)
         return self._body(shaped, images, self._refused)
 
     def read_batched(self, request: Request, reply: HttpReply, form: str) -> Response | ServerFault:
@@ -370,7 +370,7 @@ class ProviderModel(ShownByName):
         outcome = self._read(reply, refused)
         if isinstance(outcome, ServerFault):
             return replace(outcome, detail=presentable(outcome.detail, self._service.key))
-        _, notes = self._shaped(request)
+        _, notes = self._as_sent(request)
         all_notes = (*notes, *outcome.notes, *_left_out(refused))
         return without_key(replace(outcome, notes=all_notes), self._service.key)
 

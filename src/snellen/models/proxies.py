@@ -47,7 +47,7 @@ def proxy_for(url: str) -> Proxy | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, by its name or its address."""
+    """Return whether a host is this machine, by its name or its address."""
     if host == "localhost":
         return True
     try:

@@ -66,7 +66,7 @@ class SamplingOptions(Struct, frozen=True):
         )
 
     def facts(self, model: str) -> dict[str, str]:
-        """What of these options is part of the fingerprint: all that differ from their defaults."""
+        """Return the options that belong to the fingerprint: those that differ from their defaults."""
         values = {name: getattr(self, name) for name in ANSWERED_BY if hasattr(self, name)}
         values["reasoning_tokens"] = self.reasoning_budget(model) or None
         return {

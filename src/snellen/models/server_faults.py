@@ -166,7 +166,7 @@ def _retry_after(reply: HttpReply, now: float) -> float | None:
 
 
 def says_unsupported(error: ReportedError) -> bool:
-    """Whether an error 400 complains that a parameter, and not its value, is not accepted."""
+    """Return whether an error 400 says that a parameter is not accepted, whatever its value."""
     lowered = error.message.lower()
     return error.code in ("unsupported_parameter", "unsupported_value") or any(
         word in lowered

@@ -52,14 +52,14 @@ def declared_date(text: str) -> datetime.date:
 
 
 def asks_for_date(template: str | None) -> bool:
-    """Whether a chat template asks for the date."""
+    """Return whether a chat template asks for the date."""
     return template is not None and any(
         kind == "name" and value == NOW for kind, value in _tokens(template)
     )
 
 
 def with_date(template: str, date: datetime.date) -> tuple[str, dict[str, Any]]:
-    """A chat template that asks for the date, with a date declared in it, and the settings with which to render it."""
+    """Return a chat template that asks for the date with a date declared in it, and the variables to render it with."""
     dates = {}
     moment = datetime.datetime.combine(date, datetime.time())
     for kind, value in _tokens(template):
@@ -70,7 +70,7 @@ def with_date(template: str, date: datetime.date) -> tuple[str, dict[str, Any]]:
 
 
 def chance_in(template: str | None) -> str:
-    """What a chat template leaves to chance, by which no prompt could be repeated; empty if nothing."""
+    """Return the random part of a chat template, which makes prompts unrepeatable; empty if there is none."""
     before = ""
     for kind, value in _tokens(template or ""):
         if kind == "name" and value == "random" and before == "|":
@@ -103,7 +103,7 @@ def date_setting(model: str, date: str) -> dict[str, str]:
 
 
 def date_note(model: str, has_system: bool) -> tuple[str, ...]:
-    """A note for a served model whose template writes the date of the day, unless a system prompt takes its place."""
+    """Return a note if a served model's template writes today's date, which a system prompt may replace; else nothing."""
     writes = _is_named(model, ALWAYS_WRITES_TODAY)
     if not has_system:
         writes = writes or _is_named(model, WRITES_TODAY)

@@ -139,8 +139,10 @@ class VllmModel(ShownByName):
         ]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        """One prompt per continuation, one with a mark and one that a reply would follow, for a whole window at once; see
-        `served` for the border."""
+        """Score the continuations of all requests in one call of the engine.
+
+        Each request needs a prompt per continuation, one with a mark, and one that a reply would follow (see `served`).
+        """
         requests = [self._options.applied(request) for request in requests]
         prompts = [
             with_continuation(request.messages, text)
@@ -171,7 +173,7 @@ class VllmModel(ShownByName):
     def _ask(
         self, prompts: Sequence[tuple[Message, ...]], sampling: Sequence[Any], images: Images
     ) -> list[Any]:
-        """The engine's outputs in order; a Response with an error for a prompt whose image is missing.
+        """Return the engine's outputs in order, or a Response with an error for a prompt whose image is missing.
 
         `LLM.chat` takes one setting for the end of all conversations, so open ones need a separate call.
         """
@@ -214,7 +216,7 @@ class VllmModel(ShownByName):
         return outputs
 
     def _as_text(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """A conversation whose texts cannot be mistaken for control tokens."""
+        """Return the conversation with texts that cannot be mistaken for control tokens."""
         return tuple(
             replace(
                 message,
@@ -230,7 +232,7 @@ class VllmModel(ShownByName):
 
 
 def _endings(request: Request) -> tuple[str | None, ...]:
-    """What conversations to score a request end with: each continuation, a mark, and none; no conversations without any."""
+    """Return the endings of the conversations that score a request: each continuation, a mark, and None for no ending."""
     if not request.continuations:
         return ()
     return (*request.continuations, border_mark(request.continuations), None)

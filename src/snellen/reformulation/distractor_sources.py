@@ -113,10 +113,18 @@ def _ordered_question(
     rankings: Sequence[tuple[int, DistractorRanking]],
     rng: random.Random,
 ) -> QuestionDraft:
-    """Return a question with its candidates in the order of the sources.
+    """Return the question with distractor candidates from the sources, in the order of the sources.
 
-    The reader's own candidates are used if a single source has none, and follow those of sources with numbers, which may
-    be too few.
+    A question offers its candidates in groups (`tiers`), and a later group is drawn from only if the earlier ones are
+    too small. A single source without a number gives all its groups; if it gives none, those of the reader stay.
+    Otherwise each source adds up to its number of candidates, and the groups of the reader follow, as these may be too
+    few.
+
+    Args:
+        draft: The image and the questions on it.
+        question: The question to complete.
+        rankings: The sources, each with its number of candidates, where 0 means no number.
+        rng: Source of randomness for draws.
     """
     spec = question.distractors or DistractorSpec()
     if len(rankings) == 1:

@@ -83,6 +83,7 @@ def _cached_by_pool(
     cache: OrderedDict[tuple[int, ...], tuple[Tiers, PreparedT]] = OrderedDict()
 
     def prepared(question: QuestionDraft) -> PreparedT:
+        """Return what `prepare` makes of the question's candidates, which questions with the same ones share."""
         tiers = question.distractors.tiers if question.distractors else ()
         key = tuple(id(tier) for tier in tiers)
         if key not in cache:

@@ -72,7 +72,7 @@ async def drive_async(
                 for _ in range(crew.lacks()):
                     group.create_task(worker(group))
     except* (SnellenError, OSError) as errors:
-        raise _first(errors) from None
+        raise _first_error(errors) from None
     finally:
         for distinct_model in asker.distinct:
             await distinct_model.close()
@@ -223,10 +223,10 @@ class _Crew:
         return False
 
 
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+def _first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the first error in a group, which may contain groups."""
     first = errors.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return _first_error(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 ResultT = TypeVar("ResultT")

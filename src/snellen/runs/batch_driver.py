@@ -329,7 +329,7 @@ class BatchSender:
         submission = batch.submission
         if not batch.id:
             try:
-                found_batch = self._found(submission)
+                found_batch = self._find_batch_id(submission)
             except BatchError as error:
                 raise ModelError(
                     f"{error}; a batch may have been submitted when an earlier command was killed, and the service "
@@ -340,9 +340,11 @@ class BatchSender:
                 return
             self._ledger.add(Acceptance(submission.mark, found_batch))
         self.open[submission.mark] = SentBatch(batch)
-        self._say(f"found batch {batch.id}, submitted earlier with {len(batch.keys):,} requests")
+        self._announce(
+            f"found batch {batch.id}, submitted earlier with {len(batch.keys):,} requests"
+        )
 
-    def _found(self, submission: Submission) -> str:
+    def _find_batch_id(self, submission: Submission) -> str:
         """Return the id of a batch whose submission was not confirmed; empty if the service does not have it."""
         known_ids = [*self._ledger.ids(), *submission.earlier, *self._strangers]
         return self._loop.run(
@@ -375,7 +377,7 @@ class BatchSender:
                 continue
             if earlier is None or sent.state.word != earlier.word:
                 has_news = True
-                self._say(sent.sentence)
+                self._announce(sent.sentence)
             if sent.state.status == "running":
                 continue
             if sent.state.status == "failed":
@@ -387,7 +389,7 @@ class BatchSender:
             except BatchError as error:
                 if not error.fault.retry:
                     raise
-                self._say(f"{error}; asking again")
+                self._announce(f"{error}; asking again")
                 continue
             del self.open[mark]
             self._fetch(sent, content)
@@ -402,7 +404,7 @@ class BatchSender:
         except BatchError as error:
             if not error.fault.retry:
                 raise
-            self._say(f"{error}; asking again")
+            self._announce(f"{error}; asking again")
             return sent.state
 
     def _submit_again_in_smaller_batches(self, sent: SentBatch) -> None:
@@ -425,7 +427,7 @@ class BatchSender:
         self._granted |= sent.batch.keys & self._waiting.keys()
         self._one_at_a_time = True
         self._most_requests = max(1, count // 2)
-        self._say(
+        self._announce(
             f"batch {sent.batch.id} was refused ({without_secrets(state.detail)}); submitting at most "
             f"{self._most_requests:,} requests at once"
         )
@@ -442,7 +444,7 @@ class BatchSender:
         if keys and not keys & batch.keys:
             # It was found by its time and size, but belongs to another program.
             self._strangers.append(batch.id)
-            found_batch = self._found(batch.submission)
+            found_batch = self._find_batch_id(batch.submission)
             if found_batch:
                 self._ledger.add(Acceptance(batch.submission.mark, found_batch))
                 self.open[batch.submission.mark] = SentBatch(batch)
@@ -565,7 +567,7 @@ class BatchSender:
         """Send one request directly, because in a batch a wrong key, name or setting would show only after hours."""
         one = self._waiting[key][0]
         if more:
-            self._say(
+            self._announce(
                 "sending one request directly, at the full price, to see that the model accepts it"
             )
         self._keep(key, self._loop.run(self._model.ask(one.request, one.images)))
@@ -597,7 +599,7 @@ class BatchSender:
             self._model.batch_form,
             tuple(keys),
             since,
-            self._earlier(since),
+            self._earlier_batch_ids(since),
         )
         known_ids = [*self._ledger.ids(), *submission.earlier]
         self._ledger.add(submission)
@@ -614,13 +616,13 @@ class BatchSender:
         batch = self._ledger.batch(mark)
         self.open[mark] = SentBatch(batch)
         megabytes = sum(map(len, lines)) / MEGABYTE
-        self._say(
+        self._announce(
             f"submitted batch {batch_id} with {len(keys):,} requests ({megabytes:,.1f} MB){self._likely_cost(keys)}; "
             f"replies take up to {BATCH_HOURS} hours; stopping this command does not stop the batch, and the same command "
             "fetches its replies"
         )
 
-    def _earlier(self, since: float) -> tuple[str, ...]:
+    def _earlier_batch_ids(self, since: float) -> tuple[str, ...]:
         """Return ids of the account's batches that could be mistaken for the next one; empty if the service lists none."""
         try:
             return tuple(self._loop.run(self._endpoint.earlier(since)))
@@ -638,7 +640,7 @@ class BatchSender:
         usage = in_batch(Usage(amount.input_tokens, amount.output_tokens))
         return f", about {cost_of(usage, price):,.3g} at half the price given"
 
-    def _say(self, line: str) -> None:
+    def _announce(self, line: str) -> None:
         attendance().say(f"{self._model.name}: {line}")
 
 

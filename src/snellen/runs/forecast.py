@@ -119,7 +119,7 @@ def forecast_requests(plan: RunPlan) -> Forecast:
     submitted = open_keys(plan.folder)
     answered = _answered(plan)
     done = {*answered, *submitted}
-    amounts = [_amount_asked(plan, _unreadable, done), _amount_asked(plan, _steady, done)]
+    amounts = [_amount_asked(plan, _unreadable, done), _amount_asked(plan, _respond_steadily, done)]
     least, greatest = sorted(amounts, key=lambda amount: amount.requests)
     return Forecast(model, str(plan.folder), len(answered), least, greatest, len(submitted))
 
@@ -180,7 +180,7 @@ def _unreadable(request: Request) -> Response:
     return _scored(request) if request.kind == "loglikelihood" else Response(text="")
 
 
-def _steady(request: Request) -> Response:
+def _respond_steadily(request: Request) -> Response:
     """Return a simulated response that always names the same option."""
     if request.kind == "loglikelihood":
         return _scored(request)

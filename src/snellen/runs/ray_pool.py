@@ -388,7 +388,10 @@ class RayPool:
             self._next_turn()
 
     def _next_turn(self) -> None:
-        """Hand out the waiting requests after some turns of the event loop, when more of a group may have arrived."""
+        """Wait for the rest of the turns of the event loop, then hand the waiting requests to workers.
+
+        Requests of the same group arrive in these turns, so they can go to one worker together.
+        """
         self._turns -= 1
         if self._turns:
             asyncio.get_running_loop().call_soon(self._next_turn)

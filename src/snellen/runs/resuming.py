@@ -76,7 +76,7 @@ def begin_or_resume(
 
 
 def _has_lost_manifest(folder: Path) -> bool:
-    """Whether a folder has no manifest, or one that was restored from journals and does not say how it was asked."""
+    """Return whether a folder has no manifest, or one restored from journals that does not say how the run was asked."""
     if not (folder / RUN_MANIFEST).exists():
         return True
     return bool(read_manifest(folder).authors_by_journal)

@@ -187,7 +187,7 @@ class RunStore:
         Failures are never returned, so they are sent again.
         """
         identity = self.identity(request)
-        response = self._own(identity)
+        response = self._stored_response(identity)
         from_cache = False
         may_be_elsewhere = request.key not in self._asked_again
         if response is None and may_be_elsewhere:
@@ -201,7 +201,7 @@ class RunStore:
             self.append([Exchange(protocol, request, response, reused=True, from_cache=from_cache)])
         return response
 
-    def _own(self, identity: bytes) -> Response | None:
+    def _stored_response(self, identity: bytes) -> Response | None:
         position = self._positions.get(identity)
         return None if position is None else self._reader.read(position).response
 

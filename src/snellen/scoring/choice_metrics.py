@@ -135,7 +135,9 @@ def circular_of_parsed(
 def circular_upper(
     predictions: Sequence[Prediction], answer: Answer, rotations: int
 ) -> float | None:
-    """Return the verdict if every unsure or unparsed rotation, and rotations not asked because of it, were correct.
+    """Return the highest value that circular accuracy of a question can have, whatever its unclear replies mean.
+
+    Every rotation whose reply is unsure or unparsed, and every one not asked because of it, is taken as correct.
 
     Args:
         predictions: All presentations, including those that failed.

@@ -73,7 +73,7 @@ def corrected_answers(
         if new_answer is not None:
             outcome = "corrected"
             corrected[key] = new_answer
-        elif _is(correction.new, sample, answer):
+        elif _is_only_answer(correction.new, sample, answer):
             outcome = "right already"
         else:
             outcome = "another answer"
@@ -83,23 +83,23 @@ def corrected_answers(
 
 def _with_new_answer(correction: Correction, sample: Sample, answer: Answer) -> Answer | None:
     """Return the corrected answer; None if the answer is not the old one, or the new one is not a unique option."""
-    if not _is(correction.old, sample, answer):
+    if not _is_only_answer(correction.old, sample, answer):
         return None
     if not sample.options:
         return replace(answer, texts=(correction.new,))
     indices = [
-        index for index, option in enumerate(sample.options) if _same(option, correction.new)
+        index for index, option in enumerate(sample.options) if _equal_texts(option, correction.new)
     ]
     return replace(answer, options=(indices[0],)) if len(indices) == 1 else None
 
 
-def _is(text: str, sample: Sample, answer: Answer) -> bool:
+def _is_only_answer(text: str, sample: Sample, answer: Answer) -> bool:
     """Return whether a text is the only correct option, or the first answer of an open question."""
     if sample.options:
-        return len(answer.options) == 1 and _same(sample.options[answer.options[0]], text)
-    return bool(answer.texts) and _same(answer.texts[0], text)
+        return len(answer.options) == 1 and _equal_texts(sample.options[answer.options[0]], text)
+    return bool(answer.texts) and _equal_texts(answer.texts[0], text)
 
 
-def _same(first: str, second: str) -> bool:
+def _equal_texts(first: str, second: str) -> bool:
     """Compare two texts without case, surrounding blanks and final full stops."""
     return first.strip().rstrip(".").casefold() == second.strip().rstrip(".").casefold()

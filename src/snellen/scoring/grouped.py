@@ -89,7 +89,10 @@ def _id(question: AskedQuestion) -> Hashable:
 
 
 def rights_of(question: AskedQuestion, right: Right) -> Rights:
-    """Whether a question is right in each presentation; an answer that never will come is not."""
+    """Return for each presentation 1 if the reply to the question is right, else 0, or the reason why there is none.
+
+    A reply that will never arrive counts as wrong.
+    """
     with_missing_as_wrong = question.missing_unbiased_as_wrong
     if not with_missing_as_wrong.answered_unbiased:
         return why_unanswered(with_missing_as_wrong)
@@ -142,23 +145,28 @@ def _counted_right(metric: CorpusCountMetric, reply: str, golds: Sequence[str]) 
 
 
 def all_right(members: Sequence[Rights]) -> Counts | Unscored:
-    """Whether all members are right, mean over presentations, and 1; why not where one member has no value.
+    """Return the share of presentations in which every question of a group is right, as a count of one group.
 
-    Presentations count in which all members were answered.
+    Args:
+        members: For each question of the group, 1.0 or 0.0 by presentation, or the reason why it has no answer.
+
+    Returns:
+        The share, over the presentations in which all questions were answered, and 1.0, the number of groups. If a
+        question has no answer, its reason; if no presentation has all answers, `metric undefined`.
     """
     answered: list[Mapping[int, float]] = []
     for rights in members:
         if isinstance(rights, Unscored):
             return rights
         answered.append(rights)
-    tests = set.intersection(*map(set, answered))
-    if not tests:
+    presentations = set.intersection(*map(set, answered))
+    if not presentations:
         return Unscored(
             "metric undefined", "no presentation has an answer to all questions of its group"
         )
-    return math.fsum(math.prod(rights[test] for rights in answered) for test in tests) / len(
-        tests
-    ), 1.0
+    return math.fsum(
+        math.prod(rights[presentation] for rights in answered) for presentation in presentations
+    ) / len(presentations), 1.0
 
 
 def _share_of_groups(sums: Counts) -> tuple[float | None, ...]:

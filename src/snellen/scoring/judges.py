@@ -130,7 +130,7 @@ class JudgeEnsemble:
         return matching_prompt(self.spec.prompt)
 
     def verdicts(self, tasks: Sequence[JudgeTask], unsure: int = 0) -> list[list[Verdict]]:
-        """Return the verdicts of all judges on each task.
+        """Return the verdicts of all judges on each task: for each task, a list with one verdict per judge.
 
         Args:
             tasks: The tasks.

@@ -173,7 +173,7 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
 
         A question that never shows all of its options counts by those that it showed.
         """
-        return self._shown[0]
+        return self._chance_and_labels[0]
 
     @property
     def n_with_options(self) -> int:
@@ -183,10 +183,10 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
     @property
     def labels_shown(self) -> frozenset[tuple[str, ...]]:
         """Sets of option labels in prompts that asked for a reply; an empty tuple for options without labels."""
-        return self._shown[1]
+        return self._chance_and_labels[1]
 
     @cached_property
-    def _shown(self) -> tuple[float | None, frozenset[tuple[str, ...]]]:
+    def _chance_and_labels(self) -> tuple[float | None, frozenset[tuple[str, ...]]]:
         """`chance_accuracy` and `labels_shown`, both from one pass through the predictions."""
         n_options: dict[tuple[str, int], int] = {}
         labels: set[tuple[str, ...]] = set()

@@ -258,7 +258,13 @@ def _drawn(prediction: Prediction, options: Sequence[int], seed: int) -> Predict
 def reading_stages(
     spec: ScoringSpec, panel: JudgeEnsemble | None, prompts: Mapping[str, str] = NO_PROMPTS
 ) -> tuple[NamedStage, ...]:
-    """What reads on after the extractor, in order; `prompts` as for judges."""
+    """Return the stages that read replies in which the extractor found no option, in order.
+
+    Args:
+        spec: The scoring settings.
+        panel: The judges, if any.
+        prompts: Names of judge prompts by benchmark, where it is not that of the panel.
+    """
     stages: list[NamedStage] = []
     if panel:
         names = dict.fromkeys(prompts.values()) or (panel.spec.prompt,)

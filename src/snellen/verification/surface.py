@@ -114,7 +114,7 @@ def _repeated(material: CheckMaterial) -> CheckOutcome:
 
 
 def _scenes(material: CheckMaterial) -> dict[str, object]:
-    """By sample what equal scenes share: images that show the same, regions and context."""
+    """Return for each sample what samples of one scene share: images that look the same, regions and context."""
     return {
         sample.id: (
             tuple(material.canonical_images[image.digest] for image in sample.images),
@@ -222,7 +222,7 @@ def _told_by(cue: Cue, questions: Sequence[LintQuestion], name: str) -> list[Lin
 
 
 def _plainness(question: LintQuestion) -> float:
-    """How far the answer's length is from that of the option nearest to it, as a ratio."""
+    """Return the ratio of the answer's length to that of the option nearest to it in length."""
     gold = len(question.options[question.gold[0]]) or 1
     others = [
         len(text) or 1 for place, text in enumerate(question.options) if place not in question.gold

@@ -55,27 +55,32 @@ class Reduction(Struct, frozen=True):
 
 
 def alike_images(images: Images, pictures: Sequence[ImageRef]) -> dict[str, str]:
-    """For each image, by digest, the first one that shows the same: colours and brightnesses of all its parts are
-    nearly equal, and so are the proportions."""
-    first: dict[str, str] = {}
+    """Return for the digest of each image the digest of the first image that looks the same.
+
+    Two images look the same if they have nearly the same proportions, and nearly the same colours and brightness in
+    every part of the picture.
+    """
+    first_alike: dict[str, str] = {}
     by_cell: dict[tuple[int, ...], list[tuple[str, Reduction]]] = defaultdict(list)
     for picture in pictures:
-        own = _reduction(images, picture)
-        # Whose quarters differ by no more than QUARTER_LEVELS is in the same cell of this width, or in one beside it.
-        cell = tuple(level // (QUARTER_LEVELS + 1) for level in own.quarters)
-        near = (
-            by_cell.get(beside, ())
-            for beside in product(*((place, place - 1, place + 1) for place in cell))
+        own_reduction = _reduction(images, picture)
+        # Quarters that differ by at most QUARTER_LEVELS are in the same cell of this width, or in adjacent ones.
+        cell = tuple(level // (QUARTER_LEVELS + 1) for level in own_reduction.quarters)
+        nearby_images = (
+            by_cell.get(nearby_cell, ())
+            for nearby_cell in product(
+                *((coordinate, coordinate - 1, coordinate + 1) for coordinate in cell)
+            )
         )
-        same = (
+        alike_digests = (
             digest
-            for group in near
+            for group in nearby_images
             for digest, reduction in group
-            if _shows_the_same(own, reduction)
+            if _shows_the_same(own_reduction, reduction)
         )
-        first[picture.digest] = first.get(next(same, ""), picture.digest)
-        by_cell[cell].append((picture.digest, own))
-    return first
+        first_alike[picture.digest] = first_alike.get(next(alike_digests, ""), picture.digest)
+        by_cell[cell].append((picture.digest, own_reduction))
+    return first_alike
 
 
 def _shows_the_same(first: Reduction, second: Reduction) -> bool:
@@ -253,7 +258,13 @@ class QuestionCheck(Struct, frozen=True):
 
 
 def beyond_chance(hits: int, misses: int, chance: float) -> int:
-    """How many of the hits luck does not explain, given the misses: without these the share of hits is chance."""
+    """Return how many hits are more than guessing explains.
+
+    Args:
+        hits: Number of hits.
+        misses: Number of misses.
+        chance: Probability of a hit by guessing.
+    """
     return max(0, round(hits - misses * chance / (1 - chance)))
 
 
@@ -367,7 +378,7 @@ class _Loop:
         return faults
 
     def verification(self, candidates: int) -> Verification:
-        """What was checked, and how many questions passed."""
+        """Return the checks that were made, and how many questions passed."""
         passing = {sample.id for sample in self.benchmark.samples()}
         checks = tuple(
             ItemCheck(

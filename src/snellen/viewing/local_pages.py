@@ -179,7 +179,7 @@ class LocalPages(ViewPages):
         return endpoint
 
     def _is_from_here(self, request: Request) -> bool:
-        """Whether one of these pages led to a request, or somebody who typed the address; a browser says which."""
+        """Return whether one of these pages led to a request, or somebody who typed the address; a browser says which."""
         origin = request.headers.get("origin")
         is_ours = origin is None or urlsplit(origin).netloc == request.headers.get("host")
         return is_ours and request.headers.get("sec-fetch-site") in (None, "same-origin", "none")

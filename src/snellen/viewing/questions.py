@@ -149,9 +149,10 @@ def _is_asked_for(column: Column, chosen: QuestionFilter, compared: Collection[s
 
 
 def _deciding(lines: Sequence[QuestionLine], chosen: QuestionFilter) -> set[str]:
-    """Return protocols that together show why each question was chosen, preferably few and preferred ones.
+    """Return protocols whose outcomes together explain why the filter chose each question.
 
-    Empty if the filter has no condition on replies.
+    There are as few as a greedy choice in the order of preference gives, and none if the filter has no condition on
+    replies.
     """
     if not chosen.is_by_replies:
         return set()

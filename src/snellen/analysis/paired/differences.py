@@ -233,7 +233,7 @@ def corrected_estimate(difference: PairedDifference) -> Estimate:
 
 
 def is_shown(difference: PairedDifference) -> bool:
-    """Whether a difference is shown.
+    """Return whether a difference is shown.
 
     Its corrected p-value is below 5%, its interval excludes zero, and unsure readings could not turn its sign.
     """

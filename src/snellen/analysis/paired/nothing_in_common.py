@@ -20,7 +20,7 @@ def nothing_in_common(runs: Sequence[ScoredRun]) -> str:
     benchmarks = [_distinct(rows, "benchmark") for rows in rows_by_run]
     shared_benchmarks = _shared(benchmarks)
     if not shared_benchmarks:
-        return f"these runs have no benchmark in common: {_told(labels, benchmarks)}; run the models on the same benchmarks"
+        return f"these runs have no benchmark in common: {_name_each(labels, benchmarks)}; run the models on the same benchmarks"
 
     comparable_rows_by_run = []
     for rows in rows_by_run:
@@ -30,12 +30,12 @@ def nothing_in_common(runs: Sequence[ScoredRun]) -> str:
     if not _shared(protocols):
         suggestion = setting("protocols", protocols[0][0])
         return (
-            f"these runs asked {names} under different protocols: {_told(labels, protocols)}; run both under the same "
+            f"these runs asked {names} under different protocols: {_name_each(labels, protocols)}; run both under the same "
             f"one ({suggestion})"
         )
     metrics = [_distinct(rows, "metric") for rows in comparable_rows_by_run]
     return (
-        f"these runs have no benchmark, protocol and metric in common: {names} is scored by {_told(labels, metrics)}; "
+        f"these runs have no benchmark, protocol and metric in common: {names} is scored by {_name_each(labels, metrics)}; "
         "score all of them by the same rules"
     )
 
@@ -48,7 +48,7 @@ def _shared(values: Sequence[Sequence[str]]) -> set[str]:
     return set.intersection(*map(set, values))
 
 
-def _told(labels: Sequence[str], values: Sequence[Sequence[str]]) -> str:
+def _name_each(labels: Sequence[str], values: Sequence[Sequence[str]]) -> str:
     """Return what each run has: `vanilla in snellen:tiny, circular in snellen:tiny-xs`."""
     phrases = []
     for label, names in zip(labels, values, strict=True):

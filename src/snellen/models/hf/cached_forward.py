@@ -463,7 +463,9 @@ def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
         cache=cache_of(output),
         mask=batch["attention_mask"],
         position=position,
-        logits=_last(output.logits, lengths, logits_setting, batch["input_ids"].shape[1]),
+        logits=_logits_at_last_token(
+            output.logits, lengths, logits_setting, batch["input_ids"].shape[1]
+        ),
         tile_mask=tile_mask,
         has_no_holes=len(set(row_lengths)) == 1,
     )
@@ -493,10 +495,19 @@ def advance(
     texts: Sequence[Sequence[int]],
     all_logits: bool = False,
 ) -> tuple[CachedState, Any]:
-    """Run `texts[i]` in row i. Returns the new state, and logits after every token: [rows, longest, vocabulary].
+    """Run the model over new tokens that follow a cached state.
 
-    Consumes the cache of `state`. Without `all_logits` the logits are those of the new state only. A row
-    with an empty text keeps its logits.
+    Row i of the batch continues with the tokens `texts[i]`; a row whose text is empty keeps its logits. The cache of
+    `state` is used up.
+
+    Args:
+        layout: The model and what is known about its inputs.
+        state: The cache, mask and position of each row.
+        texts: Token ids to append, for each row.
+        all_logits: Whether to compute logits after every token. Else they are computed after the last one only.
+
+    Returns:
+        The new state, and the model's logits: [rows, longest text, vocabulary] if `all_logits`.
     """
     import torch
 
@@ -520,7 +531,7 @@ def advance(
     output = run_language_model(
         layout, state, ids, None if has_no_holes else mask, positions, logits_setting
     )
-    last_logits = _last(output.logits, last_tokens, logits_setting, longest)
+    last_logits = _logits_at_last_token(output.logits, last_tokens, logits_setting, longest)
     grown = CachedState(
         cache=cache_of(output),
         mask=mask,
@@ -586,7 +597,9 @@ def _last_only(layout: ModelLayout, model: Any, lengths: Any) -> dict[str, Any]:
     return dict.fromkeys(logits_to_keep(model, 1), last_positions)
 
 
-def _last(logits: Any, lengths: Any, logits_setting: dict[str, Any], longest: int) -> Any:
+def _logits_at_last_token(
+    logits: Any, lengths: Any, logits_setting: dict[str, Any], longest: int
+) -> Any:
     """Return the logits [rows, vocabulary] at each row's last token. Logits of anything before the text are skipped."""
     import torch
 

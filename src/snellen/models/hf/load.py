@@ -69,7 +69,7 @@ def input_device(model: Any) -> Any:
 
 
 def kind_of(model: Any) -> Kind:
-    """Whether a model runs on a CPU or on an accelerator."""
+    """Return whether a model runs on a CPU or on an accelerator."""
     return "cpu" if input_device(model).type == "cpu" else "accelerator"
 
 

@@ -174,7 +174,7 @@ def longest_text(model: Any) -> int | None:
 
 
 def input_names(model: Any) -> frozenset[str] | None:
-    """Return the names of all inputs that the code of `model` mentions; None for code of other packages.
+    """Return the names of all inputs that a transformers model's own code mentions; None for code of other packages.
 
     Some inputs that `forward` passes on without a name are named by the inner model, or by a method that reads images.
     """

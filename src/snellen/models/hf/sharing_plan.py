@@ -40,7 +40,7 @@ class FastPaths:
     """How replies are written."""
 
     def with_path(self, name: str) -> FastPaths:
-        """These and the fast path called `name`."""
+        """Return these fast paths and the one called `name`."""
         more: dict[str, Any] = {name: True}
         return replace(self, **more)
 

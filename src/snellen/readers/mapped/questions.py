@@ -240,8 +240,11 @@ class QuestionMaker:
         return f"{_answer_name(self._answers[0])} is empty; is this the file of a split with hidden answers?"
 
     def _distractor_spec(self, spec: Distractors, record: Record, pools: Pools) -> DistractorSpec:
-        """Return where the distractors of a record's question come from. Records with the same pools share one
-        object unless texts for a writer differ."""
+        """Return how the distractors of a record's question are found.
+
+        Records whose questions draw from the same pools of candidates share one object, unless each has texts of its
+        own for the model that writes distractors.
+        """
         keys = self.keys(record)
         if self._rationale is None and self._question_for_writer is None:
             if keys not in self._specs_by_keys:

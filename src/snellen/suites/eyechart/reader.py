@@ -92,7 +92,7 @@ class QuestionTask(Struct, frozen=True):
 def make_question(
     task: str, level: Level, rng: random.Random
 ) -> tuple[Scene, tuple[DrawnQuestion, ...]]:
-    """A scene that suits the task, and the task's question(s) about it."""
+    """Return a scene that suits the task, and the task's questions about it."""
     scene = compose(rng.choice(TASKS[task].families), level, rng)
     return scene, ask(task, scene, level, rng)
 
@@ -180,7 +180,7 @@ def _exists(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuesti
 
 
 def _claim(scene: Scene, rng: random.Random) -> tuple[Shape, bool]:
-    """A thing that is in the scene, or one that differs from a thing there in kind or colour."""
+    """Draw something that is in the scene, or something that differs from it in kind or colour."""
     shape = rng.choice(scene.shapes)
     if rng.random() < 0.5:
         return shape, True

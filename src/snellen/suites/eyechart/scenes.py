@@ -75,7 +75,7 @@ _CELL = CANVAS // _CELLS
 
 
 def compose(family: Family, level: Level, rng: random.Random) -> Scene:
-    """A scene of the family: what is in it, where, and how hard it is to see."""
+    """Return a scene of the family: what is in it, where, and how hard it is to see."""
     scene = _COMPOSERS[family](level, rng)
     return scene if level == "easy" else _clutter(scene, 12 if level == "medium" else 40, rng)
 
@@ -95,7 +95,7 @@ def _radius(level: Level, rng: random.Random) -> int:
 
 
 def _single(level: Level, rng: random.Random) -> Scene:
-    """One shape in one quadrant, clear of the middle lines."""
+    """Compose one shape in one quadrant, clear of the middle lines."""
     radius = _radius(level, rng)
     return Scene(
         (
@@ -229,7 +229,7 @@ def _near_middle(room: int, slip: int, rng: random.Random) -> int:
 
 
 def _place(level: Level, rng: random.Random) -> Scene:
-    """A small landscape; harder ones have shapes in front of it and a darker hour."""
+    """Compose a small landscape; a harder one is darker and has shapes in front of it."""
     shapes: tuple[Shape, ...] = ()
     if level != "easy":
         count, low, high = (3, 18, 26) if level == "medium" else (7, 22, 30)

@@ -82,7 +82,7 @@ def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
 
 
 def kie_word_counts(reply: str, gold: str) -> Counts:
-    """What LVLM-eHub's micro F1 of words counts on one reply, to be summed: words matched, said, wanted.
+    """Return a reply's counts for LVLM-eHub's micro F1 of words: words matched, in the reply, in the reference.
 
     Words are split at white space, case kept; repeated ones count as often as both have them.
     """

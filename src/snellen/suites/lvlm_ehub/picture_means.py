@@ -26,7 +26,7 @@ Listing = Callable[[Sequence[str], Sequence[int]], Sequence[int]]
 
 
 def all_options(options: Sequence[str], right: Sequence[int]) -> Sequence[int]:
-    """Those of the question, in its own order."""
+    """Return the indices of all options, in the order of the question."""
     return range(len(options))
 
 

@@ -41,7 +41,10 @@ CANDIDATES = (
 
 
 def _with_task(path: Path, file: PredictionFile, columns: Collection[str]) -> PredictionFile:
-    """A file with the metrics of its data set, by its name; the tiny study scored all of its sets as VQA."""
+    """Return the file with the task and metrics of its data set, which its title names.
+
+    The tiny study, whose files have a column `task_type`, scored all of its data sets as VQA.
+    """
     spec = _entry(file.title)
     task = spec.task if spec and "task_type" not in columns else "vqa"
     rows = tuple(
@@ -109,7 +112,7 @@ def task_titles() -> dict[str, str]:
 
 
 def task_tables(views: Sequence[RunView]) -> list[Table]:
-    """A table by task; none for runs without the suite's benchmarks."""
+    """Return a table for each task; none for runs without benchmarks of the suite."""
     specs = {
         name: scored.spec
         for name, scored in scored_benchmarks(views).items()

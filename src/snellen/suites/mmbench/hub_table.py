@@ -55,7 +55,7 @@ class _Row(Struct, frozen=True, rename={"l2": "l2-category", "l2_upper": "L2-cat
 
 
 def read_hub_table(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """One draft a question, as `read` makes them of a table. Raises DataError naming file and row."""
+    """Yield a draft for each question, as `read` does for a table. Raises DataError naming file and row."""
     settings = {name: value for name, value in params.items() if name not in ("files", "official")}
     with TemporaryDirectory(prefix="snellen-mmbench-") as temporary:
         table = Path(temporary, Path(params["files"][0]).name.partition("-")[0] + ".tsv")

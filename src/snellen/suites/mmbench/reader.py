@@ -250,7 +250,7 @@ def _short_sha256(path: Path) -> str:
 
 
 def recognises(path: Path) -> bool:
-    """Whether a file is of MMBench's form and not of Snellen's own (`snellen.readers.table`).
+    """Return whether a file has the form of MMBench and not Snellen's own (`snellen.readers.table`).
 
     It is a table with the least columns of that form (index, question, A, B and image or image_path) and one that
     Snellen's own has no use for (category, split ...), circular copies, or images named by the index of another row,

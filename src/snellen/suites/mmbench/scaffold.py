@@ -104,7 +104,7 @@ def _by_leaf(items: Sequence[BalanceItem]) -> dict[Leaf, list[BalanceItem]]:
 
 
 def balance_by_leaf(items: Sequence[BalanceItem], dev: frozenset[str]) -> list[LeafBalance]:
-    """A part for each ability, then one for all questions."""
+    """Return the balance of each ability, then that of all questions."""
     return [
         _part(leaf, members, dev)
         for leaf, members in (*_by_leaf(items).items(), (("", ""), list(items)))
@@ -124,12 +124,14 @@ def _part(leaf: Leaf, items: Sequence[BalanceItem], dev: frozenset[str]) -> Leaf
 
 
 def balance_warnings(items: Sequence[BalanceItem], dev: frozenset[str]) -> list[str]:
-    """What would make the numbers of these questions weak, one line each; empty if nothing does."""
+    """Return a line for each reason why numbers from these questions would be weak."""
     *leaves, whole = balance_by_leaf(items, dev)
-    warnings = [line for part in leaves for line in _few(part)]
-    warnings += _letters(whole, items, "all questions")
+    warnings = [line for part in leaves for line in _split_warnings(part)]
+    warnings += _letter_warnings(whole, items, "all questions")
     for part in leaves:
-        warnings += _letters(part, [item for item in items if item.leaf == part.leaf], part.leaf[1])
+        warnings += _letter_warnings(
+            part, [item for item in items if item.leaf == part.leaf], part.leaf[1]
+        )
     smallest, largest = (pick(leaves, key=lambda part: part.total) for pick in (min, max))
     if largest.total > MAX_SIZE_RATIO * smallest.total:
         warnings.append(
@@ -146,15 +148,15 @@ def balance_warnings(items: Sequence[BalanceItem], dev: frozenset[str]) -> list[
     return warnings
 
 
-def _few(part: LeafBalance) -> Iterator[str]:
+def _split_warnings(part: LeafBalance) -> Iterator[str]:
     if not part.dev or not part.test:
         yield f"{part.leaf[1]} has {part.dev} questions in dev and {part.test} in test: it has too few to be split"
     elif part.test < MIN_TEST_QUESTIONS:
         yield f"{part.leaf[1]} has {part.test} questions in test: one of them is {100 / part.test:.1f} points"
 
 
-def _letters(part: LeafBalance, items: Sequence[BalanceItem], name: str) -> Iterator[str]:
-    """A letter that is correct far more often than chance has it: whoever names it always gets that share."""
+def _letter_warnings(part: LeafBalance, items: Sequence[BalanceItem], name: str) -> Iterator[str]:
+    """Warn of a letter that is correct far more often than expected, so that always choosing it gets that share."""
     place = max(range(len(part.letters)), key=lambda place: part.letters[place])
     even = sum(1 / item.count for item in items if item.count > place) / part.total
     share = part.letters[place] / part.total
@@ -227,7 +229,7 @@ def scaffold(
         folder / f"{name}-test-answers.tsv",
         folder / taxonomy.TAXONOMY_FILE,
         balance_by_leaf(items, dev),
-        [*notes, *_unnamed(new_questions), *balance_warnings(items, dev)],
+        [*notes, *_taxonomy_warnings(new_questions), *balance_warnings(items, dev)],
     )
     in_test = [question for question in new_questions if question.index not in dev]
     _write(benchmark.dev, [question for question in new_questions if question.index in dev], "dev")
@@ -293,12 +295,12 @@ def _question(row: DelimitedRow, number: int, images: Path) -> NewQuestion:
     if gold is None:
         raise RowError("no answer", "the answer is empty")
     picture = images / cells["image"]
-    leaf = (_l2(cells), cells["category"])
+    leaf = (_l2_of_row(cells), cells["category"])
     return NewQuestion(index, cells, options, gold, picture, _digest(picture), leaf)
 
 
-def _l2(cells: dict[str, str]) -> str:
-    """What the row says, else what the published taxonomy says of its leaf."""
+def _l2_of_row(cells: dict[str, str]) -> str:
+    """Return the L2 ability that the row states, or else the one that the published taxonomy has for its leaf."""
     stated = next((cells[name] for name in L2_COLUMNS if name in cells), "")
     return stated or next(
         (leaf.l2 for leaf in taxonomy.packaged_taxonomy().leaf if leaf.name == cells["category"]),
@@ -350,7 +352,7 @@ def _write(path: Path, questions: Sequence[NewQuestion], split: str) -> None:
             table({**question.cells, **changed, "answer": LETTERS[question.gold]})
 
 
-def _unnamed(questions: Sequence[NewQuestion]) -> Iterator[str]:
+def _taxonomy_warnings(questions: Sequence[NewQuestion]) -> Iterator[str]:
     shipped = taxonomy.packaged_taxonomy()
     leaves = dict.fromkeys(question.leaf for question in questions)
     for l2, leaf in leaves:
@@ -365,8 +367,8 @@ def _abilities(questions: Sequence[NewQuestion]) -> str:
     """The abilities that occur, as TOML: what is published of them, and blanks to fill in."""
     shipped = taxonomy.packaged_taxonomy()
     leaves = dict.fromkeys(sorted(question.leaf for question in questions))
-    seconds = [_second(shipped, l2) for l2 in dict.fromkeys(l2 for l2, _ in leaves) if l2]
-    thirds = [_third(shipped, leaf) for leaf in leaves]
+    seconds = [_l2_ability(shipped, l2) for l2 in dict.fromkeys(l2 for l2, _ in leaves) if l2]
+    thirds = [_leaf_ability(shipped, leaf) for leaf in leaves]
     titles = {
         l1: shipped.l1.get(l1, "") for l1 in dict.fromkeys(second.l1 for second in seconds) if l1
     }
@@ -383,11 +385,11 @@ def _abilities(questions: Sequence[NewQuestion]) -> str:
     return "\n".join([f"{first}\n", *tables])
 
 
-def _second(shipped: Taxonomy, name: str) -> SecondLevel:
+def _l2_ability(shipped: Taxonomy, name: str) -> SecondLevel:
     return next((second for second in shipped.l2 if second.name == name), SecondLevel(name))
 
 
-def _third(shipped: Taxonomy, leaf: taxonomy.Leaf) -> LeafAbility:
+def _leaf_ability(shipped: Taxonomy, leaf: taxonomy.Leaf) -> LeafAbility:
     return next(
         (third for third in shipped.leaf if third.key == leaf), LeafAbility(leaf[1], leaf[0])
     )

@@ -98,13 +98,13 @@ def row_refs(
 
 
 def rows_by_pass(question_rows: QuestionRows) -> Iterator[tuple[Sample, RowRef]]:
-    """All rows: first the base row of each question, then the second row of each, and so on."""
+    """Yield all rows: first the base row of each question, then the second row of each, and so on."""
     for number in range(max((len(rows) for _, rows in question_rows), default=0)):
         yield from ((sample, rows[number]) for sample, rows in question_rows if number < len(rows))
 
 
 def _naming(ids: Iterable[str]) -> Callable[[str, int], str]:
-    """How the rotations of questions with these ids are called."""
+    """Return a function that names a rotation of a question, from the question's id and the number of the rotation."""
     ids = list(ids)
     if not all(name.isdecimal() for name in ids):
         return lambda name, turn: f"{name}__{turn}" if turn else name
@@ -281,17 +281,17 @@ class SubmissionSummary(Struct, frozen=True):
                 ", as CircularEval ends a question that has failed" if self.stopped_early else ""
             )
             reasons.append(
-                f"{len(self.never):,} of {total:,} rows were never asked{cause} ({_first(self.never)}): run the same "
+                f"{len(self.never):,} of {total:,} rows were never asked{cause} ({_first_indexes(self.never)}): run the same "
                 f"model again with -p '{ALL_PASSES}' and the --name of this run, which asks for these alone"
             )
         if self.failed:
             reasons.append(
-                f"{len(self.failed):,} requests failed ({_first(self.failed)}): the same run asks them again"
+                f"{len(self.failed):,} requests failed ({_first_indexes(self.failed)}): the same run asks them again"
             )
         return "; ".join(reasons)
 
 
-def _first(indexes: Sequence[str]) -> str:
+def _first_indexes(indexes: Sequence[str]) -> str:
     return ", ".join(indexes[:3]) + (", ..." if len(indexes) > 3 else "")
 
 
@@ -361,7 +361,7 @@ def _use(manifest: RunManifest, name: str) -> BenchmarkUse:
 
 
 def _label(labels: Sequence[str], requested: str, samples: Collection[Sample]) -> str:
-    """The protocol whose replies are written: the one wanted, else that with the most rotations."""
+    """Return the protocol whose replies are written: the requested one, or the one with the most rotations."""
     fit = {
         label: parse_protocol(label) for label in labels if _fits(parse_protocol(label), samples)
     }
@@ -374,17 +374,17 @@ def _label(labels: Sequence[str], requested: str, samples: Collection[Sample]) -
         raise DataError(
             f"no protocol of the run gives one reply a row: {', '.join(labels)}; run it with {ALL_PASSES}"
         )
-    return max(fit, key=lambda label: _worth(fit[label]))
+    return max(fit, key=lambda label: _preference(fit[label]))
 
 
 def _fits(protocol: Protocol, samples: Collection[Sample]) -> bool:
-    """Whether a row has one reply: of each rotation, or of the question."""
+    """Return whether the protocol gives one reply for each row, which is a rotation or a question."""
     declared = declaration_of(protocol)
     once = declared.circular or (declared.presentations == 1 and not declared.baselines)
     return once and all(map(protocol.applies, samples))
 
 
-def _worth(protocol: Protocol) -> tuple[bool, bool, int]:
+def _preference(protocol: Protocol) -> tuple[bool, bool, int]:
     """Replies of the model alone before those that others helped it to."""
     declared = declaration_of(protocol)
     return (

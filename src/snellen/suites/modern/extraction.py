@@ -101,7 +101,7 @@ def mathvision_choice(reply: str, options: Sequence[str], labels: Sequence[str])
 
 
 def mathvision_answer(reply: str) -> str:
-    r"""What MATH-V's rule takes for the answer of a reply: a letter at one of its ends, or what is boxed or stated.
+    r"""Return the answer that MATH-V's rule reads: a letter at one end of the reply, or what is boxed or stated.
 
     Examples:
         >>> mathvision_answer("So the answer is \\boxed{D}.")

@@ -36,7 +36,7 @@ LLAVA_BENCH_REFERENCE_PROMPT = _PROMPTS["llava-bench-reference-1"]
 
 
 def _mean_tenths_of(row: str) -> Reduce:
-    """A function of verdicts that gives the mean mark in tenths, under the name of a row."""
+    """Return a function that gives the mean mark of verdicts, divided by 10, as the value of a row."""
 
     def mean_tenths(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
         marks = valid_marks(verdicts)
@@ -52,7 +52,10 @@ def _mean_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
 
 
 def _reply_and_reference(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
-    """Of each presentation all judges' marks of the reply come first, then as many of the reference."""
+    """Return the mean mark of replies and that of reference answers.
+
+    Each item of `verdicts` is a presentation: the marks of its reply by all judges, then as many of its reference.
+    """
     replies = valid_marks([test[: len(test) // 2] for test in verdicts])
     references = valid_marks([test[len(test) // 2 :] for test in verdicts])
     if not replies or not references:

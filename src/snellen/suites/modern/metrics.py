@@ -79,7 +79,7 @@ class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
     def _count(self, first: AskedQuestion, members: Sequence[Rights]) -> Counts | Unscored:
         category = first.sample.tags.get("category", "")
         if category not in self.categories:
-            return Unscored("metric undefined", _without_category(category, self.categories))
+            return Unscored("metric undefined", _category_fault(category, self.categories))
         together = all_right(members)
         if isinstance(together, Unscored):
             return together
@@ -91,8 +91,8 @@ class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
         return (*[0.0] * before, right, float(len(members)), *together, *[0.0] * behind)
 
 
-def _without_category(category: str, categories: Sequence[str]) -> str:
-    """What is wrong with a question's category, and which there are."""
+def _category_fault(category: str, categories: Sequence[str]) -> str:
+    """Return the message for a question whose category is missing or unknown; it lists the known ones."""
     known = ", ".join(categories)
     if not category:
         return f"the questions have no category; it needs a column category with {known}"
@@ -104,7 +104,10 @@ def _by_category(sums: Counts) -> list[Counts]:
 
 
 def _mme(sums: Counts) -> tuple[float | None, ...]:
-    """For each category 100 times accuracy and 100 times the share of images with both questions right."""
+    """Return the MME scores of perception and of cognition, summed over categories; None if one was not asked.
+
+    A category's score is 100 times its accuracy plus 100 times its share of images with both questions right.
+    """
     counts = _by_category(sums)
     if not all(n_asked for _, n_asked, _, _ in counts):
         return None, None
@@ -171,7 +174,7 @@ def ocrbench_v2_right(question: AskedQuestion, prediction: Prediction) -> float:
         text = text if keeps_case else text.lower()
         return text.replace(" ", "") if chinese else text
 
-    return max(_found(plain(reply), plain(gold), chinese) for gold in question.golds)
+    return max(_text_score(plain(reply), plain(gold), chinese) for gold in question.golds)
 
 
 def _letters_written(letters: str) -> list[str]:
@@ -180,7 +183,7 @@ def _letters_written(letters: str) -> list[str]:
     return [separator.join(letters) for separator in between]
 
 
-def _found(reply: str, gold: str, chinese: bool) -> float:
+def _text_score(reply: str, gold: str, chinese: bool) -> float:
     is_short = len(gold.split(",")) < 4 if chinese else len(gold.split()) < 5
     if is_short:
         return float(gold in reply)
@@ -275,47 +278,58 @@ class ProblemsOfSteps(GroupedMetric, frozen=True, kw_only=True):
             tally_of(
                 next(iter(parts.values())),
                 context.metric,
-                _mastered({part: rights_of(q, right) for part, q in parts.items()}),
+                _problem_counts({part: rights_of(q, right) for part, q in parts.items()}),
             )
             for parts in problems.values()
         ]
 
 
-def _mastered(parts: dict[str, Rights]) -> Counts | Unscored:
-    """How a problem counts, mean over presentations: not generalised, not known, mastered by the strict and by the
-    loose standard, learnt by rote by the strict one; and 1."""
-    whole = [rights for part, rights in parts.items() if part.endswith(WHOLE)]
-    steps = [rights for part, rights in parts.items() if not part.endswith(WHOLE)]
-    if len(whole) != 1 or len(steps) < 2:
+def _problem_counts(rights_by_part: dict[str, Rights]) -> Counts | Unscored:
+    """Return how a problem of several steps counts: means over its presentations, then 1.0 as the number of problems.
+
+    The means are the shares of presentations with insufficient generalisation (only the steps are right), inadequate
+    knowledge (the problem and a step are wrong), complete mastery by the strict and by the loose standard, and rote
+    memorisation by the strict standard. If answers are missing, the reason is returned.
+    """
+    problem_rights = [rights for part, rights in rights_by_part.items() if part.endswith(WHOLE)]
+    step_rights = [rights for part, rights in rights_by_part.items() if not part.endswith(WHOLE)]
+    if len(problem_rights) != 1 or len(step_rights) < 2:
         return Unscored("metric undefined", "a problem was asked without all of its steps")
     # The problem and its steps in this order, in each presentation in which all have an answer.
     answered: list[Mapping[int, float]] = []
-    for rights in (*whole, *steps):
+    for rights in (*problem_rights, *step_rights):
         if isinstance(rights, Unscored):
             return rights
         answered.append(rights)
-    tests = sorted(set.intersection(*map(set, answered)))
-    if not tests:
+    presentations = sorted(set.intersection(*map(set, answered)))
+    if not presentations:
         return Unscored(
             "metric undefined", "no presentation has an answer to a problem and all of its steps"
         )
-    counts = [_verdict([bool(rights[test]) for rights in answered]) for test in tests]
-    return (*(math.fsum(column) / len(tests) for column in zip(*counts, strict=True)), 1.0)
+    counts = [
+        _verdict([bool(rights[presentation]) for rights in answered])
+        for presentation in presentations
+    ]
+    return (*(math.fsum(column) / len(presentations) for column in zip(*counts, strict=True)), 1.0)
 
 
-def _verdict(right: Sequence[bool]) -> tuple[bool, ...]:
-    whole, *steps = right
+def _verdict(is_right: Sequence[bool]) -> tuple[bool, ...]:
+    problem, *steps = is_right
     return (
-        not whole and all(steps),
-        not whole and not all(steps),
-        whole and all(steps),
-        whole and any(steps),
-        whole and not all(steps),
+        not problem and all(steps),
+        not problem and not all(steps),
+        problem and all(steps),
+        problem and any(steps),
+        problem and not all(steps),
     )
 
 
 def _wemath(sums: Counts) -> tuple[float | None, ...]:
-    """Scores by both standards, the shares of problems not known and not generalised, and mastered and by rote."""
+    """Return the scores by the strict and loose standards, then the shares of each kind of problem, from summed counts.
+
+    The shares are those of problems with inadequate knowledge, with insufficient generalisation and mastered, and that
+    of rote memorisation among the problems that are right.
+    """
     ungeneralised, unknown, mastered, mastered_loosely, rote, problems = sums
     return (
         (0.5 * ungeneralised + mastered) / problems,

@@ -49,7 +49,10 @@ def shared_length(first: Span, second: Span) -> float:
 
 
 def moment_marks(reply: str, references: Sequence[str]) -> Marks:
-    """Whether the overlap with the gold is at least 0.3, 0.5 and 0.7, and the overlap; None without two times."""
+    """Return 1.0 or 0.0 for an overlap with the reference of at least 0.3, 0.5 and 0.7, then the overlap itself.
+
+    Returns None if the reply does not have two times. Raises DataError if the reference does not.
+    """
     gold = read_span(references[0])
     if gold is None:
         raise DataError(f"gold {references[0]!r} has no two times")

@@ -64,16 +64,16 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _near(answer: str, label: str, slack: float) -> bool:
-    """Whether a number is at most a share of the label's away from it."""
+def _is_close(answer: str, label: str, slack: float) -> bool:
+    """Return whether a number differs from the label by at most a share of the label."""
     number, wanted = _number(answer), _number(label)
     if number is None or wanted is None:
         return False
     return (1 - slack) * wanted <= number <= (1 + slack) * wanted
 
 
-def _same(answer: str, label: str) -> bool:
-    """Whether an answer is the label, up to blanks, brackets, `(x)` behind a function's name and one percent."""
+def _equals_label(answer: str, label: str) -> bool:
+    """Return whether an answer equals the label, up to blanks, brackets, `(x)` after a function's name, or one percent."""
     if answer == label:
         return True
     number, wanted = _number(answer), _number(label)
@@ -85,7 +85,7 @@ def _same(answer: str, label: str) -> bool:
         return True
     if answer.replace(" ", "") == label or label.replace(" ", "") == answer:
         return True
-    return _near(answer, label, NUMBER_SLACK)
+    return _is_close(answer, label, NUMBER_SLACK)
 
 
 def remi_right(question: AskedQuestion, prediction: Prediction) -> float:
@@ -99,13 +99,13 @@ def remi_right(question: AskedQuestion, prediction: Prediction) -> float:
         return float(answer in labels)
     [label] = labels
     if task in GEOMETRY:
-        return float(_near(answer, label, GEOMETRY_SLACK))
+        return float(_is_close(answer, label, GEOMETRY_SLACK))
     if task == CLOCKS:
         number, wanted = _number(answer), _number(label)
         if number is None or wanted is None:
             return 0.0
         return float(wanted - CLOCK_SLACK <= number <= wanted + CLOCK_SLACK)
-    return float(_same(answer, label))
+    return float(_equals_label(answer, label))
 
 
 REMI = ShareByRule(

@@ -139,7 +139,7 @@ class _Message(msgspec.Struct):
 
 
 def read_mm_mt_bench(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A question for each turn of a user; the turns before it stand in its text, with their reference answers."""
+    """Yield a question for each turn of a user; its text contains the turns before it, with their reference answers."""
     for draft in read_hub_rows(params, folder):
         [drawn] = draft.rounds
         earlier = ""
@@ -170,7 +170,7 @@ def _turns(text: str, where: str) -> list[tuple[_Message, _Message]]:
 
 
 def spatialsense_file(texts: list[str]) -> list[str]:
-    """Where SpatialSense keeps the image of an address: in `flickr` if it is one of the web, else in `nyu`."""
+    """Return the paths of SpatialSense's images: in the folder `flickr` for an address on the web, else in `nyu`."""
     return [f"{_photo_folder(text)}/{text.rpartition('/')[2]}" for text in texts]
 
 

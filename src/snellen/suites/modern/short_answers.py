@@ -59,8 +59,8 @@ def _bare(text: str) -> str:
     return text.strip().lower().strip("{}").strip()
 
 
-def _same(reply: str, answer: str) -> bool:
-    """Whether both are the same, or their digits one after the other."""
+def _equal_or_same_digits(reply: str, answer: str) -> bool:
+    """Return whether two answers are equal, or have the same digits in the same order."""
     if reply == answer:
         return True
     reply_digits = "".join(filter(str.isdigit, reply))
@@ -70,7 +70,7 @@ def _same(reply: str, answer: str) -> bool:
 
 def biased_right(question: AskedQuestion, prediction: Prediction) -> float:
     """1 if the reply, without braces, is the ground truth, or has its digits."""
-    return float(_same(_bare(prediction.text or ""), _bare(question.golds[0])))
+    return float(_equal_or_same_digits(_bare(prediction.text or ""), _bare(question.golds[0])))
 
 
 BLIND = ShareByRule(

@@ -57,17 +57,17 @@ class AnswerSummary(Struct, frozen=True):
         reasons = []
         if self.never:
             reasons.append(
-                f"{len(self.never):,} of {total:,} questions were never asked ({_first(self.never)}): the same run "
+                f"{len(self.never):,} of {total:,} questions were never asked ({_first_ids(self.never)}): the same run "
                 "without --limit and --where asks them"
             )
         if self.failed:
             reasons.append(
-                f"{len(self.failed):,} requests failed ({_first(self.failed)}): the same run asks them again"
+                f"{len(self.failed):,} requests failed ({_first_ids(self.failed)}): the same run asks them again"
             )
         return "; ".join(reasons)
 
 
-def _first(ids: tuple[str, ...]) -> str:
+def _first_ids(ids: tuple[str, ...]) -> str:
     return ", ".join(ids[:SHOWN]) + (", ..." if len(ids) > SHOWN else "")
 
 
@@ -167,7 +167,7 @@ def _used_benchmark(manifest: RunManifest, name: str) -> BenchmarkUse:
 
 
 def _single_reply_protocol(labels: Iterable[str], requested: str) -> str:
-    """The protocol whose replies are written: the one wanted, else the only one with one reply for a question."""
+    """Return the protocol whose replies are written: the requested one, or the only one with one reply per question."""
     fitting = []
     for label in labels:
         declared = declaration_of(parse_protocol(label))

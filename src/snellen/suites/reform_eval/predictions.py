@@ -42,7 +42,7 @@ TASKS = {"OCROpenEnded": "ocr", "KIEOpenEnded": "kie"}
 
 
 def _with_formulation(path: Path, file: PredictionFile, columns: Collection[str]) -> PredictionFile:
-    """A file with what its name says, and the labels that its prompts show."""
+    """Return the file with the title, formulation and model in its name, and with the labels that its prompts show."""
     name = NAME.fullmatch(path.name.removesuffix(".gz").removesuffix(".json"))
     formulation = name[2] if name else ""
     is_of_captions = "references" in columns

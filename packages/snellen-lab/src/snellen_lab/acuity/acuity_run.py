@@ -274,10 +274,14 @@ class PosteriorDifference(NamedTuple):
 
 
 def posterior_difference(first: Posterior, second: Posterior) -> PosteriorDifference:
-    """Return the difference of two independent thresholds, second minus first.
+    """Return the posterior of the second threshold minus the first, for two independent posteriors on the same grid.
 
-    Its distribution is the convolution of the second posterior with the mirrored first one. Both must have the same grid.
-    A larger x is an easier level, so the first model sees better where the difference is positive.
+    Thresholds are positions x on the scale of a test, where a larger x is an easier level. So the first model sees
+    better where the difference is positive. The distribution is the convolution of the second posterior with the
+    mirrored first.
+
+    Returns:
+        The median with its interval, and the probability that the first model sees better, where a tie counts half.
     """
     first_weights = first.weights.sum(axis=1)
     second_weights = second.weights.sum(axis=1)

@@ -175,7 +175,7 @@ def compute_analysis(
     def display_order(member: Member) -> tuple[int, float]:
         return get_args(Method).index(member.observation.method), member.x or 0.0
 
-    members = sorted(_members(spec, values.observations, all_cards), key=display_order)
+    members = sorted(_group_members(spec, values.observations, all_cards), key=display_order)
     if not any(member.groups for member in members):
         raise DataError(
             f"{spec.name}: no model is in any group; write model cards (--cards FILE, docs/analyses.md)"
@@ -195,7 +195,7 @@ def compute_analysis(
     )
 
 
-def _members(
+def _group_members(
     spec: AnalysisSpec, observations: Sequence[Observation], cards: Mapping[str, ModelCard]
 ) -> Iterator[Member]:
     """Yield each value with the groups of its model, which are empty unless it is in a group of each grouping."""

@@ -58,7 +58,7 @@ def template_range(view: RunView) -> Iterator[Measured]:
 
 
 def perturbations(view: RunView) -> Iterator[Measured]:
-    """Measure the mean instability over benchmarks of each protocol that varies one thing (ReForm-Eval, Table 24)."""
+    """Yield the mean instability over benchmarks for each protocol that varies one thing (ReForm-Eval, Table 24)."""
     by_change: dict[tuple[str, Method], list[float]] = defaultdict(list)
     metric = view.substitutes.get("instability", "instability")
     for row, value in _benchmark_values(view, metric):

@@ -153,7 +153,7 @@ class _RunCorrections:
         if declared_row(row.metric).secondary_to:
             return None
 
-        members = self._members(row)
+        members = self._averaged_rows(row)
         if not members:
             return None
         parts = []
@@ -184,7 +184,7 @@ class _RunCorrections:
             self._parts[key] = audited.part(row.metric, self._meanings) if audited else None
         return self._parts[key]
 
-    def _members(self, row: Result) -> list[Result]:
+    def _averaged_rows(self, row: Result) -> list[Result]:
         """Return the rows of single benchmarks that a row averages, in the order of benchmarks."""
         if row.benchmark != OVERALL:
             return [row]

@@ -160,7 +160,7 @@ def lint_command(
 
 
 def _finding(benchmark: Benchmark, name: str, outcome: CheckOutcome) -> Finding:
-    """Return what a check of questions found, as a finding of lint."""
+    """Return the finding of lint for the outcome of a check: its message, number of questions found and first examples."""
     check: QuestionCheck = find_registered("checks", name)
     asked_models = f" (asked: {', '.join(outcome.by)})" if outcome.by else ""
     ids = list(dict.fromkeys(fault.sample_id for fault in outcome.faults))
@@ -185,7 +185,11 @@ def _keep(benchmark: Benchmark, name: str, solvers: Solvers, as_json: bool) -> N
 
 
 def _asked(run: ScoredRun, benchmark: Benchmark) -> bool:
-    """Whether a run asked the benchmark. Raises DataError for one that asked another version of it."""
+    """Return whether a run asked the benchmark.
+
+    Raises:
+        DataError: The run asked another version of the benchmark.
+    """
     use = next((use for use in run.manifest.benchmarks if use.name == benchmark.name), None)
     if use and not use.fits(benchmark.manifest.version, benchmark.manifest.questions):
         raise DataError(

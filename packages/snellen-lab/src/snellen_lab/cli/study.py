@@ -122,11 +122,11 @@ def _levels(flag_values: tuple[str, ...]) -> dict[str, Any]:
         if Path(value).is_file():
             levels[factor] = value
         else:
-            levels[factor] = [_plain(level) for level in value.split(",")]
+            levels[factor] = [_parse_number(level) for level in value.split(",")]
     return levels
 
 
-def _plain(text: str) -> int | float | str:
+def _parse_number(text: str) -> int | float | str:
     """A number where it is one."""
     try:
         return int(text)

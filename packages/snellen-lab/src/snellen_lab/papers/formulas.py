@@ -25,7 +25,7 @@ def mean(values: Sequence[Decimal]) -> Decimal:
     return sum(values, Decimal(0)) / len(values)
 
 
-def _same(sources: Sequence[Decimal], positives: Decimal) -> Decimal:
+def _unchanged(sources: Sequence[Decimal], positives: Decimal) -> Decimal:
     [source] = sources
     return source
 
@@ -67,7 +67,7 @@ def _accuracy(precision_recall: Sequence[Decimal], positives: Decimal) -> Decima
 
 
 FORMULAS: Mapping[str, Formula] = {
-    "same": _same,
+    "same": _unchanged,
     "mean": _mean,
     "difference": _difference,
     "F1": _f1,

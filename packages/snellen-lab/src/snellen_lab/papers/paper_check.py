@@ -214,7 +214,7 @@ class _Checker:
         return [
             source
             for source in self._referenced_cells(name, wildcard)
-            if _enters(derivation, cell, source) and source.place != cell.place
+            if _is_source_row(derivation, cell, source) and source.place != cell.place
         ]
 
     def _compute(
@@ -257,12 +257,12 @@ class _Checker:
         self, derivation: Derivation, cell: PrintedValue, wildcard: str
     ) -> _Computed | None:
         """Compute the mean over sources of the competition ranks of the row's models among all models."""
-        ranked_models = _members(derivation, cell).get(MODEL, (cell.model,))
+        ranked_models = _declared_members(derivation, cell).get(MODEL, (cell.model,))
         ranks: list[Decimal] = []
         for name in derivation.of:
             cells_by_model: dict[str, list[PrintedValue]] = defaultdict(list)
             for source in self._referenced_cells(name, wildcard):
-                if _enters(derivation, cell, source, free=(MODEL,)):
+                if _is_source_row(derivation, cell, source, free=(MODEL,)):
                     cells_by_model[source.model].append(source)
             values = []
             for cells in cells_by_model.values():
@@ -275,7 +275,7 @@ class _Checker:
             return None
         value = mean(ranks)
         listed_ranks = ", ".join(str(rank) for rank in ranks)
-        return _Computed(value, f"ranks {listed_ranks}: mean {_short(value)}")
+        return _Computed(value, f"ranks {listed_ranks}: mean {_short_decimal(value)}")
 
     def _referenced_cells(self, name: str, wildcard: str) -> Iterator[PrintedValue]:
         """Yield the cells of a set, of `TABLE:COLUMN`, or of one row of it (`TABLE:COLUMN @ LABEL`)."""
@@ -307,14 +307,14 @@ def _is_in(rows: Mapping[str, str], cell: PrintedValue) -> bool:
     return all(cell.labels.get(label) == text for label, text in rows.items())
 
 
-def _enters(
+def _is_source_row(
     derivation: Derivation, cell: PrintedValue, source: PrintedValue, free: Sequence[str] = ()
 ) -> bool:
     """Return whether the row of a source is one of those from which the row of a figure is computed.
 
     Labels in `free` may have any text.
     """
-    members = _members(derivation, cell)
+    members = _declared_members(derivation, cell)
     if derivation.members and not members:
         return False
     for label, text in source.labels.items():
@@ -333,7 +333,7 @@ def _enters(
     return True
 
 
-def _members(derivation: Derivation, cell: PrintedValue) -> dict[str, tuple[str, ...]]:
+def _declared_members(derivation: Derivation, cell: PrintedValue) -> dict[str, tuple[str, ...]]:
     """Return the declared members of the cell's row, by label."""
     row_name = ", ".join(text for label, text in cell.labels.items() if label != METHOD)
     return derivation.members.get(row_name, {})
@@ -379,8 +379,8 @@ def _evaluated(
     if len(values) > MAX_LISTED_SOURCES:
         inputs = f"of {len(values)} values"
     else:
-        inputs = f"({', '.join(map(_short, values))})"
-    arithmetic = f"{derivation.formula} {inputs} = {_short(computed)}"
+        inputs = f"({', '.join(map(_short_decimal, values))})"
+    arithmetic = f"{derivation.formula} {inputs} = {_short_decimal(computed)}"
     return _Computed(computed, arithmetic, margin, tuple(suspects))
 
 
@@ -403,7 +403,7 @@ def _pooled(derivation: Derivation, cell: PrintedValue, sources: Sequence[_Sourc
     for source, size in zip(sources, sizes, strict=True):
         n_correct = round_half_up(source.value * size / 100, 0)
         fractions.append(f"{n_correct}/{size}")
-    return _Computed(share, f"questions right {' + '.join(fractions)} = {_short(share)}")
+    return _Computed(share, f"questions right {' + '.join(fractions)} = {_short_decimal(share)}")
 
 
 def _nearest_possible_share(derivation: Derivation, cell: PrintedValue) -> _Computed | None:
@@ -418,7 +418,7 @@ def _nearest_possible_share(derivation: Derivation, cell: PrintedValue) -> _Comp
     computed, is_cut_off = nearest_share(cell.value, tests, cell.digits)
     repetition = f" put {derivation.tests} times" if derivation.tests > 1 else ""
     right = round_half_up(computed * tests / 100, 0)
-    arithmetic = f"nearest share of {questions:,} questions{repetition}: {right}/{tests} = {_short(computed)}"
+    arithmetic = f"nearest share of {questions:,} questions{repetition}: {right}/{tests} = {_short_decimal(computed)}"
     if is_cut_off:
         arithmetic += ", cut off"
     return _Computed(computed, arithmetic, cut_off=is_cut_off)
@@ -451,7 +451,7 @@ def _by_label(
     return by_text.get(cell.labels.get(derivation.counted_by, ""), by_text.get(""))
 
 
-def _short(value: Decimal) -> str:
+def _short_decimal(value: Decimal) -> str:
     """Return a value with up to four decimals."""
     text = f"{round_half_up(value, 4):f}"
     if "." in text:

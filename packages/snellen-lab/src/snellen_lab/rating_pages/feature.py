@@ -109,7 +109,7 @@ class OpenForm(Struct, frozen=True):
         return self.prepared.items[number - 1]
 
     def missing(self, ratings: Mapping[int, Mapping[str, int]], number: int) -> int:
-        """How many dimensions of an item are not rated."""
+        """Return how many dimensions of an item are not rated."""
         return len(self.prepared.key.study.dimensions) - len(ratings.get(number, {}))
 
     def check(self, number: int, values: Mapping[str, int]) -> None:
@@ -272,7 +272,7 @@ async def rate_item(
     opened = await _form(services, study)
     form = await request.form()
     values = {
-        name.removeprefix(FIELD): _whole(value)
+        name.removeprefix(FIELD): _parse_rating(value)
         for name, value in form.items()
         if name.startswith(FIELD)
     }
@@ -352,7 +352,7 @@ async def _form(services: Services, name: str) -> OpenForm:
         ) from None
 
 
-def _whole(value: object) -> int:
+def _parse_rating(value: object) -> int:
     if not isinstance(value, str) or not value.isdecimal() or len(value) > 2:
         raise DataError("a rating is a whole number")
     return int(value)

@@ -153,7 +153,7 @@ def _blind(
 
 
 def _is_above(estimate: Estimate, chance: float, models: int) -> bool:
-    """Whether a blind model is above chance, at 2.5% for all models together (Bonferroni)."""
+    """Return whether a blind model is above chance, at 2.5% for all models together (Bonferroni)."""
     if estimate.value is None or estimate.low is None:
         return False
     widening = NormalDist().inv_cdf(0.025 / models) / NormalDist().inv_cdf(0.025)

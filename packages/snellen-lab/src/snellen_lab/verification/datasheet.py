@@ -436,7 +436,7 @@ def digest_table(manifest: BenchmarkManifest) -> Table:
 
 
 def sheet_name(benchmark: Benchmark) -> Path:
-    """Where a datasheet is written unless its user says so."""
+    """Return the default file name of a datasheet."""
     return Path(f"{slug(benchmark.name)}.datasheet.html")
 
 

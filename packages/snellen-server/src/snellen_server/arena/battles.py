@@ -335,7 +335,7 @@ def void_abandoned(connection: Connection, before: datetime) -> int:
     ).rowcount
 
 
-def _taking(is_owned: ColumnElement[bool]) -> ReturningUpdate[Any]:
+def _consume_token(is_owned: ColumnElement[bool]) -> ReturningUpdate[Any]:
     """Return the statement that consumes the token of an answered battle and sets it to `voted`."""
     return (
         update(arena_battle)
@@ -353,8 +353,8 @@ def _taking(is_owned: ColumnElement[bool]) -> ReturningUpdate[Any]:
 
 # Statements of every vote are built once: building one takes as long as executing it.
 _TAKEN = {
-    True: _taking(arena_battle.c.account_id == bindparam("owner")),
-    False: _taking(
+    True: _consume_token(arena_battle.c.account_id == bindparam("owner")),
+    False: _consume_token(
         (arena_battle.c.visitor == bindparam("owner")) & arena_battle.c.account_id.is_(None)
     ),
 }

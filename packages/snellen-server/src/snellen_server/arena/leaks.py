@@ -163,5 +163,5 @@ def identity_leak(turns: Sequence[BattleTurn], patterns: tuple[re.Pattern[str], 
 
 
 def _is_telling(name: str) -> bool:
-    """Whether a name is no word of a language: it has a digit, a sign, or capitals within."""
+    """Return whether a name cannot be an ordinary word: it has a digit, a sign, or a capital after the first letter."""
     return bool(re.search(r"[\d_./:-]|[a-z][A-Z]|[A-Z]{3}", name)) and len(name) >= 4

@@ -242,7 +242,7 @@ async def vote(
         cast_vote, caller, name, cast.token, cast.outcome, facts_of
     )
     services.metrics["snellen_arena_votes"].labels(battle.kind, cast.outcome).inc()
-    return _shown(services, battle)
+    return _visible_battle(services, battle)
 
 
 @router.post(
@@ -267,14 +267,14 @@ async def begin_recorded(services: ServicesDep, caller: BrowserDep) -> ShownBatt
 
     battle, abandoned = await services.database.write(record_answered)
     _count_abandoned(services, abandoned)
-    return _shown(services, battle)
+    return _visible_battle(services, battle)
 
 
 @router.get(f"{API}/battles/{{name}}", tags=["arena"])
 async def show_battle(name: str, services: ServicesDep, caller: CallerDep) -> ShownBattle:
     """A battle of one's own."""
     battle = await services.database.read(find_battle, caller, name)
-    return _shown(services, battle)
+    return _visible_battle(services, battle)
 
 
 @router.get(
@@ -389,7 +389,7 @@ def _image(connection: Connection, digest: str | None) -> ImageRef | None:
     return ImageRef(row.digest, row.media_type, row.width, row.height) if row else None
 
 
-def _shown(services: Services, battle: Row[Any]) -> ShownBattle:
+def _visible_battle(services: Services, battle: Row[Any]) -> ShownBattle:
     """Return what a person may see of a battle.
 
     The models stay hidden until the vote, and the token that allows a vote is included only once there are replies.
@@ -494,7 +494,7 @@ async def battle_page(request: Request, services: ServicesDep, caller: CallerDep
     values = {
         "kind": kind,
         "title": title,
-        "battle": _shown(services, battle).model_dump_json() if battle else "",
+        "battle": _visible_battle(services, battle).model_dump_json() if battle else "",
         "parts": PARTS,
         "models": names,
         "has_models": bool(arena.settings.models),

@@ -114,7 +114,7 @@ def conversations(connection: Connection) -> Iterator[dict[str, Any]]:
 
 
 def votes_of_pairs(battles: list[Battle]) -> Mapping[frozenset[str], int]:
-    """How many votes of people each pair of models has: by their names, and by names with versions."""
+    """Return how many votes of people each pair of models has: by their names, and by names with versions."""
     counts = Counter[frozenset[str]]()
     for battle in battles:
         if battle.voter_kind == "person" and battle.anonymous and not battle.honeypot:
@@ -159,11 +159,11 @@ def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
         leak=row.leak,
         honeypot=row.honeypot or ("passed" if "better" in row.origin else ""),
         **row.detail.get("style", {}),
-        **(_said(row) if texts else {}),
+        **(_battle_texts(row) if texts else {}),
     )
 
 
-def _said(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
+def _battle_texts(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
     """Return the text fields of a battle: its questions one after the other, the replies of each side, its image."""
     said: dict[str, Any] = {
         "prompt": "\n\n".join(turn["prompt"] for turn in row.turns),

@@ -117,7 +117,9 @@ class PairRecord(Struct, frozen=True):
 
     @property
     def win_share(self) -> float | None:
-        """Of votes that name a better one or a tie; a tie is half. None where there is no such vote."""
+        """Share of votes for the first model, where a tie is half a vote; None if there is no vote for either and no
+        tie.
+        """
         decided = self.wins + self.losses + self.ties
         return (self.wins + self.ties / 2) / decided if decided else None
 
@@ -376,7 +378,7 @@ def elo_ratings(votes: Votes, settings: RatingSettings) -> Array:
 
     A tie is half a win. Both bad is left out, or a tie by the settings.
     """
-    return _after(votes, settings, np.arange(votes.count))
+    return _elo_after(votes, settings, np.arange(votes.count))
 
 
 def resampled_elo(votes: Votes, settings: RatingSettings, rng: np.random.Generator) -> Array:
@@ -395,7 +397,7 @@ def resampled_elo(votes: Votes, settings: RatingSettings, rng: np.random.Generat
         # All votes of the drawn voters: `offsets` counts up from 0 within each of them.
         offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         drawn_votes = by_voter[np.repeat(starts[voters], counts) + offsets]
-        ratings.append(_after(votes, settings, rng.permutation(drawn_votes)))
+        ratings.append(_elo_after(votes, settings, rng.permutation(drawn_votes)))
     return np.stack(ratings)
 
 
@@ -403,10 +405,12 @@ def shuffled_elo(
     votes: Votes, settings: RatingSettings, orders: int, rng: np.random.Generator
 ) -> Array:
     """(orders, M) ratings of the same votes in other orders: how much of a rating is the order alone."""
-    return np.stack([_after(votes, settings, rng.permutation(votes.count)) for _ in range(orders)])
+    return np.stack(
+        [_elo_after(votes, settings, rng.permutation(votes.count)) for _ in range(orders)]
+    )
 
 
-def _after(votes: Votes, settings: RatingSettings, order: Array) -> Array:
+def _elo_after(votes: Votes, settings: RatingSettings, order: Array) -> Array:
     """Return the (M,) Elo ratings after all votes, counted in a given order.
 
     Args:

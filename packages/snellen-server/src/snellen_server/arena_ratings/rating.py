@@ -143,7 +143,7 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
     rated = 0
     both_bad = 0
     for number, group in enumerate(groups):
-        members = _among(votes, group)
+        members = _votes_within(votes, group)
         rated += members.count
         both_bad += int((members.outcome == BOTH_BAD).sum())
         ratings = lows = highs = np.full(len(group), np.nan)
@@ -371,8 +371,8 @@ def _scaled(
 
     terms = []
     for index, name in enumerate(names, count):
-        low = _known(in_unit(name, lows[index]))
-        high = _known(in_unit(name, highs[index]))
+        low = _none_if_nan(in_unit(name, lows[index]))
+        high = _none_if_nan(in_unit(name, highs[index]))
         terms.append(Term(group, name, in_unit(name, best[index]), low, high))
     return _Fitted(
         initial + points * best[:count],
@@ -402,7 +402,7 @@ def _widened(best: Array, lows: Array, highs: Array, votes: Votes) -> tuple[Arra
     return best - factor * (best - lows), best + factor * (highs - best)
 
 
-def _among(votes: Votes, group: tuple[int, ...]) -> Votes:
+def _votes_within(votes: Votes, group: tuple[int, ...]) -> Votes:
     """Return the votes between two models of a group; their model indices count within the group."""
     if len(group) == len(votes.models):
         return votes
@@ -443,16 +443,16 @@ def model_row(
         votes.models[model],
         group,
         1 + int((lows > high).sum()) if rated else None,
-        _known(rating),
-        _known(low),
-        _known(high),
+        _none_if_nan(rating),
+        _none_if_nan(low),
+        _none_if_nan(high),
         len(model_votes),
         voter_share(won + 0.5 * (outcome == TIE), decided, voter),
         voter_share((~decided).astype(float), np.ones(len(model_votes), dtype=bool), voter),
     )
 
 
-def _known(number: float) -> float | None:
+def _none_if_nan(number: float) -> float | None:
     return None if np.isnan(number) else float(number)
 
 
@@ -602,7 +602,7 @@ def snapshot_differences(snapshot: Snapshot, log: VoteLog) -> tuple[str, ...]:
         row_now = now[row.model]
         for name in ("group", "rank", "rating", "low", "high", "votes"):
             was, became = getattr(row, name), getattr(row_now, name)
-            if _shown(was) != _shown(became):
+            if _rounded(was) != _rounded(became):
                 differences.append(f"{row.model}: {name} was {was}, is {became}")
     terms = {(term.group, term.name): term for term in again.terms}
     for term in frozen.terms:
@@ -619,12 +619,12 @@ def snapshot_differences(snapshot: Snapshot, log: VoteLog) -> tuple[str, ...]:
     return tuple(differences)
 
 
-def _shown(value: float | int | None) -> float | None:
+def _rounded(value: float | int | None) -> float | None:
     return None if value is None else round(value, DIGITS)
 
 
 def _interval(term: Term) -> tuple[float | None, ...]:
-    return _shown(term.value), _shown(term.low), _shown(term.high)
+    return _rounded(term.value), _rounded(term.low), _rounded(term.high)
 
 
 def _software() -> dict[str, str]:

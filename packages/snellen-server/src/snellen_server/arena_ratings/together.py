@@ -56,7 +56,7 @@ def voted_together(votes: Votes, is_tested: Array) -> Array:
     # Rigged votes for one model make those against all others look rigged, too. So the worst stretch goes first, and
     # the ratings are fitted again without it.
     for _ in range(ROUNDS):
-        log_odds = _fitted(votes.where(~is_rigged, ""))
+        log_odds = _fitted_log_odds(votes.where(~is_rigged, ""))
         stretch = _worst_stretch(votes, suspects & ~is_rigged, log_odds, threshold)
         if stretch is None:
             break
@@ -64,8 +64,8 @@ def voted_together(votes: Votes, is_tested: Array) -> Array:
     return is_rigged
 
 
-def _fitted(votes: Votes) -> Array:
-    """(M,) log odds of the models under a wide prior, by the votes as they weigh."""
+def _fitted_log_odds(votes: Votes) -> Array:
+    """Return the log odds (M,) of the models under a wide prior, from the votes and their weights."""
     cells = voter_cells(votes)
     outcomes = rated_outcomes(cells.counts, both_bad_is_tie=False)
     log_odds, _ = fit_with_prior(pair_model(cells), outcomes, PRIOR)
@@ -75,7 +75,7 @@ def _fitted(votes: Votes) -> Array:
 def _worst_stretch(
     votes: Votes, suspects: Array, log_odds: Array, threshold: float
 ) -> Array | None:
-    """Places of the votes of the stretch whose statistic is largest; None where none passes the threshold."""
+    """Return the indices of the votes in the stretch with the largest statistic; None if none passes the threshold."""
     worst, highest = None, threshold
     advantage = log_odds[votes.left] - log_odds[votes.right]
     left_expected = 1 / (1 + np.exp(-advantage))

@@ -41,7 +41,7 @@ class TrustShare(Struct, frozen=True):
 
 
 def without_distrusted(votes: Votes, trust: TrustSettings) -> Votes:
-    """The votes without those that do not count, each of which is counted by its reason in `excluded_votes`.
+    """Return only the votes that count; `excluded_votes` of the result has the number left out for each reason.
 
     Weights stay as they are; `with_trust_weights` sets them once it is known what counts.
     """
@@ -66,7 +66,7 @@ def without_distrusted(votes: Votes, trust: TrustSettings) -> Votes:
 
 
 def with_trust_weights(votes: Votes, trust: TrustSettings) -> Votes:
-    """The votes with their weights, of mean 1: by class of trust, and within the share of a network.
+    """Return the votes with weights whose mean is 1, set by class of trust and limited for each network.
 
     A network whose votes weigh more than `network_share` of all weight, and more than `network_votes` votes, has them
     scaled down to the larger of the two. The limit follows from the weight that is left after scaling, so it is the
@@ -84,7 +84,7 @@ def with_trust_weights(votes: Votes, trust: TrustSettings) -> Votes:
 
 
 def within_shares(votes: Votes, trust: TrustSettings | None, least: int = 0) -> Votes:
-    """The votes in which each network has as many as its share is worth, the earliest: for counts without weights.
+    """Leave out the latest votes of each network that go beyond its share, for counts that ignore weights.
 
     A network keeps `least` votes in any case.
     """
@@ -99,7 +99,7 @@ def within_shares(votes: Votes, trust: TrustSettings | None, least: int = 0) -> 
 
 
 def trust_shares(votes: Votes) -> tuple[TrustShare, ...]:
-    """What each class of trust has of the counted votes and of their weight; classes without a vote are left out."""
+    """Return for each class of trust with votes how many count, and their share of all weight."""
     total = float(votes.weight.sum())
     shares = []
     for name in (*TRUST_CLASSES, ""):
@@ -111,7 +111,7 @@ def trust_shares(votes: Votes) -> tuple[TrustShare, ...]:
 
 
 def _network_limit(votes: Votes, trust: TrustSettings, weight: Array) -> tuple[float, Array]:
-    """The most that the votes of one network may weigh together, and the weight (V,) of each voter's votes now."""
+    """Return the most that the votes of one network may weigh together, and the weight (V,) of each voter's votes now."""
     is_networked = _is_networked(votes, trust)
     networked_weight = np.where(is_networked, weight, 0.0)
     sums = np.bincount(votes.voter, networked_weight, minlength=votes.voters)
@@ -128,13 +128,13 @@ def _network_limit(votes: Votes, trust: TrustSettings, weight: Array) -> tuple[f
 
 
 def _is_networked(votes: Votes, trust: TrustSettings) -> Array:
-    """(N,) whether a vote is taken as one of its network's."""
+    """Return for each vote (N,) whether it is taken as one of its network's."""
     of_network = pl.col("trust").is_in(trust.networked) & pl.col("network").is_not_null()
     return votes.table.select(of_network.alias("of_network"))["of_network"].to_numpy()
 
 
 def _is_first(votes: Votes) -> Array:
-    """(N,) whether a vote is the first of its voter on this question by these two models."""
+    """Return for each vote (N,) whether it is its voter's first one on this question and this pair of models."""
     size = len(votes.models)
     pair = np.minimum(votes.left, votes.right) * size + np.maximum(votes.left, votes.right)
     keys = votes.table.select("question").with_columns(
@@ -145,7 +145,7 @@ def _is_first(votes: Votes) -> Array:
 
 
 def _failed_honeypots(votes: Votes) -> Array:
-    """Ids of all votes of voters who failed more honeypots than chance explains in an honest one."""
+    """Return the ids of all votes of voters who failed more honeypots than chance explains in an honest voter."""
     result = votes.table["honeypot"]
     met = np.bincount(votes.voter, (result != "").to_numpy(), minlength=votes.voters)
     failures = np.bincount(votes.voter, (result == "failed").to_numpy(), minlength=votes.voters)
@@ -155,7 +155,7 @@ def _failed_honeypots(votes: Votes) -> Array:
 
 
 def _weight_before(voter: Array, weight: Array) -> Array:
-    """(N,) the summed weight of a voter's earlier votes."""
+    """Return for each vote (N,) the summed weight of its voter's earlier votes."""
     order = np.argsort(voter, kind="stable")
     running = np.cumsum(weight[order]) - weight[order]
     first_places = np.flatnonzero(np.diff(voter[order], prepend=-1))

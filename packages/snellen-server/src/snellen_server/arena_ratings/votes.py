@@ -188,7 +188,7 @@ def chosen_votes(log: VoteLog, settings: RatingSettings) -> Votes:
 
 
 def votes_digest(votes: Votes) -> str:
-    """What the rated votes were: a digest of models, outcomes, times, weights and which votes are of one voter.
+    """Return a digest of the rated votes: models, outcomes, times, weights, and which votes are by the same voter.
 
     Voters enter by their number and not by their pseudonym, so that a log of addresses read again has the same digest.
     Ids do not enter, since a log that has none is given them by its name.
@@ -223,8 +223,8 @@ def _filtered(table: pl.DataFrame, settings: RatingSettings) -> tuple[pl.DataFra
         steps["the names of the models were visible"] = pl.col("anonymous")
     if settings.classes:
         steps["of another class of trust"] = pl.col("trust").is_in(settings.classes)
-    steps["of another category"] = _is("category", settings.category)
-    steps["of another language"] = _is("language", settings.language)
+    steps["of another category"] = _equals_if_given("category", settings.category)
+    steps["of another language"] = _equals_if_given("language", settings.language)
     if settings.trust is None:
         # With trust settings, honeypots are needed to tell who is no honest voter, and are left out later.
         steps["on honeypots"] = pl.col("honeypot") == ""
@@ -254,7 +254,7 @@ def _label(side: str) -> pl.Expr:
     return pl.concat_str(pl.col(side), suffix).alias(f"{side}_name")
 
 
-def _is(column: str, value: str) -> pl.Expr:
+def _equals_if_given(column: str, value: str) -> pl.Expr:
     return pl.col(column) == value if value else pl.lit(True)
 
 

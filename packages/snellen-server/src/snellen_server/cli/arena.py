@@ -87,7 +87,7 @@ _RATING = (
 )
 
 
-def _with(*options: Callable[..., Any]) -> Callable[..., Any]:
+def _combine_options(*options: Callable[..., Any]) -> Callable[..., Any]:
     """All of these options as one decorator, in this order."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -131,7 +131,7 @@ def import_logs(logs: tuple[Path, ...], to: Path) -> None:
 
 @command.command()
 @LOGS
-@_with(*_CHOICE, *_RATING)
+@_combine_options(*_CHOICE, *_RATING)
 @click.option(
     "--snapshot",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -192,7 +192,7 @@ def rate(
 
 @command.command()
 @LOGS
-@_with(*_CHOICE)
+@_combine_options(*_CHOICE)
 @json_flag
 def pairs(logs: tuple[Path, ...], as_json: bool, **flags: Any) -> None:
     """Show how often each model in LOGS won against each other model."""
@@ -218,7 +218,7 @@ def pairs(logs: tuple[Path, ...], as_json: bool, **flags: Any) -> None:
 
 @command.command()
 @LOGS
-@_with(*_CHOICE)
+@_combine_options(*_CHOICE)
 @click.option(
     "--all", "show_all", is_flag=True, help=f"Show all voters tested, and not only {SHOWN_VOTERS}."
 )

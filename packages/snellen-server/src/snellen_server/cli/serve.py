@@ -216,7 +216,9 @@ def purge_old(**server: Any) -> None:
     from snellen_server.hosting.accounts import purge
 
     configuration = _configuration(**server)
-    _print_counts(_written(configuration, lambda connection: purge(connection, configuration)))
+    _print_counts(
+        _write_in_database(configuration, lambda connection: purge(connection, configuration))
+    )
 
 
 def _configuration(folder: Path, file: Path | None, database: str | None) -> Configuration:
@@ -235,7 +237,7 @@ def _of_person(
 
     if (account is None) == (visitor is None):
         raise DataError("name the person: --account NAME, or --visitor ID")
-    return _written(
+    return _write_in_database(
         _configuration(**server),
         lambda connection: work(
             connection, find_actor(connection, account) if account else f"visitor:{visitor}"
@@ -243,7 +245,7 @@ def _of_person(
     )
 
 
-def _written(configuration: Configuration, work: Callable[[Connection], Any]) -> Any:
+def _write_in_database(configuration: Configuration, work: Callable[[Connection], Any]) -> Any:
     """What `work` gives back, done in the database of a server."""
     from snellen_server.hosting.services import open_database
 

@@ -92,7 +92,7 @@ _add_page("/question", ViewPages.question)
 
 @router.get(f"{ROOT}/images/{{digest}}", include_in_schema=False)
 async def explore_image(digest: str, request: Request, services: ServicesDep) -> Response:
-    return await _made(request, services, ViewPages.picture)
+    return await _public_page(request, services, ViewPages.picture)
 
 
 @router.get(f"{ROOT}/assets/{{name}}", include_in_schema=False)
@@ -108,7 +108,7 @@ async def explore_from_the_top() -> Response:
     return RedirectResponse(ROOT, 308)
 
 
-async def _made(
+async def _public_page(
     request: Request, services: Services, page: Callable[[ViewPages, Request], Response]
 ) -> Response:
     """Return a page of the viewer of public runs; anything that is not public is refused with 404."""
@@ -128,7 +128,7 @@ async def _page(
 ) -> Response:
     """Return a page of the viewer inside the server's layout; empty if no run is public."""
     runs = await asyncio.to_thread(public_runs, services)
-    content = bytes((await _made(request, services, page)).body).decode() if runs else ""
+    content = bytes((await _public_page(request, services, page)).body).decode() if runs else ""
     # It was escaped by its own templates.
     values = {"content": Markup(content), "has_answers": runs is not None and runs.has_answers}  # noqa: S704
     return services.pages.render(request, "explorer/hosted.html", values)

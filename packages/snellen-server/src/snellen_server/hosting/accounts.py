@@ -333,7 +333,7 @@ def _account(row: Row[Any]) -> Account:
 def export_person(connection: Connection, actor: str) -> dict[str, list[dict[str, Any]]]:
     """All rows about an actor (`account:ID`, `visitor:ID`) by table, as JSON takes them."""
     records = {}
-    for data, condition in _about(actor):
+    for data, condition in _rows_about(actor):
         columns = [column for column in data.table.c if column.name not in data.hidden]
         rows = connection.execute(select(*columns).where(condition)).mappings()
         records[data.table.name] = [
@@ -343,9 +343,14 @@ def export_person(connection: Connection, actor: str) -> dict[str, list[dict[str
 
 
 def erase_person(connection: Connection, actor: str, asked_by: str) -> dict[str, int]:
-    """How many rows about an actor were deleted, or parted from them, by table. Their account is gone then."""
+    """Delete all rows about an actor, or remove the actor from them, and return the number of rows for each table.
+
+    The account of the actor is deleted too.
+
+    The account of the actor is deleted too.
+    """
     changed = {}
-    for data, condition in _about(actor):
+    for data, condition in _rows_about(actor):
         if data.on_erasure is None:
             result = connection.execute(delete(data.table).where(condition))
         else:
@@ -356,7 +361,7 @@ def erase_person(connection: Connection, actor: str, asked_by: str) -> dict[str,
 
 
 def purge(connection: Connection, configuration: Configuration) -> dict[str, int]:
-    """How many rows were deleted since they are older than they are kept, by table."""
+    """Delete rows that are older than they may be kept, and return how many for each table."""
     deleted = {}
     for data in _declared():
         days = data.keep_days(configuration)
@@ -383,7 +388,7 @@ def _declared() -> Sequence[PersonalData]:
     return [data for feature in installed_features() for data in feature.personal]
 
 
-def _about(actor: str) -> Iterator[tuple[PersonalData, ColumnElement[bool]]]:
+def _rows_about(actor: str) -> Iterator[tuple[PersonalData, ColumnElement[bool]]]:
     """Each table, with the condition of the rows that are about an actor. The account itself comes last."""
     kind, _, name = actor.partition(":")
     for data in sorted(_declared(), key=lambda data: data.table is account):

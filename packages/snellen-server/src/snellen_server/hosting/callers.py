@@ -46,7 +46,7 @@ class Caller:
         return self.account is not None and self.account.is_admin and may
 
     def may(self, scope: str) -> bool:
-        """Whether this is an account that may do what `scope` says."""
+        """Return whether this is an account that may do what `scope` says."""
         return self.account is not None and (self.scopes is None or scope in self.scopes)
 
 

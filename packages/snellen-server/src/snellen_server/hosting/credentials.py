@@ -99,7 +99,7 @@ class Passwords:
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def is_right(self, password: str, hashed: str | None) -> bool:
-        """Whether it is the password; takes as long where there is none."""
+        """Return whether a password is right; takes as long if none is stored."""
         async with self._gate:
             against = await asyncio.to_thread(_nobodys) if hashed is None else hashed
             return await asyncio.to_thread(_verify, password, against) and hashed is not None

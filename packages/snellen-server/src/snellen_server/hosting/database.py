@@ -112,7 +112,7 @@ class Database:
         self._on_commit = on_commit
         if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
             raise DataError(
-                f"--database {_shown(url)} is not of PostgreSQL; write postgresql://USER@HOST/NAME"
+                f"--database {_without_password(url)} is not of PostgreSQL; write postgresql://USER@HOST/NAME"
             )
         try:
             self.is_sqlite = url.startswith("sqlite")
@@ -122,11 +122,11 @@ class Database:
             reading = _sqlite_engine(url, reads=True) if self.is_sqlite else self.engine
         except ModuleNotFoundError as error:
             raise SnellenError(
-                f"the database {_shown(url)} needs the package {error.name}: pip install 'psycopg[binary]'"
+                f"the database {_without_password(url)} needs the package {error.name}: pip install 'psycopg[binary]'"
             ) from None
         except ArgumentError as error:
             raise DataError(
-                f"--database {_shown(url)}: {error}; write postgresql://USER@HOST/NAME"
+                f"--database {_without_password(url)}: {error}; write postgresql://USER@HOST/NAME"
             ) from None
         self._reading = (
             reading.execution_options()
@@ -324,7 +324,7 @@ def _server_engine(url: str) -> Engine:
     )
 
 
-def _shown(url: str) -> str:
+def _without_password(url: str) -> str:
     """The URL without what may be a password."""
     scheme, _, place = url.partition("://")
     return f"{scheme}://{place.rpartition('@')[2]}"
@@ -397,7 +397,7 @@ def _settings(packages: Sequence[str]) -> Config:
 
 
 def _folder(package: str) -> str:
-    """Where a package lies; one of revisions alone needs no `__init__.py`."""
+    """Return the folder of a package, which needs no `__init__.py` if it only has revisions."""
     return str(import_module(package).__path__[0])
 
 

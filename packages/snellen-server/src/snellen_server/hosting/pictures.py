@@ -97,7 +97,7 @@ async def keep_image(services: Services, content: bytes) -> StoredImage:
 
 
 def may_use(connection: Connection, caller: Caller, digest: str) -> bool:
-    """Whether an image is one that this caller has sent, or the operator's."""
+    """Return whether an image is one that this caller has sent, or the operator's."""
     sending = picture_sending.c
     is_own = (
         sending.account_id == caller.account.id
@@ -181,7 +181,7 @@ async def forget_images(services: Services) -> None:
 
 
 def delete_orphans(connection: Connection, store: PictureStore) -> int:
-    """How many images without a sender were deleted."""
+    """Delete images without a sender, and return how many."""
     sendings = select(picture_sending.c.id).where(picture_sending.c.digest == picture.c.digest)
     digests = connection.execute(select(picture.c.digest).where(~sendings.exists())).scalars().all()
     for digest in digests:

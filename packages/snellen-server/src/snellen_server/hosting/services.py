@@ -87,7 +87,7 @@ class Pages:
         self.assets = _assets(packages)
         loaders: dict[str, BaseLoader] = {}
         for name, package in packages.items():
-            if _has(package, "templates"):
+            if _has_folder(package, "templates"):
                 loaders[name] = PackageLoader(package)
         self._environment = template_environment(
             PrefixLoader(loaders),
@@ -145,7 +145,7 @@ def _assets(packages: Mapping[str, str]) -> dict[str, Asset]:
     """All files by `FEATURE/FILE`: what is not listed here has no address, so no path can lead out."""
     contents = {f"{HOUSE}/report.css": ("text/css", page_style().encode())}
     for name, package in packages.items():
-        if _has(package, "static"):
+        if _has_folder(package, "static"):
             for file in files(package).joinpath("static").iterdir():
                 kind = TYPES.get(f".{file.name.rpartition('.')[2]}")
                 if kind:
@@ -156,7 +156,7 @@ def _assets(packages: Mapping[str, str]) -> dict[str, Asset]:
     }
 
 
-def _has(package: str, folder: str) -> bool:
+def _has_folder(package: str, folder: str) -> bool:
     return files(package).joinpath(folder).is_dir()
 
 
@@ -218,7 +218,7 @@ class Jobs:
                 )
 
     async def _run_once(self, job: Job, services: Services) -> bool:
-        """Whether it was this process's turn."""
+        """Return whether it was this process's turn."""
         outcome = "done"
         try:
             if not await services.database.write(_take, job.name, self._holder):
@@ -242,7 +242,7 @@ class Jobs:
 
 
 def _take(connection: Connection, name: str, holder: str) -> bool:
-    """Whether the job is this holder's for the next while."""
+    """Return whether the job is this holder's for the next while."""
     now = utc_now()
     lease = {"holder": holder, "until": now + timedelta(seconds=LEASE_SECONDS)}
     free = or_(job_lease.c.holder == holder, job_lease.c.until < now)

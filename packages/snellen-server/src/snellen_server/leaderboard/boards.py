@@ -148,7 +148,7 @@ def board_benchmarks(board: Board) -> tuple[Benchmark, ...]:
 
 
 def build_digests(services: Services, benchmark: Benchmark) -> tuple[str, str]:
-    """By what a build is known without telling anything of its answers: digests of its questions, and of them.
+    """Return digests of the questions and of the answers of a build, which identify it and tell nothing of its answers.
 
     The latter is signed by the server: a plain digest of few answers could be found by trying all of them.
     """

@@ -76,13 +76,20 @@ class UploadedRow(Struct, frozen=True):
         return None if self.prediction is None else str(self.prediction)
 
 
-def read_upload(path: Path, limits: UploadLimits, notes: UploadFindings) -> list[UploadedRow]:
-    """The rows of a .jsonl, .parquet or .xlsx file. Raises DataError, with the row, for what is not one or too much.
+def read_upload(path: Path, limits: UploadLimits, findings: UploadFindings) -> list[UploadedRow]:
+    """Return the rows of an uploaded .jsonl, .parquet or .xlsx file.
 
-    What the submitter should know of the file's cells is added to `notes`.
+    Args:
+        path: The file.
+        limits: The greatest size of the file and number of its rows.
+        notes: Receives what the submitter should know about the cells of the file.
+
+    Raises:
+        DataError: The file has too many rows, or a row is malformed or has a text that is too long or cannot be
+            written.
     """
     rows = []
-    for number, row in enumerate(READERS_BY_SUFFIX[path.suffix](path, limits, notes), 1):
+    for number, row in enumerate(READERS_BY_SUFFIX[path.suffix](path, limits, findings), 1):
         if number > limits.rows:
             raise DataError(f"the file has more than {limits.rows:,} rows, which is the limit")
         if fault := _too_long(row) or (_HALF_PAIR if _has_half_pair(row) else ""):
@@ -332,7 +339,7 @@ def check_upload(
             continue
         if row.scores is not None and row.reply:
             notes.add("rows with a prediction and scores, read by their scores", where)
-        placed_row = _placed(row, sample, where, order)
+        placed_row = _match_row(row, sample, where, order)
         placed[benchmark, sample.id, placed_row.turn].append(placed_row)
     expected = [
         (name, s.id, turn)
@@ -350,7 +357,7 @@ def check_upload(
                 if count > presentations
                 else "with too few rows"
             )
-            faults.add(f"{kind} questions", _shown(place, only))
+            faults.add(f"{kind} questions", _place_text(place, only))
     by_benchmark = {name: tuple(_numbered(placed, name, by_id)) for name, by_id in samples.items()}
     return CheckedUpload(by_benchmark, faults.all())
 
@@ -400,7 +407,9 @@ def _fault(row: UploadedRow, sample: Sample) -> str:
     return ""
 
 
-def _placed(row: UploadedRow, sample: Sample, where: str, file_order: tuple[int, ...]) -> PlacedRow:
+def _match_row(
+    row: UploadedRow, sample: Sample, where: str, file_order: tuple[int, ...]
+) -> PlacedRow:
     """Match an uploaded row to the presentation of a sample that it answers.
 
     A presentation is a question with its options in one order: the row's own if it lists options, otherwise the next
@@ -432,7 +441,7 @@ def _numbered(
                 yield PlacedRow(row.row, row.sample, row.turn, row.order, row.wording, test)
 
 
-def _shown(place: Place, only: str) -> str:
+def _place_text(place: Place, only: str) -> str:
     benchmark, sample, turn = place
     return f"{'' if only else f'{benchmark} '}{sample[:100]}{f' round {turn}' if turn else ''}"
 

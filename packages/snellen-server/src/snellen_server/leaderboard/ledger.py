@@ -133,7 +133,7 @@ def affordable_noise(board: Board, spent: float, by_account: float, numbers: int
 
 
 def numbers_on_an_answer(numbers: Sequence[ExactNumber]) -> int:
-    """How many of a benchmark's numbers rest on one answer at most: it is in one part of each kind."""
+    """Return how many of a benchmark's numbers depend on one answer at most: it is in one part of each kind."""
     kinds = {number.slice.partition("=")[0] for number in numbers}
     return len(kinds)
 
@@ -204,7 +204,7 @@ def told(connection: Connection, questions: str, account_id: str = "") -> tuple[
 
 
 def budget_use(connection: Connection, board: Board, questions: Sequence[str]) -> BudgetUse:
-    """How far the budget of a board is spent, whose benchmarks have these questions."""
+    """Return how far the budget of a board is spent, whose benchmarks have these questions."""
     spent = max((told(connection, digest)[0] for digest in questions), default=0.0)
     return BudgetUse(spent, board.budget)
 

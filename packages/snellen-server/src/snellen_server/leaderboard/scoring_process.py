@@ -177,7 +177,7 @@ def _content(scored: ScoredRun) -> bytes:
 
 
 def _sees_order(scored: ScoredRun) -> bool:
-    """Whether the headline metric is of the ranks of options."""
+    """Return whether the headline metric depends on the ranks of options."""
     [scored_benchmark] = scored.benchmarks
     metrics = [metric_of(name) for name in headline_metrics(scored_benchmark)]
     return any(metric is not None and metric.computed_over == "ranks" for metric in metrics)

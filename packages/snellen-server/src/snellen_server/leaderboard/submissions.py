@@ -241,7 +241,7 @@ def find_submission(
 
 def set_public(connection: Connection, of: Account, submission_id: str, *, is_public: bool) -> None:
     """Show one of this account to everybody, or to its owner alone. Raises MissingError."""
-    is_own, _ = _own(connection, of, submission_id)
+    is_own, _ = _own_submission(connection, of, submission_id)
     connection.execute(update(submission).where(is_own).values(is_public=is_public))
     note(
         connection,
@@ -253,7 +253,7 @@ def set_public(connection: Connection, of: Account, submission_id: str, *, is_pu
 
 def withdraw(connection: Connection, of: Account, submission_id: str) -> None:
     """Let nobody see one of this account any more. It still counts towards its day. Raises MissingError."""
-    is_own, state = _own(connection, of, submission_id)
+    is_own, state = _own_submission(connection, of, submission_id)
     # What tells nothing of the answers did not count before, and does not now.
     if state in UNCOUNTED:
         connection.execute(submission.delete().where(is_own))
@@ -265,10 +265,10 @@ def withdraw(connection: Connection, of: Account, submission_id: str) -> None:
     note(connection, of.actor, "submission withdrawn", submission_id)
 
 
-def _own(
+def _own_submission(
     connection: Connection, of: Account, submission_id: str
 ) -> tuple[ColumnElement[bool], State]:
-    """Where a submission of this account stands, and its state."""
+    """Return where a submission of this account stands, and its state."""
     is_own = and_(
         submission.c.id == submission_id,
         submission.c.account_id == of.id,
@@ -367,7 +367,7 @@ async def score_waiting(services: Services) -> None:
 
 
 async def _settle(services: Services, row: Any) -> bool:
-    """Whether a submission was brought to its end, before the server stops."""
+    """Return whether a submission was brought to its end, before the server stops."""
     scored = await _score(services, row)
     if scored is None:
         await services.database.write(return_attempt, row.id)

@@ -339,7 +339,7 @@ Categories = frozenset[str]
 
 @cache
 def coco_words() -> dict[str, tuple[str, ...]]:
-    """For each COCO category the other words that captions use for it."""
+    """Return for each COCO category the other words that captions use for it."""
     return packaged_toml(
         "snellen.suites.reform_eval.readers", "coco_words.toml", dict[str, tuple[str, ...]]
     )
@@ -348,7 +348,7 @@ def coco_words() -> dict[str, tuple[str, ...]]:
 def category_finder(
     names: Iterable[str], words: Mapping[str, Sequence[str]]
 ) -> Callable[[str], Categories]:
-    """A function from a caption to the categories it names, by their own names or other `words` for them.
+    """Return a function from a caption to the categories it mentions, by their names or other `words` for them.
 
     Matches whole words in any case, singular or plural; a longer name hides a shorter one inside it (a hot
     dog is not a dog).
