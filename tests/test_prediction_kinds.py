@@ -15,8 +15,9 @@ from snellen.extraction.asked_reply import AskedReply
 from snellen.interchange.predictions.several_answers import letters_in_reply, places_named
 from snellen.interchange.predictions.shown_options import ShownOptions
 from snellen.interchange.predictions.tables import read_predictions, recognise_predictions
+from snellen.interchange.predictions.taking import FileReading, taken_files
 from snellen.metrics.vqa import typed_match
-from snellen.recognition.columns import is_name_of_reply, name_score
+from snellen.recognition.columns import PARTLY, is_name_of_reply, is_verdict, name_score
 from snellen.recognition.verdicts import reading_of_verdicts, verdict_of_cell
 
 THINGS = ("red kite", "blue lamp", "old boat", "tall tree", "grey stone")
@@ -432,3 +433,176 @@ def test_none_is_a_reply_where_it_is_the_right_answer_of_another_row() -> None:
     Path("none.jsonl").write_text(as_lines(rows))
     [file] = read_predictions(recognise_predictions(Path("none.jsonl")))
     assert {row.reply for row in file.rows} == {"None"}
+
+
+def test_replies_that_name_no_option_are_refused_with_the_column_that_says_the_same() -> None:
+    rows = [
+        {
+            "image_path": f"{n}.jpg",
+            "is_real_prediction": bool(n % 2),
+            "actual_label": ("fake", "real")[n % 2 if n < 16 else 0],
+            "actual_is_real": n % 2 if n < 16 else 0,
+        }
+        for n in range(N)
+    ]
+    Path("real.jsonl").write_text(as_lines(rows))
+    with pytest.raises(DataError, match=r"'fake', 'real'.*'(true|false)'.*actual_is_real"):
+        sn.score("real.jsonl")
+    run = sn.import_run("real.jsonl", columns={"answer": "actual_is_real"})
+    assert sn.score(run).value() == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(("extra", "share"), [("predicted_index", 0.8), ("", 0.8)])
+def test_a_reading_that_the_files_verdicts_confirm_counts(extra: str, share: float) -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        said = n % 4 if n % 5 else (n + 1) % 4
+        row = {
+            "item_id": f"q{n}",
+            "answer_index": n % 4,
+            "correct": n % 5 != 0,
+            "raw_response": str(said + 1),  # counted from 1
+        }
+        rows.append({**row, extra: said} if extra else row)
+    Path("indices.jsonl").write_text(as_lines(rows))
+    scores = sn.score("indices.jsonl")
+    assert scores.value() == pytest.approx(share)
+    [file] = taken_files(Path("indices.jsonl"), FileReading())
+    assert [row.reply for row in file.file.rows] == [
+        str(n % 4 if n % 5 else (n + 1) % 4) for n in range(N)
+    ]
+
+
+def test_verdicts_that_contradict_a_far_lower_number_are_the_headline() -> None:
+    rows = [
+        {"id": n, "answer": 3 * n, "prediction": str(1000 - n), "correct": n % 5 != 0}
+        for n in range(N)
+    ]
+    Path("numbers.jsonl").write_text(as_lines(rows))
+    assert sn.score("numbers.jsonl").value() == pytest.approx(0.8)
+    [taken] = taken_files(Path("numbers.jsonl"), FileReading())
+    assert any("80.0%" in note and "contradict" in note for note in taken.file.notes)
+
+
+@pytest.mark.parametrize("reply", ["", "output", "cleaned_output"])
+def test_zeros_and_ones_beside_texts_are_verdicts_and_confirm_the_reference(reply: str) -> None:
+    rows = [
+        {
+            "ID": f"x{n}",
+            "Place": THINGS[n % 5],
+            "output": f"This is the {THINGS[n % 5 if n % 4 else (n + 1) % 5]}.",
+            "pred": int(n % 4 != 0),
+            "cleaned_output": THINGS[n % 5 if n % 4 else (n + 1) % 5],
+        }
+        for n in range(40)
+    ]
+    Path("places.jsonl").write_text(as_lines(rows))
+    columns = {"reply": (reply,)} if reply else {}
+    reading = recognise_predictions(Path("places.jsonl"), columns)
+    assert reading.column("verdict") == "pred"
+    assert reading.column("answer") == "Place"
+    assert reading.column("reply") == (reply or "output")
+    [file] = read_predictions(reading)
+    assert sum(row.verdict or 0 for row in file.rows) == 30
+
+
+def test_a_reference_that_is_called_like_replies_is_noted_where_the_reply_is_given() -> None:
+    rows = [{"id": r["id"], "mine": r["said"], "output": r["gold"]} for r in questions()]
+    Path("mine.jsonl").write_text(as_lines(rows))
+    reading = recognise_predictions(Path("mine.jsonl"), {"reply": ("mine",)})
+    assert any("'output' is called like replies" in note for note in reading.notes)
+
+
+def test_zeros_and_ones_are_replies_where_right_answers_are_too() -> None:
+    rows = [
+        {"id": n, "label": n % 2, "pred": n % 2, "output": f"some text on {n}"} for n in range(N)
+    ]
+    Path("binary.jsonl").write_text(as_lines(rows))
+    assert recognise_predictions(Path("binary.jsonl")).column("verdict") != "pred"
+
+
+@pytest.mark.parametrize("join", ["\n".join, list])
+def test_lists_of_right_and_wrong_answers_of_sentences_are_no_options(
+    join: Callable[[list[str]], Any],
+) -> None:
+    rows = [
+        {
+            "question": f"What is {n}?",
+            "correct_answers": join([f"It is a cup {n}.", f"It is mug {n}."]),
+            "incorrect_answers": join([f"It is a car {n}.", f"It is bus {n}."]),
+            "model_answer": f"I would think that it is the cup of number {n}, or the like.",
+            "truthfulness": "yes" if n % 5 else "no",
+        }
+        for n in range(N)
+    ]
+    Path("truths.jsonl").write_text(as_lines(rows))
+    reading = recognise_predictions(Path("truths.jsonl"))
+    assert not reading.column("distractors")
+    assert not reading.column("options")
+    assert sn.score("truths.jsonl").value() == pytest.approx(0.8)
+
+
+def test_verdicts_on_other_things_and_scores_have_no_part() -> None:
+    for name in ("used_correct_page", "judge.contains_correct_claim"):
+        assert not is_verdict(name), name
+        assert name_score("verdict", name) == 0, name
+    for name in ("answer_exact_match", "answer_f1", "judge.best_answer_similarity"):
+        assert name_score("answer", name) == 0, name
+    assert name_score("verdict", "correct") > PARTLY
+
+
+def test_steps_of_a_model_are_not_the_replies_of_another() -> None:
+    rows = [
+        {
+            "question": r["question"],
+            "answer": r["gold"],
+            "gpt-4.1-steps": "1",
+            "gpt-4.1-answers": r["said"],
+        }
+        for r in questions()
+    ]
+    Path("steps.jsonl").write_text(as_lines(rows))
+    [file] = read_predictions(recognise_predictions(Path("steps.jsonl")))
+    assert file.rows[1].reply == rows[1]["gpt-4.1-answers"]
+
+
+def test_rows_with_options_that_right_answers_do_not_name_are_refused_where_they_are_most() -> None:
+    rows = [
+        {
+            "question": f"Which of {n}?",
+            "options": ["a cat", "a dog"],
+            "answer": "an emu" if n < 25 else "a cat",
+            "prediction": "a cat",
+        }
+        for n in range(40)
+    ]
+    Path("options.jsonl").write_text(as_lines(rows))
+    with pytest.raises(DataError, match="25 of 40 rows with options"):
+        sn.score("options.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            "model_id,task_id,score,url\n" + "".join(f"m{n},mmmu,{n},u{n}\n" for n in range(9)),
+            "--published|published",
+        ),
+        (
+            "prompt,mistralai/Mixtral-8x7B,gpt-4-1106\n"
+            + "".join(f"q{n},{n % 2 == 0},True\n" for n in range(8)),
+            r"'mistralai/Mixtral-8x7B' 50\.0% of 8, 'gpt-4-1106' 100\.0% of 8",
+        ),
+    ],
+)
+def test_tables_without_replies_say_what_they_hold(content: str, words: str) -> None:
+    Path("table.csv").write_text(content)
+    with pytest.raises(DataError, match=words):
+        sn.score("table.csv")
+
+
+def test_an_object_of_boxes_by_id_is_called_so() -> None:
+    boxes = {f"{n}.jpg": [0.5, 1.5, n, n + 0.25] for n in range(200)}
+    Path("boxes.json").write_text(as_json(boxes))
+    with pytest.raises(DataError, match="200 keys are ids"):
+        sn.score("boxes.json")

@@ -167,7 +167,9 @@ def test_build_and_score_read_and_compare_open_answers_alike(kind: str, suffix: 
         for n, answer in enumerate(OPEN_ANSWERS[kind])
     ]
     table = saved(rows, f"t{suffix}")
-    predictions = saved([{**row, "reply": "red"} for row in rows], f"p{suffix}")
+    # Replies that name none of two options are refused.
+    reply = OPEN_ANSWERS[kind][0] if kind in ("true or false", "ja or nein") else "red"
+    predictions = saved([{**row, "reply": reply} for row in rows], f"p{suffix}")
 
     built = sn.build(table, to="built", no_images=True)
     taken = Benchmark(sn.import_run(predictions) / "benchmark")
@@ -1318,7 +1320,7 @@ def test_thousands_of_digits_in_a_cell_are_no_number_of_anything(field: str) -> 
         for n in range(20)
     ]
     for row in rows:
-        row |= {"presentation": "0", "pred": "1"}
+        row |= {"presentation": "0", "pred": "B"}
     rows[3][field] = "1" * 5000
     assert scored(saved(rows))["accuracy"] == 0.0
 

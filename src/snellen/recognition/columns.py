@@ -205,6 +205,16 @@ _CALLED_GOLD = re.compile(
 )
 """Names that say both that a column is the ground truth and that it holds answers: `gt_caption`, `answer_gold`."""
 _CALLED_GOLD_SCORE = 0.72
+_CALLED_SCORE = re.compile(
+    r"^(?!gt_|gold_|true_|ground_?truth_).*_(?:match|f1|em|similarity|overlap|accuracy|acc|recall|precision|bleu|rouge|"
+    r"meteor|anls|mrr|wer|cer|iou)$"
+)
+"""Names of columns with the score of a reply: `answer_exact_match`, `best_answer_similarity`."""
+_RIGHT_OF_ANOTHER_THING = re.compile(
+    r"(?:correct|right)_(?:pages?|doc(?:ument)?s?|passages?|claims?|evidence|chunks?|images?|files?|format|language|"
+    r"steps?|tools?|sources?)(?:_|$)"
+)
+"""Names of verdicts on something else than the reply: `used_correct_page`."""
 _OF_QUESTIONS = frozenset("prompt prompts question questions instruction query template".split())
 """Words in the name of a column that holds a question, also where the name mentions its answer: `prompt_answer`."""
 
@@ -230,6 +240,10 @@ def name_score(role: str, column: str) -> float:
         return 0.0
     if role == "answer" and _CALLED_GOLD.fullmatch(name):
         return _CALLED_GOLD_SCORE
+    if role == "answer" and _CALLED_SCORE.search(name):
+        return 0.0
+    if role == "verdict" and _RIGHT_OF_ANOTHER_THING.search(name):
+        return 0.0
     usual_parts = {usual for usual in names if len(usual) > 2 or usual == GROUND_TRUTH}
     if parts & _ASIDE or not parts & usual_parts:
         return 0.0
@@ -375,6 +389,7 @@ def option_columns(
         if profile.lists > 0.8
         and not profile.boxes
         and not profile.messages
+        and not split_name(name) & _SCORE_LISTS
         and not any(
             name_score(role, name)
             for role in ("answer", "caption", "question", "objects", "relevance")
@@ -383,6 +398,12 @@ def option_columns(
     if len(unnamed) == 1:
         return (unnamed[0],), None
     return (), None
+
+
+_SCORE_LISTS = frozenset(
+    "similarity similarities score scores prob probs probability probabilities logit logits logprob logprobs".split()
+)
+"""Words in names of columns with a score for each of several texts, which are no options."""
 
 
 def _lettered_at_the_end(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -581,7 +602,8 @@ def says_of_reply(name: str, profile: ColumnProfile) -> bool:
 
 def is_verdict(name: str) -> bool:
     """Return whether the name of a column says that it holds verdicts on replies, or parsed answers."""
-    return bool(split_name(name) & _VERDICT_WORDS)
+    is_of_another = _RIGHT_OF_ANOTHER_THING.search(folded_name(name.rpartition(".")[2]))
+    return bool(split_name(name) & _VERDICT_WORDS) and not is_of_another
 
 
 def split_name(name: str) -> frozenset[str]:
@@ -611,6 +633,8 @@ def reply_columns(
     scores = {
         name: score for name, profile in profiles.items() if (score := reply_score(name, profile))
     }
+    flags = flags_beside_replies(profiles)
+    scores = {name: score for name, score in scores.items() if name not in flags}
     ranked = sorted(scores, key=lambda name: -scores[name])
     fields_of_models = _in_object_of_models(profiles)
     if fields_of_models:
@@ -623,7 +647,8 @@ def reply_columns(
             is_gold = {name: name_score("answer", name) > PARTLY for name in ranked}
             only_replies = [name for name in ranked if not is_gold[name]]
             if only_replies and len(only_replies) < len(ranked):
-                return (only_replies[0],)
+                raw = [name for name in ranked if is_made_of(only_replies[0], name)]
+                return (raw[0],) if raw else (only_replies[0],)
         return _of_models(ranked[0], profiles)
 
     folded = {folded_name(name.rpartition(".")[2]): name for name in profiles}
@@ -644,6 +669,42 @@ def reply_columns(
     if any(name_score("answer", name) > PARTLY for name in profiles):
         return tuple(name for name in profiles if _is_called_after_model(name, profiles[name]))
     return ()
+
+
+_BINARY = frozenset("0 1 0.0 1.0 true false yes no".split())
+"""Texts of cells that may be verdicts."""
+
+
+def flags_beside_replies(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
+    """Return columns that are called like replies but hold verdicts: `pred` with 0 and 1 beside `output` with texts.
+
+    Where right answers are such words too, these are replies to yes-or-no questions.
+    """
+    flags: list[str] = []
+    texts: list[str] = []
+    for name, profile in profiles.items():
+        if not profile.is_scalar or not profile.texts:
+            continue
+        is_binary = are_binary(profile)
+        if not reply_score(name, profile):
+            if is_binary and name_score("answer", name) > 0:
+                return ()
+        elif is_binary:
+            flags.append(name)
+        elif not any(text.strip().casefold() in _BINARY for text in profile.texts):
+            texts.append(name)
+    return tuple(flags) if texts else ()
+
+
+def are_binary(profile: ColumnProfile) -> bool:
+    """Return whether all cells of a column are 0 and 1, or words for these."""
+    return all(text.strip().casefold() in _BINARY for text in profile.texts if text.strip())
+
+
+def is_made_of(name: str, source: str) -> bool:
+    """Return whether a column of replies was made of another, by their names: `cleaned_output` of `output`."""
+    is_longer = folded_name(name).endswith(f"_{folded_name(source)}")
+    return is_longer and bool(split_name(name) & _MADE_WORDS) and is_name_of_reply(source)
 
 
 def _of_models(reply: str, profiles: Iterable[str]) -> tuple[str, ...]:
@@ -687,7 +748,7 @@ _MODELS = re.compile(
 
 _NOT_REPLIES = re.compile(
     r"question|prompt|caption|descri|rationale|reasoning|expla|summar|judg|verdict|score|eval|grad(?:e|ing)|correct|label|"
-    r"token|cost|time|hint|context|option|choice|name|id\b",
+    r"token|cost|time|steps?\b|thought|thinking|hint|context|option|choice|name|id\b",
     re.IGNORECASE,
 )
 """Words in the name of a column that mentions a model, but does not hold its replies: `blip_caption`, `gpt4_score`."""
@@ -702,6 +763,11 @@ def _in_object_of_models(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ..
             by_object.setdefault(outer, []).append(name)
     several = [names for names in by_object.values() if len(names) > 1]
     return tuple(several[0]) if len(several) == 1 else ()
+
+
+def is_name_of_model(name: str) -> bool:
+    """Return whether a column has the name of a known family of models: `mistralai/Mixtral-8x7B`."""
+    return _MODELS.fullmatch(name.strip().rpartition("/")[2]) is not None
 
 
 def _is_called_after_model(name: str, profile: ColumnProfile) -> bool:

@@ -30,7 +30,9 @@ from snellen.recognition.columns import (
     attribute_columns,
     box_columns,
     distractor_columns,
+    flags_beside_replies,
     id_column,
+    is_made_of,
     is_name_of_reply,
     is_verdict,
     label_column,
@@ -433,7 +435,10 @@ class _Assignment:
             self._settle("image", (one_by_name("image", free, self._taken), None))
         if "options" not in self._given:
             self._settle("distractors", (distractor_columns(free, self._taken), None))
-        if self._roles.get("distractors"):
+        if self._are_distractors_of_free_text(free):
+            self._roles["distractors"] = ()
+            self._roles.setdefault("options", ())
+        elif self._roles.get("distractors"):
             self._roles.setdefault("options", ())
         else:
             self._settle_surest("options", option_columns(free, self._taken))
@@ -451,7 +456,7 @@ class _Assignment:
         golds = {
             name: profile
             for name, profile in self._still_free(free).items()
-            if _may_be_answers(profile)
+            if _may_be_answers(profile) and not self._is_source_of_reply(name)
         }
         outside_replies = {name: golds[name] for name in golds if not _is_part_of_reply(name)}
         if any(name_score("answer", name) > PARTLY for name in outside_replies):
@@ -464,6 +469,7 @@ class _Assignment:
             self._faults.clear()  # the reader counts rows with unusable answers
         elif self._are_options_unnamed:
             self._roles["options"] = ()
+        self._note_reply_as_reference()
         others = self._still_free(free)
         for name in self._alike(others, self._roles["reply"]):
             others.pop(name)  # another reply, and not the option extracted from this one
@@ -473,7 +479,9 @@ class _Assignment:
             if name in self._profiles
             for text in self._profiles[name].texts
         ]
-        self._settle("verdict", (verdict_column(self._still_free(others), answers), None))
+        verdicts = verdict_column(self._still_free(others), answers)
+        flags = [name for name in flags_beside_replies(free) if name not in self._taken]
+        self._settle("verdict", (verdicts or tuple(flags[:1]), None))
         for role in ("reading", "judge"):
             self._settle(role, (one_by_name(role, others, self._taken), None))
         if len(self._roles["reply"]) > 1:
@@ -501,6 +509,38 @@ class _Assignment:
         alike = self._alike(free, names) if "reply" not in self._given else []
         doubt = rivalry("reply", (*names, *alike), "be the replies") if alike else None
         self._settle("reply", (names, doubt))
+
+    def _are_distractors_of_free_text(self, free: Mapping[str, ColumnProfile]) -> bool:
+        """Whether lists of right and wrong answers are what replies in sentences may say, as in TruthfulQA.
+
+        In a choice, a question has one right option, and replies name it.
+        """
+        distractors = self._roles.get("distractors", ())
+        replies = self._roles.get("reply", ())
+        if len(distractors) != 1 or not replies or "distractors" in self._given:
+            return False
+        [wrong] = distractors
+        right = [
+            name for name in free if name not in self._taken and name_score("answer", name) > PARTLY
+        ]
+        have_several = any(_has_several(free[name]) for name in right) and _has_several(free[wrong])
+        return have_several and self._profiles[replies[0]].words >= SENTENCE
+
+    def _is_source_of_reply(self, name: str) -> bool:
+        """Whether the reply was made of a column: `cleaned_output` of `output`."""
+        return any(is_made_of(reply, name) for reply in self._roles["reply"])
+
+    def _note_reply_as_reference(self) -> None:
+        """Note a doubt where the user names the column of replies, and the right answers are in one called like replies."""
+        for name in self._roles.get("answer", ()):
+            if "reply" in self._given and "answer" not in self._given and is_name_of_reply(name):
+                self._doubts.append(
+                    Doubt(
+                        "answer",
+                        (name,),
+                        f"{name!r} is called like replies, and no other column is recognised as the right answers",
+                    )
+                )
 
     def _alike(self, columns: Iterable[str], names: Sequence[str]) -> list[str]:
         """Return the other columns with the same field name as `names[0]`: `0.2.pred` for `0.0.pred`."""
@@ -805,6 +845,16 @@ _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
     "caption": lambda profile: profile.is_text or profile.lists > 0.5,
 }
 """By role of annotations, whether the cells of a column may hold it; a column gets the first role that fits its name."""
+
+
+SENTENCE = 4
+"""Words of replies on average from which they are sentences, and do not only name an option."""
+
+
+def _has_several(profile: ColumnProfile) -> bool:
+    """Whether most cells have several texts: a list, or lines."""
+    lines = [text for text in profile.texts if "\n" in text.strip()]
+    return profile.lists > 0.5 or 2 * len(lines) > len(profile.texts)
 
 
 def _may_be_answers(profile: ColumnProfile) -> bool:

@@ -35,7 +35,7 @@ _WORDS = {
         ),
         1.0,
     ),
-    **dict.fromkeys(("partial", "partially correct", "partially_correct"), 0.5),
+    **dict.fromkeys(("partial", "partially correct", "partially_correct", "mixed"), 0.5),
     **dict.fromkeys(
         (
             "false",
@@ -53,7 +53,7 @@ _WORDS = {
         ),
         0.0,
     ),
-    **dict.fromkeys(("not attempted", "not_attempted"), 0.0),
+    **dict.fromkeys(("not attempted", "not_attempted", "unclear"), 0.0),
 }
 _GRADES = {"A": 1.0, "B": 0.0, "C": 0.0}
 """The grades of SimpleQA (Wei et al. 2024): correct, incorrect and not attempted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.errors import DataError
 from snellen.extraction.closed_answers import LETTERS, letter_in
+from snellen.extraction.standard import read_choice
 from snellen.interchange.predictions.known_names import as_known, known_benchmark
 from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, is_number
 from snellen.interchange.predictions.scoring_call import scoring_call
@@ -18,7 +19,7 @@ from snellen.metrics.declaration import ReplyMetric
 from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.numbers import read_numbers
 from snellen.recognition.answer_types import LONG_TEXT, TEXT, YES_NO, AnswerType, answer_type
-from snellen.recognition.folding import folded
+from snellen.recognition.folding import folded, whole_number
 from snellen.recognition.named_option import named_option
 
 
@@ -66,6 +67,9 @@ def with_types(file: PredictionFile) -> PredictionFile:
         typed = _noted(typed, f"{subject} {kind.why}: {kind.metrics[0]}")
     if kind.kind == "number":
         typed = _as_measured(typed)
+    typed = _with_confirmed_reading(typed, kind)
+    if typed.headline == RECORDED:
+        return typed
     ruled = _with_rule_of_scores(typed)
     overall = _with_overall(ruled, len(open_rows))
     return overall if ruled is not typed else _with_verdicts(overall, kind)
@@ -180,6 +184,69 @@ def _names_letter(row: PredictedRow) -> bool:
     return reference.strip() in LETTERS and letter_in(row.reply or "") == reference.strip()
 
 
+FAR_APART = 0.2
+"""How much the share of right replies by a metric has to be below that by the file's verdicts to contradict them."""
+
+
+def _with_confirmed_reading(file: PredictionFile, kind: AnswerType) -> PredictionFile:
+    """A file whose replies are far more often right by its own verdicts than by its metric, read so that both agree.
+
+    What the file says was read in each reply counts if that agrees with the verdicts, or the replies shifted by one, where
+    they count options from 1 and the right answers from 0. If neither does, the verdicts are the headline.
+    """
+    judged = [row for row in _answered(file) if row.references and row.verdict in (0.0, 1.0)]
+    metric = registry.find_registered("metrics", file.metrics[0])
+    measure: Measure | None = metric.measure if isinstance(metric, ReplyMetric) else None
+    if kind.kind == "number":
+        measure = _is_same_number
+    if not judged or len(judged) <= (1 - FEW) * len(_answered(file)) or file.headline:
+        return file
+    share_right = sum(row.verdict or 0.0 for row in judged) / len(judged)
+    if measure is None or not FEW < share_right < 1:
+        return file
+    try:
+        scores = [measure(row.reply or "", row.references) for row in judged]
+    except DataError:  # it takes answers of another kind
+        return file
+    by_metric = sum(scores) / len(scores)
+    if share_right - by_metric < FAR_APART:
+        return file
+
+    if _share_alike(list(map(_reply_as_read, judged)), measure) >= 1 - FEW:
+        note = "the file's own verdicts contradict the replies, and agree with what it says was read in each, so that counts"
+        rows = [row if row.reading is None else _reply_as_read(row) for row in file.rows]
+        return _with_rows(file, rows, note)
+    for step in (-1, 1):
+        if _share_alike([_shifted(row, step) for row in judged], measure) >= 1 - FEW:
+            note = (
+                f"the file's own verdicts agree with the replies only if {step:+d} is added to each: they count the options "
+                "from another number than the right answers"
+            )
+            return _with_rows(file, [_shifted(row, step) for row in file.rows], note)
+
+    if kind.kind not in WITHOUT_RULE:
+        return file
+    note = (
+        f"the file's own verdicts ({share_right:.1%}) contradict {file.metrics[0]} ({by_metric:.1%}), and are the headline: "
+        "compare some replies with their right answers"
+    )
+    return _noted(replace(file, metrics=(*file.metrics, RECORDED), headline=RECORDED), note)
+
+
+Measure = Callable[[str, Sequence[str]], float]
+"""Returns the score of a reply, given the right answers."""
+
+
+def _is_same_number(reply: str, references: Sequence[str]) -> float:
+    return float(read_numbers(reply) == read_numbers(references[0]))
+
+
+def _shifted(row: PredictedRow, step: int) -> PredictedRow:
+    """A row whose reply is a whole number, with the number a step away."""
+    number = whole_number((row.reply or "").strip())
+    return row if number is None else replace(row, reply=str(number + step))
+
+
 RULES = (
     "exact_match",
     "contains_answer",
@@ -203,11 +270,11 @@ def _with_rule_of_scores(file: PredictionFile) -> PredictionFile:
     if file.judged or not scored or len(scored) <= (1 - FEW) * len(_answered(file)):
         return file
     usual = registry.find_registered("metrics", file.metrics[0])
-    if not isinstance(usual, ReplyMetric) or _share_alike(scored, usual) >= SAME:
+    if not isinstance(usual, ReplyMetric) or _share_alike(scored, usual.measure) >= SAME:
         return file
     for name in RULES:
         rule = registry.find_registered("metrics", name)
-        if _share_alike(scored, rule) < SAME:
+        if _share_alike(scored, rule.measure) < SAME:
             continue
         others = [metric for metric in file.metrics if metric != name]
         note = f"the file's own scores are those of {name}, which is the headline"
@@ -215,12 +282,12 @@ def _with_rule_of_scores(file: PredictionFile) -> PredictionFile:
     return file
 
 
-def _share_alike(rows: Sequence[PredictedRow], metric: ReplyMetric) -> float:
-    """The share of rows to which a metric gives the file's own score; 0 for one that does not take such answers."""
+def _share_alike(rows: Sequence[PredictedRow], measure: Measure) -> float:
+    """The share of rows to which a measure gives the file's own score; 0 for one that does not take such answers."""
     n_alike = 0
     for row in rows:
         try:
-            score = metric.measure(row.reply or "", row.references)
+            score = measure(row.reply or "", row.references)
         except DataError:  # it takes answers of another kind
             return 0.0
         n_alike += abs(score - (row.verdict or 0.0)) <= ROUNDED
@@ -306,6 +373,16 @@ def _with_codes_spelled(file: PredictionFile) -> PredictionFile:
     if not answered:
         return file
 
+    if golds == CODES and all(reply.casefold() in ("true", "false") for reply in replies):
+        words = {"1": "true", "0": "false"}
+        rows = [
+            replace(row, references=tuple(words.get(text.strip(), text) for text in row.references))
+            for row in file.rows
+        ]
+        return _with_rows(
+            file, rows, "the right answers are 1 for true and 0 for false, as replies say"
+        )
+
     if golds == CODES:
         said = [read_yes_no(reply) for reply in replies if reply not in CODES]
         n_words = len(said) - said.count(None)
@@ -386,3 +463,44 @@ def check_numbers_said(path: Path, file: PredictionFile) -> None:
         f"{path}: the right answers are numbers ({numbers}), and no reply has one ({replies[0][:40]!r}); if they stand for "
         f"classes, add a column with the names of these: {scoring_call(path, columns={'answer': 'NAME'})}"
     )
+
+
+FEWEST_UNREAD = 10
+"""Replies that have to be there for a file to be refused since none names an option."""
+MOST_READ = 200
+"""Replies that are read for that."""
+
+
+CODES_OR_WORDS = frozenset("0 1 true false yes no".split())
+
+
+def check_options_named(path: Path, file: PredictionFile, codes: Sequence[str]) -> None:
+    """Raise DataError where hardly a reply can be read as one of its options: the right answers are said in other words.
+
+    Args:
+        path: The file, for messages.
+        file: Its predictions.
+        codes: Its columns with 0 and 1, or with words for these, of which one may have the right answers.
+    """
+    rows = [row for row in file.rows if row.reply and row.options and row.method == "generation"]
+    looked_at = rows[:: max(1, len(rows) // MOST_READ)]
+    if len(looked_at) < FEWEST_UNREAD:
+        return
+    unread = [row for row in looked_at if not _is_option_named(row)]
+    if len(looked_at) - len(unread) > FEW * len(looked_at):
+        return
+    first = unread[0]
+    are_codes = all((row.reply or "").strip().casefold() in CODES_OR_WORDS for row in rows)
+    options = ", ".join(f"{option[:40]!r}" for option in first.options[:MOST_NAMED])
+    raise DataError(
+        f"{path}: hardly a reply can be read as one of the options ({options}), for example {(first.reply or '')[:40]!r} "
+        f"in {first.where}; name the column that says the right answers as the replies do: "
+        f"{scoring_call(path, columns={'answer': codes[0] if are_codes and codes else 'NAME'})}"
+    )
+
+
+def _is_option_named(row: PredictedRow) -> bool:
+    labels = (row.labels or LETTERS[: len(row.options)]) if row.lists_options else ()
+    if read_choice(row.reply or "", row.options, labels).choice is not None:
+        return True
+    return any(folded(option) in folded(row.reply or "") for option in row.options)

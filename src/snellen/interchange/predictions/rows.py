@@ -161,6 +161,10 @@ class Findings:
     def add(self, kind: str, name: str) -> None:
         self._by_kind[kind].append(name)
 
+    def names(self, kind: str) -> list[str]:
+        """Return the names of the rows of a kind."""
+        return self._by_kind.get(kind, [])
+
     def clear(self) -> None:
         """Forget what was added."""
         self._by_kind.clear()

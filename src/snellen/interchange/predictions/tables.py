@@ -43,6 +43,8 @@ from snellen.interchange.predictions.table_rows import RowReader
 from snellen.recognition.columns import (
     PARTLY,
     Doubt,
+    are_binary,
+    is_name_of_model,
     is_name_of_reply,
     is_verdict,
     name_score,
@@ -142,10 +144,21 @@ def recognise_rows(
             f"{path} has replies without right answers ({roles.roles['answer'][0]!r} is what the replies say); name "
             f"the benchmark that was evaluated: {scoring_call(path, benchmark='BENCHMARK')}"
         )
+    of_verdicts = (
+        () if is_gold_known or "answer" in roles.roles else _answer_by_verdicts(rows, roles)
+    )
+    if of_verdicts:
+        declared = {**columns, "answer": of_verdicts}
+        roles = prediction_roles(path, rows, declared, answer_is, is_gold_known=is_gold_known)
     rows, aside = _predictions_among(rows, roles)
     encoding = text_encoding(path)
     notes = [f"read in the encoding {encoding}"] if encoding else []
     notes += [f"rows left out, that hold no question and no reply: {aside}"] if aside else []
+    if of_verdicts:
+        notes.append(
+            f"the cells of {of_verdicts[0]!r} stand in the replies that the file's own verdicts call right, and in no "
+            "others, so they are the right answers"
+        )
     if row_suffix(path) == SHEET:
         formulas = sum(_is_formula(cell) for row in rows for cell in row.cells.values())
         notes += [f"cells with formulas, read as text: {formulas:,}"] if formulas else []
@@ -233,6 +246,20 @@ def _is_name_of_answer(name: str) -> bool:
     return name_score("answer", name) > PARTLY
 
 
+MANY_IDS = 20
+"""Columns for each row of a table from which their names are ids."""
+
+
+def binary_columns(roles: TableRoles) -> tuple[str, ...]:
+    """Return the columns with both 0 and 1, or words for these, that hold neither replies nor verdicts."""
+    used = (*roles.roles.get("reply", ()), *roles.roles.get("verdict", ()))
+    return tuple(
+        name
+        for name, profile in roles.profiles.items()
+        if name not in used and len(profile.texts) == 2 and are_binary(profile)
+    )
+
+
 def _without_replies(path: Path, roles: TableRoles) -> str:
     names = list(roles.profiles)
     shown = ", ".join(map(repr, names[:MOST_NAMED])) + (", ..." if len(names) > MOST_NAMED else "")
@@ -240,6 +267,12 @@ def _without_replies(path: Path, roles: TableRoles) -> str:
         return (
             f"it holds scores of models, and no replies ({shown}); show them beside a run: snellen score RUN "
             f"--published {path}"
+        )
+    if len(names) > MANY_IDS * roles.rows and not any(map(is_name_of_reply, names)):
+        return (
+            f"it is one object whose {len(names):,} keys are ids ({names[0]!r}, {names[1]!r}, ...) of values, with neither "
+            "questions nor right answers; write a row for each id, with the columns id, prediction and answer (boxes: with "
+            "the right box as the answer), and score that file"
         )
     if any(folded_name(name) in ("answer", "answers") for name in names):
         return (
@@ -263,6 +296,12 @@ def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> 
     """What a table says that has verdicts on replies, and not the replies; empty for any other."""
     verdicts = usual_names()["verdict"]
     named = [name for name in roles.profiles if folded_name(name) in verdicts]
+    by_models = _verdicts_by_model(rows, roles)
+    if by_models and not named:
+        return (
+            f"it has no replies, only whether each of several models is right: {by_models}; to score or compare the models "
+            "here, take the file that has their replies"
+        )
     models = first_column(roles.roles, "model")
     for column in named:
         by_model: dict[str, list[float]] = defaultdict(list)
@@ -283,6 +322,24 @@ def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> 
             f"right{of_models}; if a column has replies: {scoring_call(path, columns={'reply': 'NAME'})}"
         )
     return ""
+
+
+def _verdicts_by_model(rows: Sequence[SourceRow], roles: TableRoles) -> str:
+    """The shares of columns of verdicts that are called after models; empty if there are none."""
+    shares: list[str] = []
+    for name, profile in roles.profiles.items():
+        is_boolean = {text.strip().casefold() for text in profile.texts} <= {
+            "true",
+            "false",
+            "0",
+            "1",
+        }
+        if not is_boolean or not profile.texts or not is_name_of_model(name):
+            continue
+        given = [verdict_of_cell(text_in_cell(row.cells.get(name))) for row in rows]
+        verdicts = [verdict for verdict in given if verdict is not None]
+        shares.append(f"{name!r} {_share_right(verdicts)} of {len(verdicts):,}")
+    return ", ".join(shares[:MOST_MODELS])
 
 
 def _are_of_rows(column: str, roles: TableRoles) -> bool:
@@ -313,7 +370,19 @@ def _are_scores(roles: TableRoles) -> bool:
     ]
     others = [profile for name, profile in roles.profiles.items() if name not in models]
     with_numbers = sum(all(map(_is_score, profile.texts)) for profile in others)
-    return bool(models) and with_numbers > len(others) / 2
+    names = {folded_name(name) for name in roles.profiles}
+    is_long = not names.isdisjoint(_TASKS) and any(
+        folded_name(name) in _SCORE_NAMES and all(map(_is_score, profile.texts))
+        for name, profile in roles.profiles.items()
+    )
+    return bool(models) and (with_numbers > len(others) / 2 or is_long)
+
+
+_TASKS = frozenset(
+    "task task_id task_name benchmark benchmark_id benchmark_name dataset dataset_id dataset_name".split()
+)
+_SCORE_NAMES = frozenset("score value accuracy metric_value result".split())
+"""Names of the columns of a leaderboard with a row for each model and benchmark."""
 
 
 def _is_score(text: str) -> bool:
@@ -354,6 +423,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             is_field = field and is_name_of_reply(outer)  # `replies.gpt-4.1` are those of gpt-4.1
             of_column = field if is_field else column
             rows_by_model[of_column or model].extend(reader.predicted(row))
+        _check_options_read(path, reader, rows_by_model)
         for model, rows in rows_by_model.items():
             presentations = any(row.presentation for row in rows)
             recorded = _recorded_verdicts(rows, of_model.column("verdict"))
@@ -384,6 +454,30 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
         reasons = "; ".join(note for file in files for note in file.notes) or "it is empty"
         raise DataError(f"{path}: no row can be used ({reasons})")
     return files
+
+
+_OPTION_UNREAD = (
+    "rows left out, whose right answer is none of their options",
+    "rows left out, whose answer names an option that they do not have",
+    "rows left out, whose right answer is none of the options in their prompt",
+)
+FEWEST_UNREAD = 20
+"""Rows left out because of their options, from which a file may be refused for that."""
+
+
+def _check_options_read(
+    path: Path, reader: RowReader, rows_by_model: Mapping[str, Sequence[PredictedRow]]
+) -> None:
+    """Raise DataError where most rows with options are left out, so that a number would be of the few others."""
+    unread = [name for kind in _OPTION_UNREAD for name in reader.findings.names(kind)]
+    n_read = sum(bool(row.options) for rows in rows_by_model.values() for row in rows)
+    if len(unread) < FEWEST_UNREAD or len(unread) <= n_read:
+        return
+    raise DataError(
+        f"{path}: the right answers of {len(unread):,} of {len(unread) + n_read:,} rows with options name none of these "
+        f"({', '.join(unread[:3])}, ...), so a number would be of the few others; write each right answer as its option is "
+        f"written, or name the benchmark that was evaluated: {scoring_call(path, benchmark='BENCHMARK')}"
+    )
 
 
 OFTEN = 0.3
@@ -428,6 +522,41 @@ def _likely_answers(reading: TableReading) -> str:
         if standing >= OFTEN * len(replies) and 2 * standing_in_next <= standing:
             shares[name] = standing / len(replies)
     return max(shares, key=lambda name: shares[name], default="")
+
+
+CONFIRMED = 0.97
+"""The share of the rows in which verdicts have to agree with whether a cell stands in its reply."""
+
+
+def _answer_by_verdicts(rows: Sequence[SourceRow], roles: TableRoles) -> tuple[str, ...]:
+    """The column whose cells stand in the replies that a file calls right, and in no others; empty if none does."""
+    verdict_of = first_column(roles.roles, "verdict")
+    reply_of = first_column(roles.roles, "reply")
+    judged: list[tuple[SourceRow, str, bool]] = []
+    for row in rows:
+        verdict = verdict_of_cell(text_in_cell(row.cells.get(verdict_of)))
+        [reply, *_] = replies_in_cell(row.cells.get(reply_of)) or ("",)
+        if verdict in (0, 1) and reply:
+            judged.append((row, _words(reply), verdict == 1))
+    n_right = sum(is_right for _, _, is_right in judged)
+    if not FEWEST_CONFIRMED <= n_right <= len(judged) - FEWEST_CONFIRMED:
+        return ()
+    for name, profile in roles.profiles.items():
+        if name in (verdict_of, reply_of) or not profile.is_scalar or is_name_of_reply(name):
+            continue
+        if len(profile.texts) < FEWEST_LIKELY or name_score("reading", name):
+            continue
+        n_alike = 0
+        for row, reply, is_right in judged:
+            words = _words(text_in_cell(row.cells.get(name)))
+            n_alike += (bool(words.strip()) and words in reply) == is_right
+        if n_alike >= CONFIRMED * len(judged):
+            return (name,)
+    return ()
+
+
+FEWEST_CONFIRMED = 5
+"""Replies that a file has to call right, and as many wrong, for its verdicts to tell the right answers."""
 
 
 def _words(text: str) -> str:

@@ -44,6 +44,7 @@ from snellen.interchange.predictions.own_questions import (
 from snellen.interchange.predictions.question_types import (
     as_named,
     check_numbers_said,
+    check_options_named,
     with_types,
 )
 from snellen.interchange.predictions.rows import (
@@ -56,6 +57,7 @@ from snellen.interchange.predictions.rows import (
 from snellen.interchange.predictions.tables import (
     TABLE,
     TITLE,
+    binary_columns,
     read_predictions,
     recognise_predictions,
 )
@@ -207,6 +209,7 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
         advice = "" if path.is_dir() else "; save what it gives as a file"
         raise DataError(f"{path}: {error.strerror}{advice}") from None
     chosen = None
+    codes: tuple[str, ...] = ()
     if reading.form != TABLE and not reading.columns:
         chosen = prediction_form(reading.form, path, reading.benchmark)
     if chosen is None:
@@ -214,6 +217,7 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
             path, reading.columns, reading.answer_is, is_gold_known=bool(reading.benchmark)
         )
         files = read_predictions(table)
+        codes = binary_columns(table.roles)
         form, title, questions = TABLE, TITLE, None
     else:
         form, of_form = chosen
@@ -228,6 +232,7 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
         if not reading.benchmark and questions is None:
             cleaned = with_types(as_named(cleaned))
             check_numbers_said(path, cleaned)
+            check_options_named(path, cleaned, codes)
         taken.append(TakenFile(path, form, title, cleaned, questions, len(files) > 1))
     return taken
 
