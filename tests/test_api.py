@@ -122,9 +122,9 @@ def test_a_number_that_is_not_one_number_is_refused() -> None:
         results.value("accuracy", benchmark="eyechart/shape")
     assert results.value("accuracy", benchmark="eyechart/shape", protocol="vanilla") == 1.0
     with pytest.raises(
-        sn.DataError, match=r"shape has no accuracy; the benchmarks are \*, eyechart/shape"
+        sn.DataError, match=r"colour has no accuracy; the benchmarks are \*, eyechart/shape"
     ):
-        results.value("accuracy", benchmark="shape")
+        results.value("accuracy", benchmark="colour")
     with pytest.raises(
         sn.DataError,
         match="eyechart/shape has no acuracy; the metrics of eyechart/shape are accuracy",

@@ -92,6 +92,7 @@ def test_a_name_of_another_harness_is_the_same_benchmark(suite: str, name: str) 
 def test_an_alias_leads_to_the_benchmark_that_it_names() -> None:
     assert names("MathVista_MINI") == names("mathvista_testmini") == ["modern/mathvista"]
     assert names("pope") == ["modern/pope"]
+    assert names("DocVQA_TEST") == ["modern/docvqa-test"]
     assert names("pope/*") == ["pope/adversarial", "pope/popular", "pope/random"]
 
 
@@ -99,7 +100,6 @@ def test_an_alias_leads_to_the_benchmark_that_it_names() -> None:
     ("name", "meant"),
     [
         ("MMMU_DEV_VAL", "modern/mmmu"),  # dev and val together; here it is val alone
-        ("DocVQA_TEST", "modern/docvqa"),
         ("mathvision_testmini", "modern/mathvision"),
         (
             "MMBench",

@@ -585,7 +585,7 @@ def test_a_file_of_questions_is_built_and_run(
     code, _, error = run(capsys, "export", "sums")
     assert code == 2 and "did you mean runs/sums?" in error
     code, _, error = run(capsys, "export", "runs/sums", "--format", "csv")
-    assert code == 2 and "use `--as NAME`" in error
+    assert code == 2 and "`snellen report runs/sums -o report.csv`" in error
 
 
 def test_flags_of_other_tools_lead_to_how_it_is_said_here(

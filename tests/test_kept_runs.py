@@ -223,7 +223,6 @@ def test_a_report_of_several_runs_bears_their_names_and_a_misspelt_run_is_not_ta
     ("runs", "named", "advice"),
     [
         ("abcde", "runs/nope", "there are runs/e, runs/d, runs/c and 2 more"),
-        ("a", "runs", "it contains the runs runs/a; use one of them"),
         ("", "runs/nope", "create one with sn.evaluate(MODEL, BENCHMARK)"),
     ],
 )

@@ -654,7 +654,7 @@ class Results:
         Examples:
             >>> results = sn.evaluate("snellen:always-a", "eyechart/shape", limit=4)
             >>> len(results.filter(lambda row: row.tag_level == "easy"))
-            4
+            2
         """
         if not callable(condition):
             raise DataError(f"filter takes a function of a row of samples; {_CHOICE}")
