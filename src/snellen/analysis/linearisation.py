@@ -158,7 +158,7 @@ def round_trend(accuracies: Sequence[float]) -> tuple[float | None, float]:
 
 
 def document_field(sample: Sample) -> str:
-    """The field of a document that a question asks for: its tag `key`, or else the question itself."""
+    """Return the field of a document that a question asks for: its tag `key`, or else the question itself."""
     return sample.tags.get(FIELD_TAG) or sample.question
 
 
@@ -206,7 +206,9 @@ def linearised_estimates(
     compute: RowFunction,
     bounds: Sequence[Bounds],
 ) -> list[Estimate]:
-    """The value of each row with its 95% interval, from a sum of deviations (Woodruff 1971; Binder 1983, section 4).
+    """Return the value of each row with its 95% interval, from a sum of deviations.
+
+    The method is that of Woodruff (1971) and Binder (1983, section 4).
 
     A question deviates by sum_j dvalue/dsum_j count_j, the first-order change of the value when it is counted once
     more. The deviations are then treated like those of a mean: by group, with Student's t, within the bounds. There is
@@ -268,7 +270,7 @@ def linear_estimate(
 
 
 def gradient_of(compute: Callable[[Counts], float | None], sums: Counts) -> Counts | None:
-    """The derivatives of a number by the sums that it follows from; None where it is undefined nearby.
+    """Return the derivatives of a number by the sums that it follows from; None where it is undefined nearby.
 
     Examples:
         >>> gradient = gradient_of(lambda sums: sums[0] / sums[1], (3.0, 4.0))

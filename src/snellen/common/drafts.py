@@ -82,7 +82,7 @@ ImageFile = bytes | Path | LazyImage
 
 
 def image_bytes(file: ImageFile, where: str) -> bytes:
-    """The content of an image's file. Raises DataError, naming `where`, when it cannot be read.
+    """Return the content of an image's file. Raises DataError, naming `where`, when it cannot be read.
 
     Examples:
         >>> image_bytes(b"...", "animals.csv:2")
@@ -208,7 +208,7 @@ ParamsT = TypeVar("ParamsT")
 
 
 def read_params(params: dict[str, Any], form: type[ParamsT]) -> ParamsT:
-    """The parameters of a source as a typed record. Raises DataError for an unknown or invalid one, by its key.
+    """Return the parameters of a source as a typed record. Raises DataError for an unknown or invalid one, by its key.
 
     Examples:
         >>> class Params(Struct, forbid_unknown_fields=True):
@@ -330,7 +330,7 @@ def without_exclusions(
     path: Path,
     expected: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Draft]:
-    """The drafts among the items; the last draft carries notes on how many items were excluded, and why.
+    """Yield the drafts among the items; the last draft carries notes on how many items were excluded, and why.
 
     `expected` gives, by reason, a note for when nothing was excluded for it. Raises DataError without any draft.
 

@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
 
 
 def find_extractor(name: str) -> NamedExtractor:
-    """An extractor by its name; `NAME?error=0.01` is one of which that share of the readings may be wrong.
+    """Return an extractor by its name; `NAME?error=0.01` declares that this share of its readings may be wrong.
 
     Raises UnknownNameError for an extractor that nobody has, and for an error rate that is none or cannot be set,
     HookError for one that cannot be imported or is not an extractor.
@@ -88,7 +88,7 @@ def _with_error(
 
 
 def named_extractors() -> dict[str, NamedExtractor]:
-    """All extractors by name, Snellen's own first.
+    """Return all extractors by name, Snellen's own first.
 
     Examples:
         >>> "standard" in named_extractors()

@@ -67,7 +67,7 @@ class GraderWords(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Whether the verb may stand last, and nothing may stand between words."""
 
     def patterns(self) -> Iterator[str]:
-        """An address, an order to pass rules over, and one to mark as right."""
+        """Yield the patterns of an address, of an order to ignore rules, and of an order to mark as right."""
         if not self.either_way:
             near = r"[^\n]{0,30}?"
             yield rf"{_EDGE}{_LEAD}{_TO}(?P<who>{self.graders})(?!\w)\s*[:,!—–]"
@@ -91,7 +91,7 @@ class _Detector(Struct, frozen=True):
 
 
 def grader_address(reply: str, prompt: str = "") -> str:
-    """The words by which a reply speaks to whoever grades it, at most LENGTH characters; empty when it does not.
+    """Return the words with which a reply addresses its grader, at most LENGTH characters; empty if it does not.
 
     `prompt` is what the model was shown: its words are not an address. Reasoning before the final answer does not count.
     """

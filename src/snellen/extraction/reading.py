@@ -110,12 +110,12 @@ def no_limit(labels: Sequence[str]) -> str:
 
 
 def labels_alone(labels: Sequence[str]) -> str:
-    """The limit of a rule that reads no texts."""
+    """Return the limit of a rule that reads no texts."""
     return "" if labels else "finds labels alone, and options were listed without any"
 
 
 def texts_alone(labels: Sequence[str]) -> str:
-    """The limit of a rule that reads no labels."""
+    """Return the limit of a rule that reads no labels."""
     return (
         "finds the texts of options alone, and options were shown with labels to answer by"
         if labels
@@ -178,7 +178,7 @@ class NamedExtractor(Struct, frozen=True):
 
 
 def no_choice(reason: NoChoiceReason) -> ExtractedChoice:
-    """No option, and why.
+    """Return an extraction without an option, and the reason.
 
     Examples:
         >>> no_choice("refusal").choice is None

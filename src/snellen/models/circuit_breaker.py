@@ -81,7 +81,7 @@ class CircuitBreaker:
         return outcome
 
     def _lock(self) -> asyncio.Lock:
-        """The lock of the running event loop: a model may serve in several, one after the other."""
+        """Return the lock of the running event loop: a model may serve in several, one after the other."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._probing = loop, asyncio.Lock()

@@ -213,7 +213,10 @@ class Connections:
     # --- one exchange ---------------------------------------------------------------------------------------------
 
     def _request(self, session: _Session, request: HttpRequest, written: Callable[[], None]) -> Any:
-        """The context in which a reply is read. Raises TransportError for what would be read as something else."""
+        """Return the context in which a reply is read.
+
+        Raises TransportError for what would be read as something else.
+        """
         base = self._root if request.from_root else self._base
         _check_request(request, base.removeprefix(self._root))
         return session.aiohttp.request(

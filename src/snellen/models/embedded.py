@@ -259,7 +259,7 @@ def tiny_checkpoint(name: str = "tiny") -> Path:
 
 
 def open_embedded(spec: ModelSpec) -> Model | AsyncModel:
-    """The embedded model a spec names. Raises UnknownNameError."""
+    """Return the embedded model a spec names. Raises UnknownNameError."""
     model: Model | AsyncModel
     if spec.target in TRAINED:
         from snellen.models.hf.model import open_hf

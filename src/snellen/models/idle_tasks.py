@@ -16,7 +16,7 @@ class IdleTasks:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """The current task waits in the block. Raises CancelledError once all are to stop."""
+        """Register the current task as waiting while the block runs. Raises CancelledError once all tasks are to stop."""
         task = asyncio.current_task()
         if self._is_stopping or task is None:
             raise asyncio.CancelledError

@@ -26,7 +26,7 @@ def presentable(detail: str, key: str) -> str:
 
 
 def without_key(response: Response, key: str) -> Response:
-    """The response with the API key removed wherever the server repeats it: responses are stored and printed.
+    """Return the response with the API key removed wherever the server repeats it: responses are stored and printed.
 
     A key that is too short for a secret, such as the EMPTY of a local server, is left in place.
     """

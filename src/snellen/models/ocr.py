@@ -51,8 +51,11 @@ class OcrOptions(Struct, frozen=True):
 
 
 def open_ocr(spec: ModelSpec) -> OcrModel:
-    """The reader that `ocr:rapidocr` names. Raises MissingExtraError without the extra, UnknownNameError for another
-    engine, ModelError where its weights are not in the package (nothing is downloaded)."""
+    """Return the reader that `ocr:rapidocr` names.
+
+    Raises MissingExtraError without the extra, UnknownNameError for another engine, ModelError where its weights are
+    not in the package (nothing is downloaded).
+    """
     if spec.target not in ENGINES:
         raise unknown_name("engine of ocr:", spec.target, ENGINES)
     options = read_options(spec, OcrOptions)

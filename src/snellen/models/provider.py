@@ -256,7 +256,7 @@ class ProviderModel(ShownByName):
             await self._batch_calls.close()
 
     async def ask(self, request: Request, images: Images) -> Response:
-        """The response, or a failure in it. Raises ModelError for a fault that every request would share."""
+        """Return the response, or a failure in it. Raises ModelError for a fault that every request would share."""
         if request.kind not in self.kinds:
             return failed(
                 "model",
@@ -357,7 +357,7 @@ class ProviderModel(ShownByName):
         return " ".join(sorted(self._refused))
 
     async def batch_body(self, request: Request, images: Images) -> bytes:
-        """The body of a request as `ask` sends it. Raises DataError for an image that cannot be read."""
+        """Return the body of a request as `ask` sends it. Raises DataError for an image that cannot be read."""
         shaped, _ = self._as_sent(request)
         return self._body(shaped, images, self._refused)
 
@@ -403,7 +403,7 @@ class ProviderModel(ShownByName):
         return outcome
 
     def _rejected(self, error: ReportedError, refused: frozenset[str]) -> str:
-        """The droppable field that an error complains about and that was not left out yet, or an empty text."""
+        """Return the droppable field that an error complains about and that was not left out yet, or an empty text."""
         if not says_unsupported(error):
             return ""
         for name in self._provider.droppable:

@@ -22,7 +22,7 @@ class Proxy(Struct, frozen=True):
 
 
 def proxy_for(url: str) -> Proxy | None:
-    """The proxy that the environment names for `url`, if any.
+    """Return the proxy that the environment names for `url`, if any.
 
     A server on this machine is asked directly, whatever the environment says. Raises ModelError for a proxy that does not
     speak HTTP.

@@ -41,7 +41,7 @@ class SamplingOptions(Struct, frozen=True):
     """The date that a chat template writes where it asks for today's, such as 2026-01-31; empty: 2024-07-26."""
 
     def applied(self, request: Request) -> Request:
-        """The request as these options change it."""
+        """Return the request as these options change it."""
         messages = request.messages
         if self.system:
             messages = (Message("system", (TextPart(self.system),)), *messages)
@@ -119,7 +119,7 @@ class RequestOptions(SamplingOptions, frozen=True):
     """Keep the log-probabilities of the reply's tokens with so many alternatives for each; 0: do not ask."""
 
     def reasoning_budget(self, model: str) -> int:
-        """The same; a model that is told how hard to think reasons whatever its name is."""
+        """Return the tokens for reasoning; a reasoning effort makes any model a reasoning one, whatever its name."""
         if self.reasoning_tokens is not None or not self.reasoning_effort:
             return super().reasoning_budget(model)
         return (
@@ -175,7 +175,7 @@ class _Table(Struct):
 
 @cache
 def reasoning_models() -> tuple[ReasoningModels, ...]:
-    """The declared kinds, in the order in which they are looked at."""
+    """Return the declared kinds, in the order in which they are looked at."""
     return msgspec.toml.decode(
         (files("snellen.models") / "reasoning_budgets.toml").read_bytes(), type=_Table
     ).models

@@ -55,7 +55,7 @@ _AROUND = " \t\n\r([{<*\"'`.:,)>]}"
 
 
 def likelihood_note(source: LikelihoodSource) -> str:
-    """The note on every response with scores from this source."""
+    """Return the note on every response with scores from this source."""
     return f"likelihood by {source}"
 
 

@@ -48,7 +48,7 @@ class ReportedError(Struct, frozen=True):
 
 
 def read_reported_error(body: bytes) -> ReportedError:
-    """The error in a body, in any of the JSON forms that servers use: `{"error": ...}`, `{"message": ...}`."""
+    """Return the error in a body, in any of the JSON forms that servers use: `{"error": ...}`, `{"message": ...}`."""
     try:
         content = msgspec.json.decode(body)
     except JSON_FAULTS:
@@ -62,7 +62,7 @@ def read_reported_error(body: bytes) -> ReportedError:
 
 
 def no_completion(body: bytes, error: Exception) -> ServerFault:
-    """The fault of a reply that is not a chat completion. One that is not JSON (a gateway's page) is quoted."""
+    """Return the fault of a reply that is not a chat completion. One that is not JSON (a gateway's page) is quoted."""
     beginning = " ".join(body[:200].decode("utf-8", "replace").split())[:60]
     reason = (
         str(error)
@@ -75,7 +75,7 @@ def no_completion(body: bytes, error: Exception) -> ServerFault:
 
 
 def fault_of_reported(error: ReportedError) -> ServerFault:
-    """The fault of a failure that a server reports under status 200, in a body, a choice or an event of a stream.
+    """Return the fault that a server reports under status 200, in a body, a choice or an event of a stream.
 
     Routers (OpenRouter) write the status of the provider behind them as the code.
     """
@@ -112,7 +112,7 @@ def fault_of_status(
     address_hint: str,
     rejected_parameter: str = "",
 ) -> ServerFault:
-    """The fault that a reply with an error status describes. `now` is seconds since 1970.
+    """Return the fault that a reply with an error status describes. `now` is seconds since 1970.
 
     `address_hint` says what to check when there is no such model; `rejected_parameter` is what a bad request was
     refused for, if that is known.

@@ -42,7 +42,7 @@ TODAY_NOTE = "the server may write today's date into the prompt"
 
 
 def declared_date(text: str) -> datetime.date:
-    """The date that an option names, as 2026-01-31; the default for an empty text. Raises ModelError."""
+    """Return the date that an option names, as 2026-01-31; the default for an empty text. Raises ModelError."""
     if not text:
         return DEFAULT_DATE
     try:
@@ -93,7 +93,7 @@ def _tokens(template: str) -> list[tuple[str, str]]:
 
 
 def date_setting(model: str, date: str) -> dict[str, str]:
-    """The settings by which the chat template of a server is given the declared date, by the model's name.
+    """Return the settings by which the chat template of a server is given the declared date, by the model's name.
 
     A `date` that the user names is sent whatever the model is called.
     """

@@ -59,7 +59,7 @@ class VllmOptions(ProcessorOptions, frozen=True):
 
 
 def open_vllm(spec: ModelSpec) -> VllmModel:
-    """The model of `vllm:org/name[@revision]` or `vllm:./folder`. Raises MissingExtraError without vLLM."""
+    """Return the model of `vllm:org/name[@revision]` or `vllm:./folder`. Raises MissingExtraError without vLLM."""
     options = read_options(spec, VllmOptions)
     import_tqdm()
     try:

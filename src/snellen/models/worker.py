@@ -104,7 +104,7 @@ def _check_call(
 
 
 def _module(place: str) -> Any:
-    """The module at a path or with a dotted name; it can import its neighbours."""
+    """Return the module at a path or with a dotted name; it can import its neighbours."""
     path = Path(place)
     if path.suffix != ".py":
         sys.path.insert(0, str(Path.cwd()))

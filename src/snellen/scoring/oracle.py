@@ -77,7 +77,7 @@ class Oracle(ShownByName):
         return Response(text=options[right_option], finish="stop")
 
     def _options_of(self, benchmark: str) -> dict[Key, tuple[str, ...]]:
-        """The texts of the options of each question, read once a question shows them without labels."""
+        """Return the texts of the options of each question, reading the benchmark at the first call."""
         if benchmark not in self._options:
             samples = Benchmark(self._folders[benchmark]).samples()
             self._options[benchmark] = {

@@ -162,7 +162,7 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
         return chain.from_iterable(self.score_rows.values())
 
     def scores_of(self, metric: str, protocol: str | None = None) -> Iterator[Score]:
-        """The scores of one metric, under all protocols or one."""
+        """Yield the scores of one metric, under all protocols or one."""
         for (label, _, name), scores in self.score_rows.items():
             if name == metric and protocol in (None, label):
                 yield from scores

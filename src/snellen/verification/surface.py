@@ -55,7 +55,7 @@ def _answer_told(material: CheckMaterial) -> CheckOutcome:
 
 
 def _told(question: LintQuestion) -> str:
-    """The answer, where the question says it and no distractor; `no` tells nothing of its answer."""
+    """Return the answer if the question contains it and no distractor; else an empty text, as for yes and no."""
     words = f" {question.question} "
     mentions = [place for place, text in enumerate(question.folded) if f" {text} " in words]
     if any(text in YES_NO for text in _right(question)):
@@ -126,7 +126,7 @@ def _scenes(material: CheckMaterial) -> dict[str, object]:
 
 
 def _gist(question: LintQuestion) -> tuple[str, ...]:
-    """The words that tell a question from another about the same image, in order."""
+    """Return the words that tell a question from another about the same image, in order."""
     words = [word for word in question.question.split() if word not in _FILLERS]
     while words and words[-1] in _LOOSE_ENDS:
         words.pop()

@@ -276,7 +276,7 @@ ROUNDS = 3
 
 
 def item_checks(solvers: Solvers, names: Iterable[str] = ()) -> dict[str, QuestionCheck]:
-    """The checks that can be carried out with these models, by name, those that ask none first."""
+    """Return the checks that can be carried out with these models, by name, those that ask none first."""
     checks: dict[str, QuestionCheck] = {
         name: registry.find_registered("checks", name)
         for name in names or registry.targets("checks")
@@ -304,7 +304,7 @@ def verify(
     names: Iterable[str] = (),
     may_replace: bool = True,
 ) -> Benchmark:
-    """The benchmark of that name that `build` makes, of the questions that pass all checks.
+    """Return the benchmark of that name that `build` makes, of the questions that pass all checks.
 
     `build` is called with decisions that grow: first none, then which distractors are not to be used and which
     questions are set apart. A question whose distractor is at fault gets another one, where its source has one, at most

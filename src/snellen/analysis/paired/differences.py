@@ -194,7 +194,7 @@ def gain(difference: PairedDifference) -> float:
 
 
 def oriented_from(difference: PairedDifference, run: str) -> PairedDifference:
-    """The same difference with this one of its two runs as the first."""
+    """Return the same difference with this one of its two runs as the first."""
     if difference.first == run:
         return difference
     estimate, negated = difference.difference, _negated
@@ -224,7 +224,7 @@ def _negated(number: float | None) -> float | None:
 
 
 def corrected_estimate(difference: PairedDifference) -> Estimate:
-    """The difference with the interval that is corrected as `p_adjusted` is: what tables and sentences show."""
+    """Return the difference with the interval that is corrected as `p_adjusted` is: what tables and sentences show."""
     if difference.low_corrected is None or difference.high_corrected is None:
         return difference.difference
     return replace(
@@ -428,7 +428,7 @@ class Comparison(Struct, frozen=True):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """The lines as notebooks show them."""
+        """Return the lines as notebooks show them."""
         return f"<pre>{html.escape(str(self))}</pre>"
 
     @property
@@ -1046,7 +1046,7 @@ def _mean_by_reading(
 
 
 def _weighted(values: Sequence[float | None], weights: Sequence[float]) -> float:
-    """The mean by weights that are 1 on average."""
+    """Return the mean by weights that are 1 on average."""
     return math.fsum(w * (value or 0.0) for value, w in zip(values, weights, strict=True)) / len(
         values
     )

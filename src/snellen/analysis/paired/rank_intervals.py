@@ -157,7 +157,7 @@ def _sign(benchmark: _Resampled) -> int:
 
 
 def _dimensions(resampled: Sequence[_Resampled]) -> dict[str, list[_Resampled]]:
-    """The benchmarks of each dimension whose metrics may be averaged."""
+    """Return the benchmarks of each dimension whose metrics may be averaged."""
     by_dimension: dict[str, list[_Resampled]] = defaultdict(list)
     for benchmark in resampled:
         by_dimension[benchmark.measures[0].scored.spec.dimension].append(benchmark)

@@ -45,7 +45,7 @@ R = TypeVar("R")
 
 
 def accelerator() -> str:
-    """The kind of accelerator that torch sees ("cuda", "xpu", "mps"), or an empty text."""
+    """Return the kind of accelerator that torch sees ("cuda", "xpu", "mps"), or an empty text."""
     import torch
 
     device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
@@ -53,7 +53,7 @@ def accelerator() -> str:
 
 
 def input_device(model: Any) -> Any:
-    """The device on which a model takes its inputs.
+    """Return the device on which a model takes its inputs.
 
     The weights of a model that accelerate has spread may be kept elsewhere, on the disk for instance; its hooks say
     where they are brought to.

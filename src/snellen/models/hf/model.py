@@ -81,7 +81,7 @@ logger = logging.getLogger("snellen")
 def open_hf(
     spec: ModelSpec, load: Callable[[ModelSpec, HfOptions], LoadedModel] = load_pretrained
 ) -> HFModel:
-    """The model that `hf:org/name[@revision]` or `hf:./folder` names, ready for use.
+    """Return the model that `hf:org/name[@revision]` or `hf:./folder` names, ready for use.
 
     Raises MissingExtraError without torch or transformers, ModelError when it cannot be loaded.
     """

@@ -295,7 +295,7 @@ def _prefix_with(items: Sequence[PrefixItem], group: SharingGroup, index: int, s
 
 
 def _min_shared_length(item: PrefixItem) -> int:
-    """The minimum length of a shared prefix: the images, or half of a text without images."""
+    """Return the minimum length of a shared prefix: the images, or half of a text without images."""
     return item.anchor or (len(item.tokens) + 1) // 2
 
 

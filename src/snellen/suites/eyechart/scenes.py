@@ -121,7 +121,7 @@ def _in_quadrant(radius: int, rng: random.Random) -> tuple[int, int]:
 
 
 def _pair(level: Level, rng: random.Random) -> Scene:
-    """Two shapes of different kind, colour and size, clearly beside or above each other."""
+    """Compose two shapes of different kind, colour and size, clearly beside or above each other."""
     kinds, colours = rng.sample(SHAPE_KINDS, 2), rng.sample(SHAPE_COLOURS, 2)
     big = {"easy": rng.randint(46, 54), "medium": rng.randint(34, 40), "hard": rng.randint(20, 24)}[
         level
@@ -335,7 +335,7 @@ _STAR = (
 
 
 def paint(scene: Scene) -> Image.Image:
-    """The scene as a 256 x 256 image in palette mode."""
+    """Return the scene as a 256 x 256 image in palette mode."""
     picture = Image.new("P", (CANVAS, CANVAS), _INDEX["paper"])
     picture.putpalette(b"".join(bytes(colour) for colour in SCENE_PALETTE.values()))
     pen = ImageDraw.Draw(picture)
@@ -351,7 +351,7 @@ def paint(scene: Scene) -> Image.Image:
 
 
 def to_png(picture: Image.Image) -> bytes:
-    """The file of an image made by `paint`; the same pixels give the same bytes anywhere."""
+    """Return the file of an image made by `paint`; the same pixels give the same bytes anywhere."""
     return encode_png(
         picture.width, picture.height, picture.tobytes(), tuple(SCENE_PALETTE.values())
     )

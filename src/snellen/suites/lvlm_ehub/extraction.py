@@ -182,7 +182,7 @@ KIE_WORD_F1 = CorpusCountMetric(
 
 
 def ehub_word_match(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
-    """The first option in the order shown that occurs in the reply as word(s), after VQA's normaliser.
+    """Return the first option in the order shown that occurs in the reply as word(s), after VQA's normaliser.
 
     This is the rule of the paper's ranking of options. Its accuracies ask only whether the gold is among those
     mentioned (`legacy_option_match`), so that a reply which names two options is right for both. Labels are not

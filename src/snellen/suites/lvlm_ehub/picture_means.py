@@ -111,7 +111,7 @@ def _count_images(metric: PictureMean, members: Sequence[AskedQuestion]) -> Coun
 def _mean_weights(
     metric: PictureMean, pictures: Sequence[Prediction], places: Sequence[int]
 ) -> list[float] | None:
-    """The weights of the options there, averaged over images; None where a score is missing or not a number."""
+    """Return the weights of the options averaged over images; None if a score is missing or not a number."""
     if not all(p.scores and all(map(math.isfinite, p.scores)) for p in pictures):
         return None
     scores = [[p.scores[place] for place in places] for p in pictures]
@@ -122,7 +122,7 @@ def _mean_weights(
 
 
 def rows_over_images(sums: Counts) -> tuple[float | None, ...]:
-    """The rows of a `PictureMean` from its summed counts."""
+    """Return the rows of a `PictureMean` from its summed counts."""
     presentations = (len(sums) - 1) // 2
     right, totals, ties = sums[:presentations], sums[presentations:-1], sums[-1]
     shares = [count / total for count, total in zip(right, totals, strict=True)]

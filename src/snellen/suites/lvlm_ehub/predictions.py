@@ -73,7 +73,7 @@ def _names() -> Mapping[str, str]:
 
 
 def _entry(title: str) -> BenchmarkSpec | None:
-    """The entry that asks what a data set of the original asks, where one is known."""
+    """Return the entry that asks the same as a data set of the original, by its title; None if none is known."""
     name = _names().get(title)
     return entries()[f"{SUITE}/{name}"] if name else None
 
@@ -157,7 +157,7 @@ def _mean_cell(line: ModelMethodRow, names: Sequence[str]) -> Cell:
 
 
 def _headline(line: ModelMethodRow, name: str) -> tuple[str, Estimate] | None:
-    """The unit and value that stand for a benchmark; None where the run has no value."""
+    """Return the unit and value of a benchmark's headline; None if the run has no value."""
     scored = line.view.benchmark(name)
     number = line.lookup(headline_metric(scored.spec), name) if scored else None
     return (

@@ -30,7 +30,7 @@ from snellen.scoring.judged_metrics import JudgedMetric, mean_mark, unmarked_rea
 
 
 def mmbench_step1(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
-    """The first word of the reply that is a label as "C", "C.", "(C)", "C,", or "(C).".
+    """Return the first word of the reply that is a label as "C", "C.", "(C)", "C,", or "(C).".
 
     A lone A inside a sentence is passed over, for it may be an article (MMBench 4.2, footnote 1).
     """
@@ -114,12 +114,12 @@ GOOD = 4
 
 
 def mark_prompt(golds: tuple[str, ...]) -> str:
-    """The printed prompt for one gold, or for a list of them."""
+    """Return the printed prompt for one gold, or for a list of them."""
     return "mmbench-mark-1" if len(set(golds)) == 1 else "mmbench-mark-list-1"
 
 
 def _mark_rows(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
-    """The mean mark, the share at each mark, and the share of good ones, over all valid marks of a question."""
+    """Return the mean mark, the share at each mark, and the share of good ones, over all valid marks of a question."""
     marks = valid_marks(verdicts)
     if not marks:
         return unmarked_reason(verdicts)

@@ -63,13 +63,13 @@ def _has_form(table: Path) -> bool:
 
 
 def _rows(path: Path) -> PredictionFile:
-    """The table's rows by the indexes that questions have. Raises DataError."""
+    """Return the table's rows by the indexes of questions. Raises DataError."""
     [file] = read_predictions(recognise_predictions(path, is_gold_known=True))
     return file
 
 
 def _questions(path: Path, answers: str, folder: Path) -> Benchmark:
-    """The benchmark of the table `answers`, or of the file's own questions and answers where it is empty."""
+    """Return the benchmark of the table `answers`, or of the file's own questions and answers where it is empty."""
     if not answers:
         return _own_questions(path, folder)
     table = Path(answers)
@@ -88,7 +88,7 @@ def _questions(path: Path, answers: str, folder: Path) -> Benchmark:
 
 
 def _own_questions(path: Path, folder: Path) -> Benchmark:
-    """The benchmark that the questions of a file of predictions make. Raises DataError, naming that file."""
+    """Return the benchmark that the questions of a file of predictions make. Raises DataError, naming that file."""
     cells = TextTable.read(path)
     columns = [
         name

@@ -189,7 +189,7 @@ def _file_notes(
     abilities: Taxonomy,
     published: PublishedSplit,
 ) -> list[str]:
-    """Return notes about a file: its size and abilities, and what is not as it should be."""
+    """Return notes about a file: its size, its abilities, and its irregularities."""
     states = Counter(question.state for question in groups)
     categories = Counter((question.base.l2, question.base.category) for question in groups)
     unknown_l2 = Counter(

@@ -242,7 +242,7 @@ def scaffold(
 
 
 def _read(path: Path, images: Path) -> tuple[list[NewQuestion], list[str]]:
-    """The questions, and what to tell of their table."""
+    """Return the questions, and notes on their table."""
     if path.suffix.lower() not in TABLES:
         raise DataError(f"{path}: a table of questions ends with {' or '.join(TABLES)}")
     faults, by_index = Faults(), dict[str, NewQuestion]()
@@ -268,7 +268,7 @@ def _read(path: Path, images: Path) -> tuple[list[NewQuestion], list[str]]:
 
 
 def _check_header(table: DelimitedTable) -> list[str]:
-    """The columns that mean nothing here."""
+    """Return the columns that mean nothing here."""
     where = f"{table.path}:1"
     strange = unknown_columns(
         table.header, {*SCAFFOLD_COLUMNS, *OPTIONAL_COLUMNS, *L2_COLUMNS, *LETTERS}, where
@@ -364,7 +364,7 @@ def _taxonomy_warnings(questions: Sequence[NewQuestion]) -> Iterator[str]:
 
 
 def _abilities(questions: Sequence[NewQuestion]) -> str:
-    """The abilities that occur, as TOML: what is published of them, and blanks to fill in."""
+    """Return the abilities that occur, as TOML: the published facts, and blanks to fill in."""
     shipped = taxonomy.packaged_taxonomy()
     leaves = dict.fromkeys(sorted(question.leaf for question in questions))
     seconds = [_l2_ability(shipped, l2) for l2 in dict.fromkeys(l2 for l2, _ in leaves) if l2]

@@ -97,5 +97,5 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 
 @cache
 def packaged_taxonomy() -> Taxonomy:
-    """The abilities of MMBench and CCBench."""
+    """Return the abilities of MMBench and CCBench."""
     return packaged_toml("snellen.suites.mmbench", TAXONOMY_FILE, Taxonomy)

@@ -86,7 +86,7 @@ def write_file(
 def row_refs(
     samples: Sequence[Sample], origin_rows: Mapping[str, tuple[RowRef, ...]], rotated: bool
 ) -> Iterator[tuple[Sample, tuple[RowRef, ...]]]:
-    """The rows of each question: those it was built from, else all rotations to the right."""
+    """Yield the rows of each question: those it was built from, else all rotations to the right."""
     name = _naming([sample.id for sample in samples if sample.id not in origin_rows])
     for sample in samples:
         count = len(sample.options)
@@ -115,7 +115,7 @@ def _naming(ids: Iterable[str]) -> Callable[[str, int], str]:
 
 
 def columns_of(question_rows: QuestionRows, hidden: bool) -> list[str]:
-    """The columns of a file with these rows."""
+    """Return the columns of a file with these rows."""
     options = LETTERS[: max((len(sample.options) for sample, _ in question_rows), default=2)]
     # Whoever reads the file must not take rotations for questions, nor an only row for a lost group.
     grouped = any(
@@ -141,7 +141,7 @@ def columns_of(question_rows: QuestionRows, hidden: bool) -> list[str]:
 
 
 def cells_of(sample: Sample, row: RowRef, gold: int | None) -> dict[str, str]:
-    """The cells of a row but its image."""
+    """Return the cells of a row but its image."""
     return {
         "index": row.index,
         "g_index": sample.id,
@@ -183,7 +183,7 @@ class ImageCells:
         self._holders: dict[tuple[str, ...], str] = {}
 
     def cell(self, index: str, digests: tuple[str, ...], read_image: Callable[[str], bytes]) -> str:
-        """The cell of the row `index`; `read_image` gives the bytes of an image by its digest."""
+        """Return the cell of the row `index`; `read_image` gives the bytes of an image by its digest."""
         if (holder := self._holders.get(digests)) and len(holder) <= MAX_REFERENCE_LENGTH:
             return holder
         self._holders.setdefault(digests, index)
@@ -385,7 +385,7 @@ def _fits(protocol: Protocol, samples: Collection[Sample]) -> bool:
 
 
 def _preference(protocol: Protocol) -> tuple[bool, bool, int]:
-    """Replies of the model alone before those that others helped it to."""
+    """Return the key by which protocols are preferred: replies of the model alone come before those that were helped."""
     declared = declaration_of(protocol)
     return (
         protocol.method == "generation",
@@ -405,7 +405,7 @@ def _checked_submission(sample: Sample) -> Sample:
 def _replies(
     exchanges: Iterable[Exchange], protocol: Protocol, benchmark: str, samples: Mapping[str, Sample]
 ) -> tuple[dict[tuple[str, Order], RowReply], set[tuple[str, Order]]]:
-    """The replies by sample and order (an empty order fits any), and the requests that failed."""
+    """Return the replies by sample and order (an empty order fits any), and the requests that failed."""
     replies: dict[tuple[str, Order], RowReply] = {}
     failed: set[tuple[str, Order]] = set()
     for exchange in exchanges:
@@ -430,7 +430,7 @@ def _replies(
 def _reply_of(
     replies: Mapping[tuple[str, Order], RowReply], sample: Sample, row: RowRef
 ) -> str | None:
-    """The text of a row; None for a reply that never came."""
+    """Return the text of a row; None for a reply that never came."""
     reply = replies.get((sample.id, row.order))
     if reply is None:
         reply = replies.get((sample.id, ()))

@@ -141,7 +141,7 @@ def mathvision_answer(reply: str) -> str:
 
 
 def _number(text: str) -> float | None:
-    """The value of a number or of an expression without variables and units, to two decimals."""
+    """Return the value of a number or of an expression without variables and units, to two decimals."""
     text = text.replace("$", "").strip()
     if not re.search(r"\d", text) or _NO_NUMBER.search(text):
         return None

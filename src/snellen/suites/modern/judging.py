@@ -46,7 +46,7 @@ def _mean_tenths_of(row: str) -> Reduce:
 
 
 def _mean_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
-    """The mean mark of MM-MT-Bench."""
+    """Return the mean mark of MM-MT-Bench."""
     marks = valid_marks(verdicts)
     return {"mm_mt_bench": mean(marks)} if marks else unmarked_reason(verdicts)
 

@@ -119,7 +119,7 @@ def _mme(sums: Counts) -> tuple[float | None, ...]:
 
 
 def _ocrbench(sums: Counts) -> tuple[float | None, ...]:
-    """The share that is right, and as many points as there are right answers among all 1000."""
+    """Return the share of right answers, and as many points as there are right answers among all 1000."""
     counts = _by_category(sums)
     overall = sum(count[0] for count in counts) / sum(count[1] for count in counts)
     if not all(n_asked for _, n_asked, _, _ in counts):
@@ -178,7 +178,7 @@ def ocrbench_v2_right(question: AskedQuestion, prediction: Prediction) -> float:
 
 
 def _letters_written(letters: str) -> list[str]:
-    """The ways in which several letters of options may stand beside each other: `AC`, `A, C`, `A和C`."""
+    """Return the ways in which several letters of options may stand beside each other: `AC`, `A, C`, `A和C`."""
     between = ("", ".", ". ", ",", ", ", "、", ";", "; ", " ", "和")
     return [separator.join(letters) for separator in between]
 

@@ -157,7 +157,7 @@ def read_mm_mt_bench(params: dict[str, Any], folder: Path | None) -> Iterator[Dr
 
 
 def _turns(text: str, where: str) -> list[tuple[_Message, _Message]]:
-    """The messages of a conversation, each of the user with the reference answer. Raises DataError."""
+    """Return the messages of a conversation, each of the user with the reference answer. Raises DataError."""
     try:
         messages = msgspec.json.decode(text, type=list[_Message])
     except JSON_FAULTS as error:

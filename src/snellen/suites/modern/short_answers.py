@@ -26,7 +26,7 @@ _ROWS_AND_COLUMNS = (
 
 
 def blind_answer(reply: str, task: str) -> str | None:
-    """The answer in a reply in the form that its task asks for, in lower case; None without one.
+    """Return the answer in a reply in the form that its task asks for, in lower case; None without one.
 
     A grid has rows and columns as `4,5`; circles touch by `yes` or `no` alone; a letter or number is the first one.
     """

@@ -72,7 +72,7 @@ def _first_ids(ids: tuple[str, ...]) -> str:
 
 
 def _numbered_list(id_field: str) -> Callable[[Mapping[str, str]], Any]:
-    """A layout: a list of records with a number and the answer."""
+    """Return a layout: a list of records with a number and the answer."""
 
     def layout(answers: Mapping[str, str]) -> list[dict[str, Any]]:
         return [{id_field: _number(name), "answer": answer} for name, answer in answers.items()]

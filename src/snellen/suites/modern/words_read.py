@@ -23,7 +23,7 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 
 
 def tokens(text: str, subset: str, category: str) -> list[str]:
-    """The words of a text in lower case, or its characters in a language without blanks.
+    """Return the words of a text in lower case, or its characters in a language without blanks.
 
     Words in scenes keep Latin letters and digits alone.
     """

@@ -69,7 +69,7 @@ def _with_formulation(path: Path, file: PredictionFile, columns: Collection[str]
 
 
 def _labels(options: Sequence[str], prompt_text: str) -> tuple[str, ...]:
-    """The marks in front of the options, where the prompt shows which; capital letters otherwise."""
+    """Return the marks in front of the options, where the prompt shows which; capital letters otherwise."""
     for alphabet in ALPHABETS:
         marks = tuple(alphabet[: len(options)])
         listed = all(

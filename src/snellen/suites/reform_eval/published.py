@@ -63,7 +63,7 @@ class PublishedEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def published_entries() -> dict[str, PublishedEntry]:
-    """The 61 benchmarks of the data, by their short names in the catalogue."""
+    """Return the 61 benchmarks of the data, by their short names in the catalogue."""
     return packaged_toml("snellen.suites.reform_eval", "published.toml", dict[str, PublishedEntry])
 
 

@@ -28,7 +28,7 @@ def claim_question(text: str) -> str:
 
 
 def evidence_context(text: str) -> str:
-    """The context of a claim."""
+    """Return the context of a claim."""
     return f"Text evidence: {text}"
 
 
@@ -38,5 +38,5 @@ def why_question(question: str, answer: str) -> str:
 
 
 def explanation_context(rationale: str) -> str:
-    """The context of a question that comes with its reason (A-OKVQRA)."""
+    """Return the context of a question that comes with its reason (A-OKVQRA)."""
     return f"Explanation: {rationale}"

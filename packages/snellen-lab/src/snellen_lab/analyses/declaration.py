@@ -107,7 +107,7 @@ class AnalysisSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def analyses() -> dict[str, AnalysisSpec]:
-    """All that suites and named folders declare, by name. Raises DataError for a wrong file."""
+    """Return all analyses that suites and named folders declare, by name. Raises DataError for a wrong file."""
     return {name: find_analysis(name) for name in declared_files("analysis")}
 
 

@@ -177,7 +177,7 @@ def _show(table: Table, form: Form) -> None:
 
 
 def _show_in_terminal(table: Table, cells: Sequence[Sequence[str]], notes: dict[str, int]) -> None:
-    """In blocks of columns that fit the width, each with the labels."""
+    """Print a table in blocks of columns that fit the width, each with the labels."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text

@@ -127,7 +127,7 @@ def _levels(flag_values: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _parse_number(text: str) -> int | float | str:
-    """A number where it is one."""
+    """Return the number that a text spells, or else the text."""
     try:
         return int(text)
     except ValueError:

@@ -195,7 +195,7 @@ class Paper(Struct, frozen=True, dict=True):
         return self._rows[name][0]
 
     def values(self, name: str) -> tuple[PrintedValue, ...]:
-        """The cells of a table, row by row, empty ones left out. Raises UnknownNameError."""
+        """Return the cells of a table, row by row, empty ones left out. Raises UnknownNameError."""
         self.table(name)
         return self._values[name]
 
@@ -253,7 +253,7 @@ class Paper(Struct, frozen=True, dict=True):
         )
 
     def _column(self, table: PaperTable, column: str) -> tuple[str, str]:
-        """What a column is about, and its metric, as printed."""
+        """Return what a printed column is about, and its metric."""
         if column in self.metrics:
             return "", column
         for metric in self.metrics:
@@ -273,7 +273,7 @@ class _ErrataFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def paper_of(suite: str) -> Paper:
-    """The printed tables of a suite's paper. Raises UnknownNameError, or DataError where it ships none."""
+    """Return the printed tables of a suite's paper. Raises UnknownNameError, or DataError where it ships none."""
     paper = _load(suite)
     if paper is None:
         raise DataError(
@@ -283,7 +283,7 @@ def paper_of(suite: str) -> Paper:
 
 
 def papers() -> dict[str, Paper]:
-    """Those of all suites that have any, by suite."""
+    """Return the printed tables of all suites that have any, by suite."""
     return {suite: paper for suite in suite_folders() if (paper := _load(suite)) is not None}
 
 

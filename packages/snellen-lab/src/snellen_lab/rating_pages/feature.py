@@ -97,7 +97,7 @@ class OpenForm(Struct, frozen=True):
         return self.prepared.key.form
 
     def order(self, rater: str) -> list[int]:
-        """The numbers of the items in the order in which one rater sees them."""
+        """Return the numbers of the items in the order in which one rater sees them."""
         numbers = [item.number for item in self.prepared.items]
         rng_for("ratings", self.form, "order", rater).shuffle(numbers)
         return numbers
@@ -113,7 +113,7 @@ class OpenForm(Struct, frozen=True):
         return len(self.prepared.key.study.dimensions) - len(ratings.get(number, {}))
 
     def check(self, number: int, values: Mapping[str, int]) -> None:
-        """Raise DataError for what is not a rating of this study."""
+        """Raise DataError if a rating is not one that this study allows."""
         self.item(number)
         study = self.prepared.key.study
         if strangers := set(values) - {dimension.name for dimension in study.dimensions}:
@@ -173,7 +173,7 @@ def save_ratings(
 
 
 def ratings_of(connection: Connection, form: str, rater: Account) -> ItemRatings:
-    """All that one rater gave, by item."""
+    """Return all ratings that one rater gave, by item."""
     chosen = select(item_rating).where(
         item_rating.c.form == form, item_rating.c.account_id == rater.id
     )
@@ -183,7 +183,7 @@ def ratings_of(connection: Connection, form: str, rater: Account) -> ItemRatings
 
 
 def all_sheets(connection: Connection, opened: OpenForm) -> list[RaterSheet]:
-    """A sheet for each rater, by name."""
+    """Return a rating sheet for each rater, by name."""
     chosen = (
         select(item_rating, account.c.name)
         .join(account, account.c.id == item_rating.c.account_id)
@@ -368,7 +368,7 @@ def _download(name: str, content: bytes, media_type: str) -> Response:
 
 
 async def open_studies(services: Services) -> dict[str, Any]:
-    """The values of `ratings/home.html`: the title of each study that can be read, by its name."""
+    """Return the values of `ratings/home.html`: the title of each study that can be read, by its name."""
     settings: RatingPageSettings = services.settings(NAME)
     titles = {}
     for declared in settings.studies:

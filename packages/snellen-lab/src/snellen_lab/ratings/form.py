@@ -71,8 +71,11 @@ class FormItem(Struct, frozen=True):
 
 
 def replies_of(runs: Sequence[Path]) -> Replies:
-    """The first reply to each question in each run. Raises StoreError for a folder that is not a run, DataError for two
-    runs of one model, a missing image, and where nothing is to be rated."""
+    """Return the first reply to each question in each run.
+
+    Raises StoreError for a folder that is not a run, DataError for two runs of one model, a missing image, and where
+    nothing is to be rated.
+    """
     replies: list[RatedReply] = []
     pictures: dict[str, tuple[str, bytes]] = {}
     notes: list[str] = []
@@ -131,7 +134,7 @@ def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
 
 
 def _rated(model: str, request: Request, text: str) -> RatedReply:
-    """What a rater reads as the task: what the model was told, without images and the beginning of its reply."""
+    """Return a reply as raters see it, with its task: what the model was asked, without images and prefix of the reply."""
     texts = [message.text.strip() for message in request.messages if message.role != "assistant"]
     question = f"{request.benchmark} {request.sample_id}"
     if request.variant.turn:
@@ -146,7 +149,7 @@ def _rated(model: str, request: Request, text: str) -> RatedReply:
 
 
 def _named(replies: Sequence[RatedReply]) -> Iterator[str]:
-    """A note where a reply says the name of a model, which no form can blind."""
+    """Yield a note if replies contain the name of a model, which no form can hide."""
     names = set()
     for reply in replies:
         # `tiny-vl` of `hf:org/tiny-vl?dtype=float32`
@@ -214,7 +217,7 @@ class PreparedForm(Struct, frozen=True):
 def prepare_form(
     runs: Sequence[Path], study: RatingStudy, *, checks: int = 2, seed: int = 0
 ) -> PreparedForm:
-    """The items of the replies of `runs`, in one random order that follows from the seed; the same every time.
+    """Return the items of the replies of `runs`, in one random order that follows from the seed; the same every time.
 
     `checks` are items that ask for a given value. Raises DataError, StoreError.
     """
@@ -249,7 +252,7 @@ def rating_page(
     pictures: Mapping[str, tuple[str, bytes]],
     digest: str,
 ) -> str:
-    """The whole page; `pictures` are media type and bytes by digest."""
+    """Return the whole page; `pictures` are media type and bytes by digest."""
     style = files("snellen_lab.ratings").joinpath("form.css").read_text("utf-8")
     script = ""
     for name in ("form_elements.js", "form.js"):

@@ -66,7 +66,7 @@ class RatingKey(Struct, frozen=True, omit_defaults=True):
 
 
 def published_key(study: RatingStudy) -> RatingKey:
-    """The key of a study's published sheet. Raises DataError where the study declares none."""
+    """Return the key of a study's published sheet. Raises DataError where the study declares none."""
     sheet = study.sheet
     if sheet is None:
         raise DataError(
@@ -84,7 +84,7 @@ def published_key(study: RatingStudy) -> RatingKey:
 
 
 def read_key(folder: Path) -> RatingKey:
-    """The key in a study's folder. Raises StoreError when there is none that can be read."""
+    """Return the key in a study's folder. Raises StoreError when there is none that can be read."""
     path = folder / KEY
     try:
         return msgspec.json.decode(read_file(path), type=RatingKey)
@@ -143,7 +143,7 @@ class ReadSheets(Struct, frozen=True):
 
 
 def read_sheets(path: Path, key: RatingKey) -> ReadSheets:
-    """Read a file of ratings. Raises DataError, naming the place, for what is not a rating of this study."""
+    """Read a file of ratings. Raises DataError, naming the place, for ratings that this study does not allow."""
     if path.suffix.lower() == ".json":
         return ReadSheets((_read_saved(path, key),))
     if path.suffix.lower() not in SHEETS:

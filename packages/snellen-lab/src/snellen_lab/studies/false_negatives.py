@@ -93,7 +93,7 @@ def _by_people(benchmark: Benchmark) -> Estimate | None:
 
 
 def _by_jury(benchmark: Benchmark) -> Estimate | None:
-    """The share of questions that failed the jury's check; None where none was asked."""
+    """Return the share of questions that failed the jury's check; None where none was asked."""
     verification = benchmark.manifest.verification
     checks = verification.checks if verification else ()
     check = next((check for check in checks if check.name == "jury" and check.checked), None)

@@ -334,7 +334,7 @@ class StudyStatistic(Struct, frozen=True):
 
 
 def compute_statistics(numbers: StudyNumbers, statistics: Iterable[str]) -> dict[str, StudyPart]:
-    """What each named statistic finds, by its title. Raises UnknownNameError."""
+    """Return the result of each named statistic, by its title. Raises UnknownNameError."""
     declared_statistics: list[StudyStatistic] = [
         find_registered("study_statistics", name) for name in statistics
     ]
@@ -351,7 +351,7 @@ def study_row(
     against: str = "",
     unit: str | None = None,
 ) -> StudyRow:
-    """A row about a series; its unit is the metric's unless another one is named."""
+    """Return a row about a series; its unit is the metric's unless another one is named."""
     return StudyRow(
         statistic=statistic,
         quantity=quantity,
@@ -368,12 +368,12 @@ def study_row(
 
 
 def bare(value: float | None, n: int = 0) -> Estimate:
-    """A number that has no interval of its own."""
+    """Return an estimate without an interval."""
     return Estimate(value, None, None, None, n)
 
 
 def flat_study_row(row: StudyRow) -> dict[str, Any]:
-    """A row as a flat dict of plain values."""
+    """Return a row as a flat dict of plain values."""
     fields = asdict(row)
     return {
         **{name: value for name, value in fields.items() if name != "estimate"},

@@ -44,7 +44,7 @@ class _StoredLabel(Struct, frozen=True):
     settles: bool = False
 
     def present(self) -> AuditLabel:
-        """The label under its present name."""
+        """Return the label under its present name."""
         label: Label | None = "no image needed" if self.label == "no picture needed" else self.label
         return AuditLabel(self.item, label, self.by, self.sample_id, self.answer, self.settles)
 

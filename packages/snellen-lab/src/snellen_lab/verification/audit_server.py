@@ -88,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, b"kept", "text/plain")
 
     def _order(self) -> int:
-        """The place of this label among those of the visit, from 1 on; 0 if it does not say."""
+        """Return the place of this label among those of the visit, from 1 on; 0 if it does not say."""
         written = self.headers.get("Audit-Order", "")
         return int(written) if written.isdecimal() and len(written) < 10 else 0
 

@@ -96,7 +96,7 @@ def baselines(
 
 
 def _oracle(benchmark: Benchmark) -> list[Baseline]:
-    """A model that knows every answer, asked like any other."""
+    """Return the score of a model that knows every answer and is asked like any other."""
     limit = min(ORACLE_LIMIT, benchmark.count())
     with tempfile.TemporaryDirectory() as folder:
         spec = run_spec(
@@ -161,7 +161,7 @@ class Datasheet(Struct, frozen=True):
         )
 
     def flat(self) -> dict[str, Any]:
-        """What programs read: the certificate, its numbers, versions and counts."""
+        """Return the fields for programs: the certificate, its numbers, versions and counts."""
         manifest = self.manifest
         return {
             "benchmark": manifest.spec.name,
@@ -178,7 +178,7 @@ class Datasheet(Struct, frozen=True):
 def make_datasheet(
     benchmark: Benchmark, runs: Sequence[ScoredRun], error_limit: float
 ) -> Datasheet:
-    """The datasheet of a built benchmark; `runs` on it are asked for what models score without images.
+    """Return the datasheet of a built benchmark; `runs` on it are asked for what models score without images.
 
     Raises DataError for a run on another benchmark or another version of this one.
     """

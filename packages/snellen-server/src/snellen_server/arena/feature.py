@@ -73,7 +73,7 @@ class VotedBattle(Struct, frozen=True):
 
 
 async def summarised_arena(services: Services) -> dict[str, Any]:
-    """The values of `arena/home.html`."""
+    """Return the values of `arena/home.html`."""
     arena = arena_of(services)
     standing, votes = await services.database.read(
         lambda connection: (latest_standing(connection), _latest_votes(connection))
@@ -89,7 +89,7 @@ async def summarised_arena(services: Services) -> dict[str, Any]:
 
 
 def _latest_votes(connection: Connection) -> list[Row[*tuple[Any, ...]]]:
-    """The last votes of people on models whose names were hidden."""
+    """Return the last votes of people on models whose names were hidden."""
     battle = arena_battle.c
     query = (
         select(
@@ -175,14 +175,14 @@ async def _judge(
 
 
 def verdict_in(reply: str) -> Outcome | None:
-    """What the last verdict in a judge's reply says of A (left) and B (right); None where there is none."""
+    """Return the verdict that comes last in a judge's reply on A (left) and B (right); None if there is none."""
     verdicts = VERDICT.findall(reply)
     names: dict[str, Outcome] = {"A": "left", "B": "right", "tie": "tie", "both bad": "both bad"}
     return names[verdicts[-1]] if verdicts else None
 
 
 def combined(first: Outcome | None, second: Outcome | None) -> Outcome | None:
-    """One vote of two verdicts about the same sides: what both say, a tie where they differ, None without either."""
+    """Combine two verdicts about the same sides: their common verdict, a tie if they differ, None if one is missing."""
     if first is None or second is None:
         return None
     return first if first == second else "tie"

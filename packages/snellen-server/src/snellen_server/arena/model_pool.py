@@ -49,7 +49,7 @@ ALONE = "the arena has one model, but battles need two"
 
 
 def version_of(fingerprint: Mapping[str, str]) -> str:
-    """A short digest of all that a model's answers depend on: two versions are two models to a rating."""
+    """Return a short digest of everything that a model's answers depend on; ratings treat versions as different models."""
     return hashlib.sha256(msgspec.json.encode(fingerprint, order="sorted")).hexdigest()[:12]
 
 
@@ -358,7 +358,7 @@ class ModelPool:
 def conversation(
     turns: Sequence[tuple[str, str]], question: str, image: ImageRef | None
 ) -> tuple[Message, ...]:
-    """The messages of a talk about an image: earlier questions with this model's replies, and the one to answer."""
+    """Return the messages of a chat about an image: earlier questions with the model's replies, then the new question."""
     messages: list[Message] = []
     for prompt, reply in turns:
         messages += [Message("user", (TextPart(prompt),)), Message("assistant", (TextPart(reply),))]

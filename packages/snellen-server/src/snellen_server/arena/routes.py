@@ -142,7 +142,7 @@ class ShownBattle(BaseModel):
 
 
 async def _browser(caller: CallerDep) -> Caller:
-    """A person at a browser, with an account or without: no program votes."""
+    """Return the person at a browser, with or without an account; programs may not vote."""
     if caller.scopes is not None:
         raise HTTPException(
             403, "the arena is for people with a browser; an API key is not accepted"
@@ -295,7 +295,7 @@ async def follow_battle(name: str, services: ServicesDep, caller: CallerDep) -> 
 
 
 async def _recorded_battle(services: Services, arena: Arena) -> NewBattle:
-    """A battle between replies of earlier runs."""
+    """Return a battle between replies of earlier runs."""
     pair, key = arena.draw_recorded()
     recorded = arena.recorded
     question = recorded.questions[key]
@@ -327,7 +327,7 @@ async def _recorded_battle(services: Services, arena: Arena) -> NewBattle:
 
 
 def _begin(connection: Connection, caller: Caller, new: NewBattle) -> tuple[str, int]:
-    """The id of a new battle, and how many it leaves abandoned."""
+    """Return the id of a new battle, and how many it leaves abandoned."""
     abandoned = leave_battles(connection, caller, new.kind)
     return create_battle(connection, caller, new), abandoned
 
@@ -428,7 +428,7 @@ def _stream(name: str, progress: ReplyProgress) -> StreamingResponse:
 
 
 async def _events(name: str, progress: ReplyProgress) -> AsyncIterator[bytes]:
-    """What is new since the last event: of a reply that goes on the rest alone, else all of it."""
+    """Yield the events of a question: the text that a reply gained since the last event, or all of a replaced one."""
     yield _event("battle", {"id": name})
     texts: dict[Side, str] = {}
     ended: set[Side] = set()
@@ -657,7 +657,7 @@ async def frozen_rating_file(number: int, file: str, services: ServicesDep) -> R
 
 
 def _described_models(services: Services) -> dict[str, ArenaModel]:
-    """The arena's models by name, where the operator says anything of them that people may want to know."""
+    """Return the arena's models by name, where the operator says anything of them that people may want to know."""
     models = arena_of(services).settings.models
     if not any(
         model.maker or model.licence or model.reply_price or model.retired for model in models
@@ -668,13 +668,13 @@ def _described_models(services: Services) -> dict[str, ArenaModel]:
 
 @cache
 def measured_prices() -> list[dict[str, str]]:
-    """What attacks on ratings cost, as `bench/arena_attacks.py --price --write` measured it."""
+    """Return what attacks on ratings cost, as measured by `bench/arena_attacks.py --price --write`."""
     content = read_file(FilePath(__file__).parent / "prices.json")
     return msgspec.json.decode(content, type=list[dict[str, str]])
 
 
 def _matrix(standing: Standing | None) -> dict[str, dict[str, Any]]:
-    """The share that each model wins against each other, by names."""
+    """Return the share that each model wins against each other, by names."""
     rows: dict[str, dict[str, Any]] = {}
     for pair in standing.pairs if standing else ():
         rows.setdefault(pair.model, {})[pair.opponent] = pair

@@ -98,7 +98,7 @@ class Spending:
 def spent_today(
     connection: Connection, prices: Mapping[str, float], settings: ArenaSettings
 ) -> float:
-    """What the replies since midnight (UTC) cost at most: all questions of the battles that changed since."""
+    """Return an upper limit for the cost of replies since midnight (UTC): all questions of battles that changed since."""
     midnight = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
     battle = arena_battle.c
     asked = (

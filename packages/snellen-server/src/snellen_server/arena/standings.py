@@ -54,7 +54,7 @@ TEXTS = ("image", "turns")
 
 
 def count_votes(connection: Connection) -> int:
-    """All votes that say something, of people and of judges."""
+    """Return the number of votes by people and by judges that state an outcome."""
     query = select(func.count()).select_from(arena_vote).where(arena_vote.c.outcome.is_not(None))
     return int(connection.execute(query).scalar_one())
 
@@ -244,7 +244,7 @@ def standing_of(
     least: int = 1,
     ranked_by: Literal["all", "accounts"] = "all",
 ) -> Standing:
-    """The ratings of some votes; what cannot be rated is said in the notes."""
+    """Return the ratings of some votes; what cannot be rated is said in the notes."""
     now, votes = utc_now(), len(battles)
     if votes < max(least, 1):
         return Standing(
@@ -293,7 +293,7 @@ def standing_of(
 
 
 def rating_settings(services: Services) -> RatingSettings:
-    """How the votes of a server are rated: as its operator says, and safe where anybody may register."""
+    """Return how a server's votes are rated: as its operator says, with safe defaults if anybody may register."""
     settings = arena_of(services).settings
     trust = settings.trust
     if services.configuration.registration == "open" and "account" not in trust.networked:
@@ -302,14 +302,14 @@ def rating_settings(services: Services) -> RatingSettings:
 
 
 def latest_standing(connection: Connection) -> Standing | None:
-    """The standing that the job has made last; None before the first."""
+    """Return the standing that the job has made last; None before the first."""
     query = select(arena_rating.c.standing).where(arena_rating.c.is_frozen.is_(False)).limit(1)
     content = connection.execute(query).scalar()
     return msgspec.convert(content, Standing) if content else None
 
 
 def frozen_ratings(connection: Connection) -> list[dict[str, Any]]:
-    """What was frozen, the last first: `id`, `made`, `votes`, and whether the job `is_ready` with it."""
+    """Return the frozen ratings, the latest first: `id`, `made`, `votes`, and whether the job `is_ready` with it."""
     query = select(
         arena_rating.c.id,
         arena_rating.c.made,
@@ -321,7 +321,7 @@ def frozen_ratings(connection: Connection) -> list[dict[str, Any]]:
 
 
 def frozen_file(connection: Connection, number: int, column: str) -> bytes | None:
-    """The `snapshot` (JSON) or `log` (Parquet) of a frozen rating."""
+    """Return the `snapshot` (JSON) or `log` (Parquet) of a frozen rating."""
     query = select(arena_rating.c[column]).where(
         arena_rating.c.id == number, arena_rating.c.is_frozen
     )
@@ -355,7 +355,7 @@ async def rate_arena(services: Services) -> None:
 
 
 def _rated(log: VoteLog, settings: RatingSettings) -> ArenaRating | None:
-    """The rating; None where no model can be compared with another yet."""
+    """Return the rating; None if no model can be compared with another yet."""
     try:
         return rate_votes(log, settings)
     except DataError:

@@ -24,12 +24,12 @@ IPV6_PREFIX = 48
 
 
 def current_period(days: int) -> int:
-    """The number of the period of so many days that it is now."""
+    """Return the number of the current period, where periods have so many days."""
     return int(utc_now().timestamp()) // (days * SECONDS_A_DAY)
 
 
 def network_key(connection: Connection, period: int) -> bytes:
-    """The random key of a period, made by whoever asks first."""
+    """Return the random key of a period, creating it at the first call."""
     query = select(arena_network_key.c.key).where(arena_network_key.c.period == period)
     key: bytes | None = connection.execute(query).scalar()
     if key is not None:
@@ -50,7 +50,7 @@ def forget_network_keys(connection: Connection, before: int) -> int:
 
 
 def network_pseudonym(network: str, key: bytes) -> str | None:
-    """The pseudonym of a network (a /24, or the /48 around a /64); None where the caller has no address."""
+    """Return the pseudonym of a network (a /24, or the /48 around a /64); None where the caller has no address."""
     try:
         place = ip_network(network)
     except ValueError:
@@ -61,7 +61,7 @@ def network_pseudonym(network: str, key: bytes) -> str | None:
 
 
 def question_digest(signer: Signer, battle: Row[Any]) -> str:
-    """A keyed digest of what was asked first and the image; case, spaces and marks at the end make no difference."""
+    """Return a keyed digest of the first question and the image, ignoring case, spaces and punctuation at the end."""
     words = battle.turns[0]["prompt"].casefold().split() if battle.turns else []
     question = " ".join(words).rstrip(" .?!")
     signed = signer.signature("arena question", f"{battle.image}\0{question}")
@@ -69,7 +69,7 @@ def question_digest(signer: Signer, battle: Row[Any]) -> str:
 
 
 def create_invitation(connection: Connection, title: str, seats: int, days: int) -> str:
-    """The token of a new invitation, which so many visitors may take."""
+    """Return the token of a new invitation, which so many visitors may take."""
     token, now = new_token(), utc_now()
     connection.execute(
         insert(arena_invitation).values(
@@ -116,6 +116,6 @@ def take_seat(connection: Connection, actor: str, token: str) -> None:
 
 
 def list_invitations(connection: Connection) -> list[Row[Any]]:
-    """All invitations, the newest first."""
+    """Return all invitations, the newest first."""
     query = select(arena_invitation).order_by(arena_invitation.c.created.desc())
     return list(connection.execute(query))

@@ -89,7 +89,7 @@ def check_voters(votes: Votes) -> tuple[VoterCheck, ...]:
 
 
 def _names(votes: Votes) -> Sequence[str]:
-    """The pseudonym of each voter by number; a vote of nobody known has none."""
+    """Return the pseudonym of each voter by number; a vote of nobody known has none."""
     _, first = np.unique(votes.voter, return_index=True)
     return [name or "" for name in votes.table["voter"].gather(first.tolist()).to_list()]
 
@@ -147,7 +147,7 @@ class _Compared:
         return np.bincount(self.voter, values, minlength=self.votes.voters)
 
     def side(self) -> Array:
-        """(V,) two-sided p-values of the share of the left side, beyond what it has with everybody."""
+        """Return the (V,) two-sided p-values of the share of the left side, beyond what it has with everybody."""
         usual_excess = np.mean(self.score - self.mean) if len(self.score) else 0.0
         return _two_sided(
             self.sums(self.score - self.mean - usual_excess), self.sums(self.variance)

@@ -308,7 +308,7 @@ def robust_covariance(
 
 
 def _probabilities(model: PairModel, parameters: Array) -> tuple[Array, Array, Array]:
-    """(B, P) probabilities of left, right and tie. Without `ties` a tie has none."""
+    """Return the (B, P) probabilities of left, right and tie. Without `ties` a tie has none."""
     eta = (model.design @ parameters[:, : model.design.shape[1]].T).T
     if not model.ties:
         left = _logistic(eta)
@@ -343,7 +343,7 @@ def _derivatives(model: PairModel, parameters: Array, counts: Array) -> tuple[Ar
 
 
 def _outcome_scores(model: PairModel, parameters: Array, both_bad_is_tie: bool) -> Array:
-    """(4 P, D) gradient of the log-likelihood of a single vote in each cell."""
+    """Return the (4 P, D) gradient of the log-likelihood of a single vote in each cell."""
     left, right, tie = (part[0] for part in _probabilities(model, parameters[None]))
     pairs = len(left)
     width = model.design.shape[1]
@@ -374,7 +374,7 @@ def _logistic(eta: Array) -> Array:
 
 
 def elo_ratings(votes: Votes, settings: RatingSettings) -> Array:
-    """(M,) ratings after all votes, in their order: R_a += K (S - 1 / (1 + base^((R_b - R_a) / scale))).
+    """Return the (M,) ratings after all votes, in their order: R_a += K (S - 1 / (1 + base^((R_b - R_a) / scale))).
 
     A tie is half a win. Both bad is left out, or a tie by the settings.
     """
@@ -382,7 +382,7 @@ def elo_ratings(votes: Votes, settings: RatingSettings) -> Array:
 
 
 def resampled_elo(votes: Votes, settings: RatingSettings, rng: np.random.Generator) -> Array:
-    """(B, M) ratings of the votes of as many voters drawn with replacement, in random order.
+    """Return the (B, M) ratings of the votes of as many voters drawn with replacement, in random order.
 
     Every resample also shuffles the votes, as FastChat's bootstrap does, so that its spread is that of voters and of
     orders together.
@@ -404,7 +404,7 @@ def resampled_elo(votes: Votes, settings: RatingSettings, rng: np.random.Generat
 def shuffled_elo(
     votes: Votes, settings: RatingSettings, orders: int, rng: np.random.Generator
 ) -> Array:
-    """(orders, M) ratings of the same votes in other orders: how much of a rating is the order alone."""
+    """Return the (orders, M) ratings of the same votes in other orders: how much of a rating is the order alone."""
     return np.stack(
         [_elo_after(votes, settings, rng.permutation(votes.count)) for _ in range(orders)]
     )

@@ -54,7 +54,7 @@ class TrustSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Count voters who failed more honeypots than an honest voter would."""
 
     def weight(self, trust: str) -> float:
-        """The weight of a vote of this class; 1 where the class is not known."""
+        """Return the weight of a vote of this class; 1 where the class is not known."""
         weights = {
             "account": self.account,
             "invited": self.invited,
@@ -144,7 +144,10 @@ class Votes:
         return int(self.table["voter"].null_count())
 
     def where(self, chosen: Array, reason: str) -> Votes:
-        """The votes where `chosen` (N,) is true; the others are left out for a reason. Models and weights stay."""
+        """Return the votes where `chosen` (N,) is true, and count the others as left out for a reason.
+
+        Models keep their indices and votes keep their weights; voters are numbered anew.
+        """
         excluded_votes = dict(
             Counter(self.excluded_votes) + Counter({reason: int((~chosen).sum())})
         )
@@ -162,7 +165,7 @@ class Votes:
 
 
 def chosen_votes(log: VoteLog, settings: RatingSettings) -> Votes:
-    """The votes of a log that the settings let count, anomalous voters not yet looked at.
+    """Return the votes of a log that the settings select, before anomalous voters are looked for.
 
     What is left out is counted by reason. Raises DataError when no vote remains, or weights by propensity are asked
     for and a vote has none.
@@ -248,7 +251,7 @@ def _filtered(table: pl.DataFrame, settings: RatingSettings) -> tuple[pl.DataFra
 
 
 def _label(side: str) -> pl.Expr:
-    """The name of a model with its version, which make a model together."""
+    """Return the name of a model with its version, under which it is rated."""
     version = pl.col(f"{side}_version")
     suffix = pl.when(version == "").then(pl.lit("")).otherwise(pl.concat_str(pl.lit("@"), version))
     return pl.concat_str(pl.col(side), suffix).alias(f"{side}_name")
@@ -286,7 +289,7 @@ def _voters(table: pl.DataFrame, trust: TrustSettings | None) -> Array:
 
 
 def _weights(table: pl.DataFrame, weighting: Weighting) -> Array:
-    """(N,) with mean 1; by propensity 1 / p."""
+    """Return the weights (N,) of the votes, whose mean is 1: equal ones, or 1 / propensity of the pair."""
     if weighting == "none":
         return np.ones(table.height)
     if missing := table["propensity"].null_count():

@@ -88,7 +88,7 @@ _RATING = (
 
 
 def _combine_options(*options: Callable[..., Any]) -> Callable[..., Any]:
-    """All of these options as one decorator, in this order."""
+    """Return one decorator that applies all options, in this order."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):

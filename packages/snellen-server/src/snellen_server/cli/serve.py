@@ -129,7 +129,7 @@ def serve(
 
 
 def arena_of_flag(source: str) -> Mapping[str, Any]:
-    """The settings of the arena that `--arena` names. Raises DataError, MissingExtraError."""
+    """Return the settings of the arena that `--arena` names. Raises DataError, MissingExtraError."""
     from snellen_server.arena.settings import read_arena_file
 
     if source != "demo":
@@ -246,7 +246,7 @@ def _of_person(
 
 
 def _write_in_database(configuration: Configuration, work: Callable[[Connection], Any]) -> Any:
-    """What `work` gives back, done in the database of a server."""
+    """Call `work` in the database of a server, and return its result."""
     from snellen_server.hosting.services import open_database
 
     with closing(open_database(configuration)) as database:

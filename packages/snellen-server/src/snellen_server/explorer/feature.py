@@ -135,7 +135,7 @@ async def _page(
 
 
 def public_runs(services: Services) -> PublicRuns | None:
-    """The runs of the configuration; None when there are none. The index is made in the background."""
+    """Return the runs of the configuration; None when there are none. The index is made in the background."""
     settings: ExplorerSettings = services.settings(NAME)
     hidden = _hidden(services.configuration)
     try:
@@ -224,7 +224,7 @@ async def index_public_runs(services: Services) -> None:
 
 
 async def explorable(services: Services) -> dict[str, Any]:
-    """The values of `explorer/home.html`."""
+    """Return the values of `explorer/home.html`."""
     runs = await asyncio.to_thread(public_runs, services)
     return {"runs": [run.name for run in runs.library.runs()] if runs else []}
 

@@ -158,7 +158,7 @@ async def _folder_fault(services: Services) -> str | None:
 
 
 def folder_fault(folder: Path, least_free: int = LEAST_FREE) -> str | None:
-    """What keeps a server from storing files in its folder, without its path; None where nothing does."""
+    """Return why a server cannot store files in its folder, without the path; None if it can."""
     try:
         with TemporaryFile(dir=folder) as file:
             file.write(bytes(4096))

@@ -289,7 +289,7 @@ async def audit_page(request: Request, admin: AdminDep, services: ServicesDep) -
 
 
 def invitation_address(configuration: Configuration, token: str) -> str:
-    """The link that is given to one person."""
+    """Return the link that is given to one person."""
     return f"{configuration.public_url.rstrip('/')}/invitation/{token}"
 
 
@@ -313,13 +313,13 @@ def _sign_in_form(
 def _account_form(
     request: Request, services: Services, name: str = "", fault: str = "", *, is_new: bool = True
 ) -> HTMLResponse:
-    """The form by which an account is made, or its password changed, which is sent to its own address."""
+    """Return the form by which an account is made, or its password changed, which is sent to its own address."""
     values = {"action": request.url.path, "name": name, "is_new": is_new, "fault": fault}
     return services.pages.render(request, "accounts/register.html", values, 422 if fault else 200)
 
 
 def _local(address: str) -> str:
-    """An address of this server: what leads elsewhere leads home."""
+    """Return an address of this server: the given one, or the home page if it leads elsewhere."""
     is_path = address.startswith("/") and address.isprintable() and "\\" not in address
     return address if is_path and not address.startswith("//") else "/"
 
@@ -356,7 +356,7 @@ async def _hashed(services: Services, password: str) -> str:
 async def _signed_in(
     request: Request, services: Services, account: Account, address: str
 ) -> Response:
-    """A new session in place of the one that was, so that nobody else can know it."""
+    """Return a new session in place of the one that was, so that nobody else can know it."""
     earlier, days = (
         request.cookies.get(services.session_cookie, ""),
         services.configuration.session_days,

@@ -76,7 +76,7 @@ class ApiKey:
 
 
 def fold_name(name: str) -> str:
-    """What two names have in common that would look alike."""
+    """Return a form of a name that it shares with names that look alike."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
@@ -102,7 +102,10 @@ def invite(
 
 
 def find_invitation(connection: Connection, token: str) -> Row[Any]:
-    """The invitation with the name of the account that it is for. Raises MissingError unless it is still good."""
+    """Return the invitation with the name of the account that it is for.
+
+    Raises MissingError unless it is still good.
+    """
     query = (
         select(invitation, account.c.name)
         .outerjoin(account, account.c.id == invitation.c.account_id)
@@ -115,7 +118,10 @@ def find_invitation(connection: Connection, token: str) -> Row[Any]:
 
 
 def accept_invitation(connection: Connection, token: str, name: str, password: str) -> Account:
-    """The account that an invitation makes, or whose password it changes; `password` is its hash. Raises DataError."""
+    """Return the account that an invitation makes, or whose password it changes; `password` is its hash.
+
+    Raises DataError.
+    """
     row = find_invitation(connection, token)
     # Deleting decides who is first, should two use it at once.
     if not connection.execute(delete(invitation).where(invitation.c.digest == row.digest)).rowcount:
@@ -192,7 +198,7 @@ def account_by_id(connection: Connection, account_id: str) -> Account | None:
 
 
 def find_account(connection: Connection, name: str) -> tuple[Account, str | None] | None:
-    """The account of a name with the hash of its password, unless it is disabled."""
+    """Return the account of a name with the hash of its password, unless it is disabled."""
     row = connection.execute(
         select(account).where(
             account.c.folded_name == fold_name(name), account.c.is_disabled.is_(False)
@@ -232,7 +238,7 @@ def has_admin(connection: Connection) -> bool:
 
 
 def begin_session(connection: Connection, made_for: Account, days: int, replacing: str = "") -> str:
-    """The token of a new session, in place of the one whose token is `replacing`."""
+    """Return the token of a new session, in place of the one whose token is `replacing`."""
     token, now = new_token(), utc_now()
     connection.execute(delete(session).where(session.c.digest == token_digest(replacing)))
     connection.execute(
@@ -272,7 +278,10 @@ def session_account(connection: Connection, token: str) -> Account | None:
 def create_key(
     connection: Connection, of: Account, title: str, scopes: Iterable[str], days: int | None = None
 ) -> tuple[str, ApiKey]:
-    """A new key, shown only now, and the record kept of it. Raises DataError beyond the greatest number of keys."""
+    """Return a new key, shown only now, and the record kept of it.
+
+    Raises DataError beyond the greatest number of keys.
+    """
     if len(list_keys(connection, of)) >= MOST_KEYS:
         raise DataError(f"an account has at most {MOST_KEYS} keys; delete one first")
     token, now = KEY_PREFIX + new_token(), utc_now()
@@ -331,7 +340,7 @@ def _account(row: Row[Any]) -> Account:
 
 
 def export_person(connection: Connection, actor: str) -> dict[str, list[dict[str, Any]]]:
-    """All rows about an actor (`account:ID`, `visitor:ID`) by table, as JSON takes them."""
+    """Return all rows about an actor (`account:ID`, `visitor:ID`) by table, as JSON takes them."""
     records = {}
     for data, condition in _rows_about(actor):
         columns = [column for column in data.table.c if column.name not in data.hidden]
@@ -375,7 +384,7 @@ def purge(connection: Connection, configuration: Configuration) -> dict[str, int
 
 
 def find_actor(connection: Connection, name: str) -> str:
-    """The actor of an account's name, disabled or not. Raises DataError."""
+    """Return the actor of an account's name, disabled or not. Raises DataError."""
     account_id = connection.execute(
         select(account.c.id).where(account.c.folded_name == fold_name(name))
     ).scalar()
@@ -389,7 +398,7 @@ def _declared() -> Sequence[PersonalData]:
 
 
 def _rows_about(actor: str) -> Iterator[tuple[PersonalData, ColumnElement[bool]]]:
-    """Each table, with the condition of the rows that are about an actor. The account itself comes last."""
+    """Yield each table with the condition for the rows about an actor. The account itself comes last."""
     kind, _, name = actor.partition(":")
     for data in sorted(_declared(), key=lambda data: data.table is account):
         by_name = data.account_column if kind == "account" else data.visitor_column

@@ -201,7 +201,7 @@ class Identified:
         return values[0].strip() if len(values) == 1 else ""
 
     def _visitor(self, cookies: str) -> str | None:
-        """The visitor of a cookie that this server signed."""
+        """Return the visitor of a cookie that this server signed."""
         try:
             morsel = SimpleCookie(cookies).get(self._services.visitor_cookie)
         except CookieError:
@@ -249,7 +249,7 @@ class Mended:
 
 
 def fault_body(status: int, message: str) -> dict[str, dict[str, str | int]]:
-    """The JSON body of a refusal."""
+    """Return the JSON body of a refusal."""
     return {"error": {"status": status, "message": message}}
 
 
@@ -262,7 +262,7 @@ ONLY_ENCRYPTED = {"strict-transport-security": "max-age=31536000"}
 
 
 def make_hosting(services: Services) -> FastAPI:
-    """The application of a server; it takes the services over and closes the database when it ends."""
+    """Return the application of a server; it takes the services over and closes the database when it ends."""
     configuration = services.configuration
     larger = {
         path: max_bytes
@@ -396,7 +396,7 @@ async def _not_valid(request: Request, error: RequestValidationError) -> Respons
 
 
 async def _not_done(request: Request, error: Exception) -> Response:
-    """The message of a SnellenError is meant for the caller."""
+    """Return the answer to a request that ended in a SnellenError, whose message is meant for the caller."""
     if isinstance(error, BusyError):
         return _answer(request, 503, str(error), {"retry-after": "1"})
     if isinstance(error, UnavailableError):

@@ -100,7 +100,7 @@ async def account_of(request: Request) -> Account:
 
 
 async def person_of(request: Request) -> Account:
-    """An account that a person uses, at a browser: for what no key may do, such as making keys."""
+    """Return the account of a person at a browser, for what no key may do, such as making keys."""
     account = await account_of(request)
     if caller_of(request).scopes is not None:
         raise HTTPException(403, "sign in to do this; an API key is not accepted")
@@ -221,6 +221,6 @@ async def _check_token(request: Request, services: Services, caller: Caller) -> 
 
 
 def cookie(services: Services, name: str, value: str, days: int) -> str:
-    """A cookie that scripts cannot read, and that other sites' forms do not send. No days: it is taken away."""
+    """Return a cookie that scripts cannot read and that other sites' forms do not send. Without days it is deleted."""
     secure = "; Secure" if services.configuration.is_secure else ""
     return f"{name}={value}; Path=/; Max-Age={days * 86400}; HttpOnly; SameSite=Lax{secure}"

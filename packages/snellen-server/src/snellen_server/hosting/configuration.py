@@ -70,7 +70,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The file with the settings of a feature, which the feature may read again while the server runs."""
 
     def at_port(self, port: int) -> Configuration:
-        """The same with an address of this machine, unless it has another one."""
+        """Return the configuration at a local address with this port, unless it has another address."""
         return self if self.public_url else replace(self, public_url=f"http://127.0.0.1:{port}")
 
     @property
@@ -97,7 +97,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def load_configuration(folder: Path, file: Path | None = None, **overrides: Any) -> Configuration:
-    """The record of a TOML file and of `overrides`, which win. Raises DataError."""
+    """Return the record of a TOML file and of `overrides`, which win. Raises DataError."""
     where, content = "the command line", ""
     if file is not None:
         where = str(file)

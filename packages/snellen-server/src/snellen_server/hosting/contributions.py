@@ -39,7 +39,7 @@ class StoredImage:
 
 
 def clean_image(content: bytes, most_pixels: int) -> StoredImage:
-    """What remains of an image that somebody sent: its pixels as people see them, upright, the first frame of several.
+    """Return only the visible pixels of an uploaded image: upright, and the first frame if there are several.
 
     Raises DataError for what is not a PNG, JPEG, WebP or GIF, whatever its name, and for more than `most_pixels`.
     """
@@ -178,8 +178,10 @@ class Moderation:
         self._seconds = seconds
 
     async def judge(self, contribution: Contribution) -> ModerationVerdict:
-        """The first refusal, or that it is allowed. A moderator that raises, takes too long, or answers with anything
-        but a ModerationVerdict refuses."""
+        """Return the first refusal, by blocked words or by a moderator, or that the content is allowed.
+
+        A moderator that raises, takes too long, or answers with anything but a ModerationVerdict refuses.
+        """
         if contribution.kind == "text":
             # Full-width and other look-alike letters are compared as plain ones.
             plain_text = unicodedata.normalize("NFKC", contribution.text)

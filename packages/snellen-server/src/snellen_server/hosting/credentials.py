@@ -37,7 +37,7 @@ def new_id() -> str:
 
 
 def token_digest(token: str) -> str:
-    """What is stored of a token. Tokens are long and random, so a plain digest tells nothing of them."""
+    """Return the digest of a token that is stored. As tokens are long and random, it does not reveal them."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -64,7 +64,7 @@ class Signer:
 
 
 def open_key(file: Path) -> bytes:
-    """The key in `file`, which is made when it is not there, readable by its owner alone. Raises StoreError."""
+    """Return the key in `file`, which is made when it is not there, readable by its owner alone. Raises StoreError."""
     try:
         with os.fdopen(
             os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb"

@@ -148,7 +148,7 @@ class Database:
     async def read(
         self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs
     ) -> Found:
-        """What `work` finds. It cannot write."""
+        """Call `work` with a connection that cannot write, and return its result."""
         return await asyncio.wrap_future(
             self._readers.submit(self._read, lambda connection: work(connection, *args, **keywords))
         )
@@ -156,8 +156,10 @@ class Database:
     async def write(
         self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs
     ) -> Found:
-        """What `work` gives back, once what it wrote is on disk. An exception of `work` undoes all it wrote, and is
-        raised here. Raises BusyError when too much is waiting."""
+        """Call `work` in a transaction, and return its result once what it wrote is on disk.
+
+        An exception of `work` undoes all it wrote, and is raised here. Raises BusyError when too much is waiting.
+        """
         return await asyncio.wrap_future(
             self._begin_write(lambda connection: work(connection, *args, **keywords))
         )
@@ -325,7 +327,7 @@ def _server_engine(url: str) -> Engine:
 
 
 def _without_password(url: str) -> str:
-    """The URL without what may be a password."""
+    """Return the URL without what may be a password."""
     scheme, _, place = url.partition("://")
     return f"{scheme}://{place.rpartition('@')[2]}"
 
@@ -361,19 +363,19 @@ def migrate(database: Database, packages: Sequence[str], target: str = "heads") 
 
 
 def steps(packages: Sequence[str]) -> list[str]:
-    """All revisions, in an order in which they can be carried out one by one."""
+    """Return all revisions, in an order in which they can be carried out one by one."""
     revisions = ScriptDirectory.from_config(_settings(packages)).walk_revisions("base", "heads")
     return [revision.revision for revision in revisions][::-1]
 
 
 def revisions_of(connection: Connection) -> tuple[str, ...]:
-    """What was carried out last, in each branch."""
+    """Return the latest revision that was carried out in each branch."""
     return tuple(sorted(MigrationContext.configure(connection).get_current_heads()))
 
 
 @cache
 def heads(packages: tuple[str, ...]) -> tuple[str, ...]:
-    """What `revisions_of` finds in a database of this version: what others depend on is not written down by itself."""
+    """Return what `revisions_of` finds in a database of this version, without revisions that others depend on."""
     scripts = ScriptDirectory.from_config(_settings(packages))
     needed = {
         name for revision in scripts.walk_revisions() for name in _names(revision.dependencies)

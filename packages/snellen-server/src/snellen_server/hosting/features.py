@@ -30,12 +30,12 @@ def register(group: Group, name: str, extension: Any) -> None:
 
 
 def names(group: Group) -> list[str]:
-    """All names of a group, in the order of the alphabet."""
+    """Return all names of a group, in the order of the alphabet."""
     return sorted(_targets(group))
 
 
 def find(group: Group, name: str) -> Any:
-    """What a name means, imported now. Raises UnknownNameError."""
+    """Import and return the object that a name stands for. Raises UnknownNameError."""
     target = _targets(group).get(name)
     if target is None:
         raise UnknownNameError(f"unknown {group[:-1]} {name!r}; known: {', '.join(names(group))}")
@@ -141,12 +141,12 @@ class Feature:
 
 
 def installed_features() -> tuple[Feature, ...]:
-    """All features that are installed. Their tables are made whether they are shown or not."""
+    """Return all features that are installed. Their tables are made whether they are shown or not."""
     return tuple(find("features", name) for name in names("features"))
 
 
 def migration_packages() -> tuple[str, ...]:
-    """The packages with the migrations of all features that are installed."""
+    """Return the packages with the migrations of all features that are installed."""
     return tuple(feature.migrations for feature in installed_features() if feature.migrations)
 
 

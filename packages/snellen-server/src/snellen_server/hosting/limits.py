@@ -36,7 +36,7 @@ def is_within(address: Address | None, networks: Sequence[Network]) -> bool:
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) -> Address | None:
-    """The address that asks: the last one that no trusted proxy has, of `X-Forwarded-For` and then the peer.
+    """Return the address of the caller: the last one in `X-Forwarded-For` that is not a trusted proxy, else the peer's.
 
     What stands further to the left was written by whoever asks, and is not believed. None when the peer has no address
     (a Unix socket) and no proxy names one.
@@ -60,7 +60,7 @@ def retry_words(seconds: int) -> str:
 
 
 def network_of(address: Address | None) -> str:
-    """What rate limits count as one place: an IPv4 /24, an IPv6 /64."""
+    """Return the network that rate limits count as one place: an IPv4 /24 or an IPv6 /64."""
     if address is None:
         return "unknown"
     return str(ip_network((address, 24 if address.version == 4 else 64), strict=False))

@@ -109,7 +109,7 @@ def may_use(connection: Connection, caller: Caller, digest: str) -> bool:
 
 
 def find_image_facts(connection: Connection, digest: str) -> Row[Any] | None:
-    """What is recorded of an image: digest, media_type, width, height, bytes, created."""
+    """Return what is recorded of an image: digest, media_type, width, height, bytes, created."""
     return connection.execute(select(picture).where(picture.c.digest == digest)).one_or_none()
 
 

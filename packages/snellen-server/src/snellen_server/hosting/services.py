@@ -104,7 +104,7 @@ class Pages:
         status: int = 200,
         headers: Mapping[str, str] | None = None,
     ) -> HTMLResponse:
-        """A page. Every template also has `caller`, `navigation`, `path`, and `csrf_field()` for its forms.
+        """Return a page. Every template also has `caller`, `navigation`, `path`, and `csrf_field()` for its forms.
 
         The name is `FEATURE/FILE`, or `house/FILE`.
         """
@@ -142,7 +142,7 @@ def _is_shown(entry: NavigationEntry, caller: Caller | None) -> bool:
 
 
 def _assets(packages: Mapping[str, str]) -> dict[str, Asset]:
-    """All files by `FEATURE/FILE`: what is not listed here has no address, so no path can lead out."""
+    """Return all files by `FEATURE/FILE`. Other files have no address, so no path can lead out."""
     contents = {f"{HOUSE}/report.css": ("text/css", page_style().encode())}
     for name, package in packages.items():
         if _has_folder(package, "static"):
@@ -218,7 +218,7 @@ class Jobs:
                 )
 
     async def _run_once(self, job: Job, services: Services) -> bool:
-        """Return whether it was this process's turn."""
+        """Run the job if no other process has it, and return whether it ran."""
         outcome = "done"
         try:
             if not await services.database.write(_take, job.name, self._holder):
@@ -242,7 +242,7 @@ class Jobs:
 
 
 def _take(connection: Connection, name: str, holder: str) -> bool:
-    """Return whether the job is this holder's for the next while."""
+    """Try to lease a job for a while, and return whether this holder has it."""
     now = utc_now()
     lease = {"holder": holder, "until": now + timedelta(seconds=LEASE_SECONDS)}
     free = or_(job_lease.c.holder == holder, job_lease.c.until < now)
@@ -286,7 +286,7 @@ class Services:
     """Set when the server is about to stop: endless streams and long jobs end then."""
 
     def settings(self, feature: str) -> Any:
-        """The record of what the configuration says of a feature: of the type that it declares."""
+        """Return the record of what the configuration says of a feature: of the type that it declares."""
         [declared] = [
             candidate.settings for candidate in self.features if candidate.name == feature
         ]
@@ -309,12 +309,12 @@ class Services:
 
 
 def open_database(configuration: Configuration) -> Database:
-    """The database of a configuration, in the schema of this version. Raises StoreError, DataError."""
+    """Return the database of a configuration, in the schema of this version. Raises StoreError, DataError."""
     return _opened(configuration, Database(configuration.url))
 
 
 def open_services(configuration: Configuration) -> Services:
-    """All services of a configuration; makes the folder and the schema. Raises SnellenError."""
+    """Return all services of a configuration; makes the folder and the schema. Raises SnellenError."""
     try:
         configuration.folder.mkdir(
             mode=0o700, parents=True, exist_ok=True

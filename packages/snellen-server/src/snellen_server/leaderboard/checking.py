@@ -234,7 +234,7 @@ MAGIC = {".parquet": b"PAR1", ".xlsx": b"PK\x03\x04"}
 
 
 def upload_suffix(file_name: str, content: bytes) -> str:
-    """The suffix of a file that can be read. Raises DataError for another, and for content of another kind."""
+    """Return the suffix of a file that can be read. Raises DataError for another, and for content of another kind."""
     suffix = Path(file_name.replace("\\", "/")).suffix.lower()
     if suffix not in READERS_BY_SUFFIX:
         raise DataError(
@@ -434,7 +434,7 @@ def _match_row(
 def _numbered(
     placed: Mapping[Place, Sequence[PlacedRow]], name: str, samples: Mapping[str, Sample]
 ) -> Iterator[PlacedRow]:
-    """The rows of a benchmark in the order of its questions, numbered as their presentations."""
+    """Yield the rows of a benchmark in the order of its questions, numbered as their presentations."""
     for sample in samples.values():
         for turn in _rounds(sample):
             for test, row in enumerate(placed.get((name, sample.id, turn), ())):
@@ -447,7 +447,7 @@ def _place_text(place: Place, only: str) -> str:
 
 
 def protocol_of(rows: Sequence[PlacedRow], presentations: int) -> str:
-    """The label of the protocol that the rows are of. Raises DataError for replies and scores side by side."""
+    """Return the label of the protocol that the rows are of. Raises DataError for replies and scores side by side."""
     methods = {row.row.method for row in rows}
     if len(methods) > 1:
         raise DataError("the file has replies and scores of one benchmark; submit one kind")

@@ -478,7 +478,7 @@ def _board(services: Services, name: str) -> Board:
 
 
 def _opened(board: Board) -> Board:
-    """The board, whose benchmarks can be opened. What is wrong with them is the operator's to know."""
+    """Return the board, whose benchmarks can be opened. What is wrong with them is the operator's to know."""
     try:
         board_benchmarks(board)
     except SnellenError:

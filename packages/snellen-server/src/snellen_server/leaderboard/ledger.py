@@ -111,7 +111,7 @@ def cost_of(noise: float, numbers: int = 1) -> float:
 
 
 def affordable_noise(board: Board, spent: float, by_account: float, numbers: int) -> float | None:
-    """The least noise of the next numbers, in answers; None when the budget allows none.
+    """Return the least noise of the next numbers, in answers; None when the budget allows none.
 
     Args:
         board: Declares noise, budget and the share of an account.
@@ -145,7 +145,7 @@ def release(
     measured: Sequence[MeasuredBenchmark],
     draw_of: Mapping[str, Any],
 ) -> list[PublishedNumber]:
-    """The numbers of a submission that may be seen, and what they tell, which is written down.
+    """Record and return the numbers of a submission that may be seen, with their privacy loss.
 
     Args:
         connection: One writer at a time.
@@ -193,7 +193,7 @@ def release(
 
 
 def told(connection: Connection, questions: str, account_id: str = "") -> tuple[float, float]:
-    """Nats told so far about any one answer to these questions: in all, and to one account."""
+    """Return the privacy loss, in nats, of any one answer to these questions so far: in all, and to one account."""
     of_questions = leaderboard_release.c.questions == questions
     total = select(func.coalesce(func.sum(leaderboard_release.c.cost), 0.0)).where(of_questions)
     of_account = total.where(leaderboard_release.c.account_id == account_id)
@@ -204,7 +204,7 @@ def told(connection: Connection, questions: str, account_id: str = "") -> tuple[
 
 
 def budget_use(connection: Connection, board: Board, questions: Sequence[str]) -> BudgetUse:
-    """Return how far the budget of a board is spent, whose benchmarks have these questions."""
+    """Return how much of the budget of a board, whose benchmarks have these questions, is spent."""
     spent = max((told(connection, digest)[0] for digest in questions), default=0.0)
     return BudgetUse(spent, board.budget)
 
@@ -212,7 +212,7 @@ def budget_use(connection: Connection, board: Board, questions: Sequence[str]) -
 def _known_release(
     connection: Connection, board: Board, measured: MeasuredBenchmark
 ) -> Row[Any] | None:
-    """An earlier release of a file that this one hardly differs from; which one follows from no answer."""
+    """Return an earlier release of a file that hardly differs from this one, chosen independently of the answers."""
     release_of = leaderboard_release.c
     chosen = select(leaderboard_release).where(
         release_of.questions == measured.questions,

@@ -52,13 +52,13 @@ class PublishedNumber(MeasuredNumber):
 
 
 def widening(answers: int, noise_answers: float) -> float:
-    """By how much noise and rounding widen an interval on either side, as a share of the metric's range."""
+    """Return by how much noise and rounding widen an interval on either side, as a share of the metric's range."""
     scale = _scale(answers, noise_answers)
     return NOISE_QUANTILE * scale + _step(scale) / 2
 
 
 def questions_needed(noise_answers: float, widest: float) -> int:
-    """The fewest questions of which `widening` is at most `widest`."""
+    """Return the fewest questions of which `widening` is at most `widest`."""
     return math.ceil(
         noise_answers
         * max((NOISE_QUANTILE + 1 / 4) / widest, NOISE_QUANTILE / (widest - FINEST / 2))
@@ -67,7 +67,10 @@ def questions_needed(noise_answers: float, widest: float) -> int:
 
 
 def release_number(exact: ExactNumber, noise_answers: float, draw: Draw) -> PublishedNumber:
-    """The number that may be seen. Its noise is of as many answers as are asked for, each as heavy as the heaviest."""
+    """Return the number that may be seen, with the noise of `noise_answers` answers, each as heavy as the heaviest.
+
+    Its noise is of as many answers as are asked for, each as heavy as the heaviest.
+    """
     noise_answers *= exact.heaviest
     span, scale = exact.greatest - exact.least, _scale(exact.n, noise_answers)
     step = _step(scale)
@@ -101,11 +104,11 @@ def _scale(answers: int, noise_answers: float) -> float:
 
 
 def _step(scale: float) -> float:
-    """To what multiples a number is rounded."""
+    """Return the step to whose multiples a number is rounded."""
     return max(FINEST, scale / 2)
 
 
 def laplace(uniform: float, scale: float) -> float:
-    """The value of a Laplace distribution around 0 below which a share of `uniform` lies."""
+    """Return the value of a Laplace distribution around 0 below which a share of `uniform` lies."""
     centred = uniform - 0.5
     return -math.copysign(scale, centred) * math.log1p(-2 * abs(centred))

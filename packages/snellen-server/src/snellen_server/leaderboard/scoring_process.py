@@ -149,7 +149,7 @@ def _scored(benchmark: Benchmark, rows: Sequence[PlacedRow], label: str, file: P
 
 
 def _content(scored: ScoredRun) -> bytes:
-    """All that the headline metric sees, in a fixed order: options by their number, and texts as they are.
+    """Return all that the headline metric sees, in a fixed order: options by their number, and texts as they are.
 
     Some metric tells capitals apart: the same noise around two exact numbers would give their difference away. Of
     scores a metric sees the option that they choose, or, if it is of ranks, the order of the options.
@@ -184,13 +184,13 @@ def _sees_order(scored: ScoredRun) -> bool:
 
 
 def _ranks(scores: Sequence[float]) -> list[int]:
-    """The rank of each score, equal ones alike."""
+    """Return the rank of each score, equal ones alike."""
     levels = sorted(set(scores), reverse=True)
     return [levels.index(score) for score in scores]
 
 
 def _readings(scored: ScoredRun) -> bytes:
-    """A digest of four bytes for each reading; texts without regard to case, spaces and marks of sentences.
+    """Return a digest of four bytes for each reading; texts without regard to case, spaces and marks of sentences.
 
     Signs stay, since -5 is another answer than 5. Where the metric is of ranks, the order of all options is the reading.
     """
@@ -229,7 +229,7 @@ def _numbers(scored: ScoredRun, benchmark: Benchmark, task: ScoringTask) -> Iter
 
 
 def _heaviest(row: Result, scored: ScoredBenchmark) -> float:
-    """By how much one answer may move a number at most, in n-ths of its range.
+    """Return by how much one answer may change a number at most, in n-ths of its range.
 
     A published mean gives every part of the questions a weight of its own, whatever their number (`mean_over`), or is
     the mean of several numbers, each of which has the answer (`mean_of`). Its counts are a value, the questions and
@@ -304,7 +304,7 @@ def _limit_memory(count: int) -> None:
 
 
 def carry_out_task() -> None:
-    """The process's whole life."""
+    """Score the task that is read from standard input, and write the outcome to standard output."""
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=ScoringTask)
     os.chdir(task.folder)  # so that no message names a folder of the server
     _limit_memory(task.memory_bytes)

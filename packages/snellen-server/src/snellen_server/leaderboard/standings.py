@@ -48,7 +48,7 @@ def standings(
     by: str = "",
     order: Order = "rank",
 ) -> list[BoardStanding]:
-    """The scored entries of a board whose benchmarks have these builds, ranked `by` one of them, or by their mean.
+    """Return the scored entries of a board whose benchmarks have these builds, ranked `by` one of them or the mean.
 
     Ranks are among public entries; a private one, which only its owner sees, gets the rank that it would have. Entries
     that were scored by another build of the benchmarks have none, nor have those of fewer questions than noise needs.
@@ -79,7 +79,7 @@ def standings(
 async def read_standings(
     services: Services, board: Board, viewer: Account | None, by: str = "", order: Order = "rank"
 ) -> tuple[list[BoardStanding], list[Submission]]:
-    """The standings of a board as somebody may see them, and all the submissions that they may see."""
+    """Return the standings of a board as somebody may see them, and all the submissions that they may see."""
     builds = {member.name: build_digests(services, member) for member in board_benchmarks(board)}
     submissions = await services.database.read(list_submissions, board.name, viewer)
     return standings(board, submissions, builds, by, order), submissions
@@ -194,7 +194,7 @@ class BoardSummary(Struct, frozen=True):
 
 
 async def summarised_boards(services: Services) -> dict[str, Any]:
-    """The values of `leaderboard/home.html`."""
+    """Return the values of `leaderboard/home.html`."""
     return {"boards": [await _summary(services, board) for board in settings_of(services).boards]}
 
 

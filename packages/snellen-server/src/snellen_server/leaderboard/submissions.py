@@ -106,7 +106,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     numbers: tuple[PublishedNumber, ...]
 
     def number(self, benchmark: str) -> PublishedNumber | None:
-        """The headline of a benchmark."""
+        """Return the headline of a benchmark."""
         return next(
             (
                 number
@@ -164,7 +164,7 @@ def add_submission(
 
 
 def take_next(connection: Connection) -> Row[Any] | None:
-    """The submission that has waited longest, with one more attempt counted; after too many it has failed."""
+    """Return the submission that has waited longest, after counting another attempt; after too many it fails."""
     given_up = submission.c.attempts >= MOST_ATTEMPTS
     waits = submission.c.state == "waiting"
     connection.execute(
@@ -188,7 +188,7 @@ def return_attempt(connection: Connection, submission_id: str) -> None:
 def finish(
     connection: Connection, submission_id: str, state: State, values: Mapping[str, Any]
 ) -> None:
-    """Keep what came of it, unless it was withdrawn meanwhile."""
+    """Store the outcome of a submission, unless it was withdrawn meanwhile."""
     waits = and_(submission.c.id == submission_id, submission.c.state == "waiting")
     connection.execute(
         update(submission).where(waits).values(state=state, finished=utc_now(), **values)
@@ -206,7 +206,10 @@ def waiting_ids(connection: Connection) -> set[str]:
 
 
 def _visible(viewer: Account | None) -> Select[Any]:
-    """What somebody may see: scored public entries, and all of their own. Every reading goes through this."""
+    """Return the query for the submissions that somebody may see: scored public ones, and all of their own.
+
+    Every page reads submissions through this query.
+    """
     is_public = and_(submission.c.is_public, submission.c.state == "scored")
     is_own = submission.c.account_id == viewer.id if viewer else None
     return (
@@ -222,7 +225,7 @@ def _visible(viewer: Account | None) -> Select[Any]:
 def list_submissions(
     connection: Connection, board: str, viewer: Account | None
 ) -> list[Submission]:
-    """Those of a board that the viewer may see, the latest first."""
+    """Return the submissions to a board that the viewer may see, the latest first."""
     query = (
         _visible(viewer).where(submission.c.board == board).order_by(submission.c.created.desc())
     )
@@ -232,7 +235,7 @@ def list_submissions(
 def find_submission(
     connection: Connection, submission_id: str, viewer: Account | None
 ) -> Submission:
-    """One that the viewer may see. Raises MissingError for another's private one as for one that is not there."""
+    """Return a submission that the viewer may see. Raises MissingError for a hidden one as for a missing one."""
     row = connection.execute(_visible(viewer).where(submission.c.id == submission_id)).one_or_none()
     if row is None:
         raise MissingError("there is no entry with this name")
@@ -268,7 +271,7 @@ def withdraw(connection: Connection, of: Account, submission_id: str) -> None:
 def _own_submission(
     connection: Connection, of: Account, submission_id: str
 ) -> tuple[ColumnElement[bool], State]:
-    """Return where a submission of this account stands, and its state."""
+    """Return the condition that selects a submission of this account, and the submission's state."""
     is_own = and_(
         submission.c.id == submission_id,
         submission.c.account_id == of.id,
@@ -298,7 +301,7 @@ def _read(row: Row[Any]) -> Submission:
 def outcome_faults(
     refusal: str, faults: Sequence[UploadFault] = (), notes: Sequence[UploadFault] = ()
 ) -> dict[str, Any]:
-    """What is kept of why an upload was refused, and of what is to be said of it."""
+    """Return why an upload was refused and the notes on it, as they are stored."""
     parts = {
         "refusal": refusal,
         "rows": msgspec.to_builtins(faults),
@@ -367,7 +370,7 @@ async def score_waiting(services: Services) -> None:
 
 
 async def _settle(services: Services, row: Any) -> bool:
-    """Return whether a submission was brought to its end, before the server stops."""
+    """Score a submission and store its outcome; returns False if the server stops before."""
     scored = await _score(services, row)
     if scored is None:
         await services.database.write(return_attempt, row.id)
@@ -380,7 +383,7 @@ async def _settle(services: Services, row: Any) -> bool:
 
 
 async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]] | None:
-    """What came of an upload, and what is kept of it; None when the server is about to stop."""
+    """Score an upload and return the new state with the values to store; None if the server is about to stop."""
     board = find_board(services, row.board)
     folder = submission_folder(services, row.id)
     if board is None or not (folder / f"{FILE}{row.suffix}").is_file():
@@ -433,7 +436,7 @@ def _task(services: Services, board: Board, folder: Path, suffix: str) -> Scorin
 
 
 async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | str | None:
-    """The outcome, or why there is none; None when the server is about to stop."""
+    """Return the outcome of a scoring task, or why there is none; None if the server is about to stop."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -487,7 +490,7 @@ def _measured(services: Services, board: Board, outcome: ScoringOutcome) -> list
 
 
 def _draw(services: Services, board: Board, content: str) -> Callable[[float], Draw]:
-    """The draws of a benchmark's numbers, by the noise that they are for."""
+    """Return the draws of a benchmark's numbers, by the noise that they are for."""
 
     def draw_for(noise: float) -> Draw:
         # The same draw under two scales would give the exact number away, so each board has its own, and each scale.
