@@ -74,7 +74,7 @@ RUN_ONLY = {"dry_run", "offline", "recipe", "share", "yes"}
 
 def test_evaluate_shows_the_fields_of_the_record_with_their_defaults() -> None:
     keywords = inspect.signature(sn.evaluate).parameters
-    own = {"progress", "announce", "metrics", "extractor"}
+    own = {"progress", "announce", "metrics", "extractor", "processor", "columns", "recipe"}
     assert keywords.keys() == {IN_PYTHON.get(name, name) for name in RUN} | own
     shown = {
         name: keywords[name].default
@@ -155,7 +155,17 @@ def test_verbs_that_score_take_the_fields_of_its_record() -> None:
         == SCORING
         | JUDGE_FLAGS
         | of_runs
-        | {"benchmark", "to", "model", "form", "columns", "answer_is", "published", "fail_under"}
+        | {
+            "benchmark",
+            "to",
+            "model",
+            "form",
+            "columns",
+            "answer_is",
+            "published",
+            "fail_under",
+            "signers",
+        }
         | TERMINAL_ONLY
         | DETAILS
     )
