@@ -118,6 +118,8 @@ def test_wrong_replies_are_filtered_by_a_function(results: sn.Results) -> None:
     assert 0 < len(wrong) < len(table)
     for filtered in (
         shapes.wrong(),
+        shapes.samples[~shapes.samples["correct"]],
+        shapes.samples[shapes.samples["correct"] == False],  # noqa: E712
         shapes.filter(lambda row: not row.correct),
         shapes.samples.filter(lambda row: not row["correct"]),
         shapes.samples.filter(correct=False),

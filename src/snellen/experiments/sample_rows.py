@@ -122,7 +122,7 @@ class SampleRows:
         return self._frame.iter_rows(named=True)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a row as a dict by its index; a column, or some rows, as polars does.
+        """Return a row as a dict by its index, the rows that a column of Booleans marks, or what polars returns.
 
         Raises:
             KeyError: There is no such column. The message says which one was most likely meant.
@@ -131,6 +131,10 @@ class SampleRows:
             return self._frame.row(key, named=True)
         if isinstance(key, str) and key not in self._frame.columns:
             raise KeyError(describe_missing_column(key, self._frame.columns))
+        import polars
+
+        if isinstance(key, polars.Series) and key.dtype == polars.Boolean:
+            return self._frame.filter(key)
         return self._frame[key]
 
     def __getattr__(self, name: str) -> Any:
