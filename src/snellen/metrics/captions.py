@@ -228,7 +228,7 @@ ROUGE_L = corpus_metric(rouge_l, title="ROUGE-L", unit="share", scale="rouge_l")
 
 
 def caption_similarity(replies: Sequence[str], references: References) -> CorpusScore:
-    """Return the cosine of the embeddings of a caption and its nearest reference, from -1 to 1 (LVLM-eHub, figure A.2).
+    """Cosine of the embeddings of a caption and its nearest reference, from -1 to 1 (LVLM-eHub, figure A.2).
 
     Args:
         replies: The captions.
