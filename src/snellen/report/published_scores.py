@@ -17,8 +17,8 @@ from snellen.report.number_text import decimal_text
 from snellen.report.run_view import RunView, benchmarks_of, method_rows
 from snellen.report.table import Cell, Column, NumberCell, Table, tabulate
 
-MODEL_COLUMNS = ("model", "models", "model_name", "method", "name")
-BENCHMARK_COLUMNS = ("benchmark", "dataset", "task")
+MODEL_COLUMNS = ("model", "models", "model_name", "model_id", "method", "name")
+BENCHMARK_COLUMNS = ("benchmark", "dataset", "task", "task_id", "benchmark_id", "dataset_id")
 SCORE_COLUMNS = ("score", "value", "accuracy", "result", "overall")
 MOST_UNMATCHED = 6
 """Names of benchmarks without a run that are listed."""
