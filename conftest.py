@@ -16,10 +16,16 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 import small
+import snellen
 from snellen import registry
-from snellen.building.benchmark import MANIFEST, Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.catalogue import select
 from snellen.runs.finding import find_benchmarks
+
+# The folders of built benchmarks that are not of tables of one's own.
+SUITES = {"acuity"} | {
+    folder.name.replace("_", "-") for folder in Path(snellen.__file__).with_name("suites").iterdir()
+}
 
 # What the libraries of models bring is looked through less often than Python's default.
 gc.set_threshold(200_000, 10, 50)
@@ -90,10 +96,11 @@ def home(session_home: Path) -> Path:
 def _removing_own_builds(home: Path) -> Iterator[None]:
     """Remove what the block builds of tables: those of other tests have the same names, and are not replaced unasked."""
     folder = home / "benchmarks"
-    before = set(folder.glob(f"*/{MANIFEST}"))
+    before = set(folder.glob("*"))
     yield
-    for manifest in set(folder.glob(f"*/{MANIFEST}")) - before:
-        shutil.rmtree(manifest.parent)
+    for built in set(folder.glob("*")) - before:
+        if built.is_dir() and built.name not in SUITES and not built.is_symlink():
+            shutil.rmtree(built)
 
 
 @pytest.fixture(scope="module", autouse=True)
