@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -196,6 +195,8 @@ class Plot:
 
             display(SVG(self.svg))
             return
+        import webbrowser
+
         folder = Path(tempfile.mkdtemp(prefix="snellen-"))
         file = self.savefig(folder / "chart.svg")
         if not webbrowser.open(file.as_uri()):

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from snellen import DataError, JudgeSpec, load_model
+from snellen import DataError, JudgeSpec
 from snellen.plugin_api import (
     JSON_FAULTS,
     LABELS_FILE,
@@ -147,6 +147,9 @@ def label_by_judges(
     Raises:
         SnellenError: As `JudgeEnsemble.verdicts`.
     """
+    # Loads all of building and evaluating, which a report that only reads labels does without.
+    from snellen import load_model
+
     panel = JudgeEnsemble([load_model(model).model for model in spec.models], run, spec, announce)
     rater = f"{JUDGE_LABELLER}{panel.name} ({panel.prompt_version})"
     earlier_labels = read_labels(run / LABELS_FILE)
