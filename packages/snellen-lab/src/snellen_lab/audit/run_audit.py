@@ -182,14 +182,18 @@ def most_misread(share: float, labelled: float) -> float:
         share: Share of misread replies among the labelled ones.
         labelled: Effective number of labels.
     """
-    n = math.floor(labelled + 1e-9)
-    n_misread = math.ceil(share * n - 1e-9)
+    n_labels = math.floor(labelled + 1e-9)
+    n_misread = math.ceil(share * n_labels - 1e-9)
+
+    # The limit is the share under which so few misread replies have a probability of 5%. It is found by bisection.
     low = share
     high = 1.0
-    while n_misread < n and high - low > 1e-9:
+    while n_misread < n_labels and high - low > 1e-9:
         middle = (low + high) / 2
-        cumulative = math.fsum(_binomial(k, n, middle) for k in range(n_misread + 1))
-        if cumulative > 1 - CONFIDENCE_LEVEL:
+        as_few_probability = math.fsum(
+            _binomial(count, n_labels, middle) for count in range(n_misread + 1)
+        )
+        if as_few_probability > 1 - CONFIDENCE_LEVEL:
             low = middle
         else:
             high = middle
