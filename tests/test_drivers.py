@@ -514,7 +514,8 @@ def test_a_table_that_has_changed_since_it_was_built_is_said_and_a_file_is_to_be
     small.write(small.rows(4), table)
     find_benchmarks(["birds"], announce=said.append)
     assert said == [
-        f"{table} has changed since birds was built from it; rebuild it to use the current file"
+        f"{table} has changed since birds was built from it; this uses the earlier build. To use the current file, "
+        f"build it again: sn.build({str(table)!r})"
     ]
     shutil.rmtree(table.parent)
     find_benchmarks(["birds"], announce=said.append)
@@ -542,7 +543,10 @@ def test_a_folder_of_pictures_that_has_changed_since_is_said_unless_it_has_too_m
         assert said == []
         (pictures / "1.png").write_bytes((pictures / "0.png").read_bytes() + bytes(most))
         find_benchmarks(["birds"], announce=said.append)
-        line = f"{pictures} has changed since birds was built from it; rebuild it to use the current file"
+        line = (
+            f"{pictures} has changed since birds was built from it; this uses the earlier build. To use the current "
+            f"file, build it again: sn.build({str(table)!r}, name='birds')"
+        )
         assert said == expected * [line]
         said.clear()
 

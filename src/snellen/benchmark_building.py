@@ -23,6 +23,7 @@ from snellen.building.builder import Progress, build_benchmark
 from snellen.building.recipe import Decisions, Recipe
 from snellen.building.reforming import reform_source, with_questions
 from snellen.building.replaced_builds import ROWS_IN_MEMORY
+from snellen.building.source_state import keep_own_entry
 from snellen.building.spec import BuildSpec, ReformSpec, build_spec
 from snellen.callers import for_caller, setting, settings_of
 from snellen.catalogue import (
@@ -331,13 +332,15 @@ def build_own(
     is_lenient = spec.lenient and "lenient" not in entry.source.params
     recipe = replace(spec.recipe, lenient=is_lenient)
     if entry.source.places and source.entry:
-        return _build_fetched(entry, spec, recipe=recipe, progress=progress)
+        benchmark = _build_fetched(entry, spec, recipe=recipe, progress=progress)
+        _keep_entry_read(source, spec.to)
+        return benchmark
 
     revisions = [place.revision for place in entry.source.places if isinstance(place, HubSource)]
     if revisions:
         origin = f"{entry.title}@{revisions[0][:7]}"
     with _distractor_writer(spec.writer) as writer:
-        return build_benchmark(
+        benchmark = build_benchmark(
             entry,
             source=source.folder,
             to=Path(spec.to) if spec.to else None,
@@ -347,6 +350,31 @@ def build_own(
             origin=origin or source.origin,
             may_replace=spec.force,
         )
+    _keep_entry_read(source, spec.to)
+    return benchmark
+
+
+def _keep_entry_read(source: OwnSource, to: str) -> None:
+    """Remember the TOML file that a benchmark was built from, so that runs can say when it has changed."""
+    if source.entry and not to:
+        keep_own_entry(source.spec.name, source.folder / source.entry)
+
+
+def save_entry(source: OwnSource, to: str = "") -> Path:
+    """Write what was recognised in a source to a TOML file that the next build follows, and return its path.
+
+    Args:
+        source: What was built, recognised just now.
+        to: The folder to which it was built. Without one, runs of the benchmark say when the file has changed since.
+
+    Raises:
+        DataError: The file cannot be written.
+    """
+    assert source.recognition is not None  # noqa: S101
+    path = write_entry(source.recognition, source.spec)
+    if not to:
+        keep_own_entry(source.spec.name, path)
+    return path
 
 
 def check_own_name(name: str, to: str | Path | None) -> None:
@@ -435,8 +463,19 @@ def build_reformed(
     to = Path(spec.to) if spec.to else None
     benchmark = verify(build_version, entry.name, solvers, to=to, may_replace=spec.force)
     if source.recognition:
-        announce(f"saved to {write_entry(source.recognition, entry)}; edit that file to change it")
+        saved = save_entry(source, spec.to)
+        again = _call_of_entry("reform", saved, spec.to)
+        announce(f"saved to {saved}; to change a question, edit that file, then {again}")
+    else:
+        _keep_entry_read(source, spec.to)
     return benchmark
+
+
+def _call_of_entry(verb: str, entry: Path, to: str) -> str:
+    """Return the call that builds a benchmark again from its TOML file."""
+    line = f"`snellen {verb} {shell_word(entry)}" + (f" --to {shell_word(to)}`" if to else "`")
+    arguments = repr(str(entry)) + (f", to={str(to)!r}" if to else "")
+    return for_caller(line, f"sn.{verb}({arguments})")
 
 
 def _image_embedder(model: str) -> ImageEmbedder:

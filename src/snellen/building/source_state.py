@@ -16,12 +16,15 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from snellen.building.benchmark import MANIFEST
 from snellen.catalogue import BenchmarkSpec, entry_folder
 from snellen.catalogue.loading import entry_with_files, hook_targets
 from snellen.common.foreign import read_file
 from snellen.common.paths import benchmark_folder
+from snellen.errors import SnellenError
+from snellen.formats.json_files import parse_toml
 
 MOST_FILES = 20_000
 """Files up to which a folder of the user is checked; that takes some tenths of a second."""
@@ -45,8 +48,14 @@ class SourceState(Struct, frozen=True):
     """Folders in the user's folder that the parameters name, with a digest of their files. A folder of more than
     `MOST_FILES` is left out."""
 
+    own_entries: dict[str, str] = {}
+    """TOML files of the user that say how the tables are read, with a digest of what they say."""
+
     def changed_sources(self) -> Iterator[str]:
         """Yield the files that have changed since, and the folders with a changed, new or removed file."""
+        for entry, digest in self.own_entries.items():
+            if Path(entry).is_file() and _entry_digest(Path(entry)) != digest:
+                yield entry
         for table, changed in self.tables.items():
             with suppress(OSError):  # removed, or on another machine: its change is unknown
                 if Path(table).stat().st_mtime_ns != changed:
@@ -108,6 +117,13 @@ def keep_state(name: str, state: SourceState) -> None:
         _state_file(name).write_bytes(msgspec.json.encode(state))
 
 
+def keep_own_entry(name: str, entry: Path) -> None:
+    """Store what the user's TOML file says of the benchmark of that name, which was built as it says."""
+    state = kept_state(name)
+    own_entries = {str(entry.absolute()): _entry_digest(entry)}
+    keep_state(name, replace(state, own_entries=own_entries))
+
+
 def kept_state(name: str) -> SourceState:
     """Return the stored state of the benchmark of that name; an empty one if there is none, or if it is damaged."""
     with suppress(OSError, msgspec.MsgspecError):
@@ -121,6 +137,15 @@ def _state_file(name: str) -> Path:
 
 
 # --- digests of files ------------------------------------------------------------------------------------------------
+
+
+def _entry_digest(entry: Path) -> str:
+    """Return a digest of what a TOML file says, without its comments and layout; empty if it cannot be read."""
+    try:
+        content = parse_toml(read_file(entry).decode(), str(entry))
+    except (SnellenError, OSError, UnicodeDecodeError):
+        return ""
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
 
 def _folder_digest(folder: Path) -> str:

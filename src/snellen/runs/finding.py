@@ -184,8 +184,12 @@ def find_benchmarks(
     return uses
 
 
-def open_benchmark(pattern: str) -> Benchmark:
+def open_benchmark(pattern: str, announce: Announce = announce_nothing) -> Benchmark:
     """Return the one benchmark that a name or folder stands for. Raises UnknownNameError or DataError.
+
+    Args:
+        pattern: Name or folder of a benchmark.
+        announce: Receives lines for the user, such as that a file has changed since the benchmark was built from it.
 
     Examples:
         >>> open_benchmark("eyechart/colour").name
@@ -198,7 +202,7 @@ def open_benchmark(pattern: str) -> Benchmark:
         shown = ", ".join(spec.name for spec in specs[:10])
         more = ", ..." if len(specs) > 10 else ""
         raise DataError(f"{pattern} is {len(specs)} benchmarks; name one of them: {shown}{more}")
-    [benchmark] = _open(pattern, None, announce_nothing, (), False, None, None)
+    [benchmark] = _open(pattern, None, announce, (), False, None, None)
     return benchmark
 
 
@@ -251,10 +255,7 @@ def _open(
         return
     if (benchmark_folder(pattern) / MANIFEST).exists() and pattern not in entries():
         benchmark = Benchmark(benchmark_folder(pattern))
-        for place in kept_state(pattern).changed_sources():
-            announce(
-                f"{place} has changed since {pattern} was built from it; rebuild it to use the current file"
-            )
+        _announce_changes(benchmark, announce)
         yield benchmark
         return
     _check_folder(pattern)
@@ -314,6 +315,30 @@ def _open(
             f"{', '.join((spec.short for spec, _ in left_out))}"
         )
     yield from opened
+
+
+def _announce_changes(benchmark: Benchmark, announce: Announce) -> None:
+    """Say which files of the user have changed since a benchmark was built from them, and how to build it again."""
+    state = kept_state(benchmark.name)
+    for place in state.changed_sources():
+        announce(
+            f"{place} has changed since {benchmark.name} was built from it; this uses the earlier build. To use the "
+            f"current file, build it again: {_rebuild_call(benchmark, [*state.own_entries, *state.tables])}"
+        )
+
+
+def _rebuild_call(benchmark: Benchmark, files: Sequence[str]) -> str:
+    """Return the call that builds a benchmark again, from the first of its files that is there."""
+    present = [Path(file) for file in files if Path(file).is_file()]
+    source = present[0] if present else Path(benchmark.manifest.build_info.origin)
+    if source.is_relative_to(Path.cwd()):
+        source = source.relative_to(Path.cwd())
+    verb = "build" if benchmark.manifest.verification is None else "reform"
+    is_called_so = source.stem == benchmark.name or source.suffix == ".toml"
+    name = "" if is_called_so else benchmark.name
+    line = f"`snellen {verb} {shell_word(source)}" + (f" --name {shell_word(name)}`" if name else "`")
+    arguments = repr(str(source)) + (f", name={name!r}" if name else "")
+    return for_caller(line, f"sn.{verb}({arguments})")
 
 
 def is_ready(spec: BenchmarkSpec) -> bool:

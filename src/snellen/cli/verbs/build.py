@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from snellen.benchmark_building import (
     check_table_settings,
     find_annotations,
     find_own,
+    save_entry,
 )
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import changed_settings
@@ -64,7 +66,6 @@ from snellen.recognition.own_sources import (
     check_entry_is_free,
     is_own,
     refuse_doubt,
-    write_entry,
 )
 from snellen.runs.finding import open_benchmark, reason_to_rebuild
 
@@ -162,8 +163,9 @@ def _build_own(target: str, spec: BuildSpec) -> None:
         benchmark = build_own(source, spec, progress=progress)
     print_built(benchmark)
     if source.recognition:
-        entry = write_entry(source.recognition, source.spec)
-        announce(f"saved to {entry}; edit that file if a column was read wrongly")
+        entry = save_entry(source, spec.to)
+        again = shlex.join(["snellen", "build", str(entry), *(["--to", spec.to] if spec.to else [])])
+        announce(f"saved to {entry}; if a column was read wrongly, edit that file, then `{again}`")
     built = shell_word(benchmark.folder if spec.to else benchmark.name)
     announce(
         f"next: `snellen run MODEL {built}`; `snellen pack {built} --answers` makes one file of it for a colleague"

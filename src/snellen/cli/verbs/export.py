@@ -221,7 +221,7 @@ def _built_benchmark(name: str) -> Benchmark | None:
     if Path(name).exists() and not (Path(name) / MANIFEST).exists():
         return None
     try:
-        return open_benchmark(name)
+        return open_benchmark(name, announce)
     except UnknownNameError:
         return None
 
