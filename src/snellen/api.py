@@ -53,7 +53,7 @@ from snellen.given_arguments import (
 )
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path
 from snellen.interchange.predictions.taking import FileReading, import_with_notes
-from snellen.keyword_names import own_keywords
+from snellen.keyword_names import own_keywords, with_own_names
 from snellen.metrics.own import judge_names
 from snellen.models import loading
 from snellen.models.loaded_model import ModelInHand
@@ -534,7 +534,7 @@ def score(
         rows = _prediction_rows(rows, predictions, references)
     if rows is None:
         raise DataError("score needs the folder of a run, or predictions: a file or rows")
-    given = dict[str, Any](fields)
+    given = with_own_names(fields, ScoringSpec.__struct_fields__)
     _check_columns(given)
     judging_functions, judge = separate_judges(judge)
     given["metrics"] = (

@@ -37,6 +37,7 @@ from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
 from snellen.catalogue.places import HubSource
 from snellen.catalogue.suites import params_with
+from snellen.common.faults import refuse_code_in_benchmark
 from snellen.common.foreign import read_file
 from snellen.common.paths import check_benchmark_name, shell_word
 from snellen.errors import DataError, ModelError
@@ -60,7 +61,7 @@ from snellen.recognition.own_sources import (
 )
 from snellen.recognition.recognising import TableSettings
 from snellen.reformulation.distractor_sources import ImageEmbedder
-from snellen.registry import unknown_name
+from snellen.registry import code_name, is_code, unknown_name
 from snellen.runs.distractor_writer import ModelDistractorWriter
 from snellen.runs.finding import Announce, announce_nothing, open_benchmark
 from snellen.scoring.resampling import build_selection
@@ -219,6 +220,9 @@ def find_own(
     table = spec.table
     if table.dimension and table.dimension not in dimension_titles():
         raise unknown_name("dimension", table.dimension, dimension_titles())
+    for metric in map(code_name, table.metrics):
+        if is_code(metric):
+            raise DataError(f"{setting('metrics', metric)}: {refuse_code_in_benchmark(metric)}")
     check_metrics(table.metrics)
     if table.name:
         check_own_name(table.name, spec.to)

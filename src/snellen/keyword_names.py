@@ -234,6 +234,28 @@ def own_keywords(given: Mapping[str, Any], known: Collection[str]) -> dict[str, 
     return keywords
 
 
+def with_own_names(given: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """Return keywords with those of other libraries under Snellen's own names; keywords without an equal stay.
+
+    Raises:
+        DataError: A keyword is given under two names.
+
+    Examples:
+        >>> with_own_names({"metric": "anls"}, {"metrics"})
+        {'metrics': 'anls'}
+    """
+    keywords: dict[str, Any] = {}
+    written: dict[str, str] = {}
+    for name, value in given.items():
+        own_name = name if name in known else _OWN_NAMES.get(name, name)
+        target = own_name if own_name in known else name
+        if target in written:
+            raise DataError(f"{written[target]}=... and {name}=... are the same; keep one")
+        written[target] = name
+        keywords[target] = value
+    return keywords
+
+
 def _by_other_names(names: Mapping[str, Iterable[str]]) -> dict[str, str]:
     return {other: own for own, others in names.items() for other in others}
 

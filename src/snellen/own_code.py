@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Literal
 
 MAX_NAMES = 6
 """Names that a message lists."""
+MODEL_METHODS = frozenset({"generate", "ask", "loglikelihood"})
+CodeKind = Literal["", "model", "metric"]
+"""What a function or class is wanted for; empty for anything."""
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def names_in_file(path: Path) -> list[str]:
+def names_in_file(path: Path, kind: CodeKind = "") -> list[str]:
     """Return the public functions and classes at the top level of a Python file, which is parsed and not imported.
+
+    Args:
+        path: The file.
+        kind: If given, only what could be that: a model is a function `f(question, images)` or a class with `generate`,
+            a metric is a function `f(reply, references)`. Where nothing could be, all names are returned.
 
     Returns:
         The names in the order of the file; empty if it cannot be read or parsed.
@@ -19,28 +29,42 @@ def names_in_file(path: Path) -> list[str]:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    names = []
+    definitions: list[_Definition] = []
     for node in tree.body:
-        is_definition = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        if is_definition and not node.name.startswith("_"):
-            names.append(node.name)
-    return names
+        if isinstance(node, _Definition) and not node.name.startswith("_"):
+            definitions.append(node)
+    fitting = [node for node in definitions if _fits(node, kind)]
+    return [node.name for node in fitting or definitions]
 
 
-def code_hint(text: str) -> str:
+def _fits(node: _Definition, kind: CodeKind) -> bool:
+    """Return whether a definition could be of a kind, judged by its parameters or methods."""
+    if not kind:
+        return True
+    if isinstance(node, ast.ClassDef):
+        methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+        return kind == "model" and (bool(node.bases) or bool(methods & MODEL_METHODS))
+    parameters = len(node.args.posonlyargs) + len(node.args.args)
+    required = parameters - len(node.args.defaults)
+    takes_three = kind == "metric" and required <= 3 <= parameters  # with the question
+    return required <= 2 <= parameters or takes_three
+
+
+def code_hint(text: str, kind: CodeKind = "") -> str:
     """Return how to name code in the file that a text means; empty if it means no Python file.
 
     Args:
         text: What was given instead of `my_file.py:NAME`: `my_file.py`, `my_file.py:`, `my_file` or `my_file:NAME`.
+        kind: What the code is wanted for, so that helpers in the same file are not named.
     """
     module, _, name = text.partition(":")
     is_file_name = module.endswith(".py")
     path = Path(module if is_file_name else f"{module}.py")
     if not path.is_file():
         return f"there is no file {module}; check the path" if is_file_name else ""
-    defined = names_in_file(path)
-    if name in defined:
+    if name in names_in_file(path):
         return f"write {path}:{name}"
+    defined = names_in_file(path, kind)
     if not defined:
         return f"write {path}:NAME with the name of a function or class in that file"
     shown = " or ".join(f"{path}:{each}" for each in defined[:MAX_NAMES])

@@ -432,7 +432,10 @@ def _misspelt_code(group: Group, name: str) -> UnknownNameError | None:
     if group not in ("metrics", "extractors") or not (":" in name or name.endswith(".py")):
         return None
     kind = singular(group)
-    hint = code_hint(name) or "for your own function, write FILE.py:NAME"
+    hint = (
+        code_hint(name, "metric" if group == "metrics" else "")
+        or "for your own function, write FILE.py:NAME"
+    )
     return UnknownNameError(f"unknown {kind} {name!r}; {hint}")
 
 
@@ -445,6 +448,16 @@ def is_code(name: str) -> bool:
     """Return whether a name is `my_file.py:NAME` or `package.module:NAME`, an object in code of the user."""
     module, colon, attribute = name.rpartition(":")
     return bool(colon) and attribute.isidentifier() and (module.endswith(".py") or "." in module)
+
+
+def code_name(name: str) -> str:
+    """Return `my_file.py:NAME` for `my_file:NAME` if that file is in the current folder; any other name as it is.
+
+    Only for names that the user of this process wrote, as for `register_code`.
+    """
+    module, _, attribute = name.partition(":")
+    is_module = module.isidentifier() and attribute.isidentifier()
+    return f"{module}.py:{attribute}" if is_module and Path(f"{module}.py").is_file() else name
 
 
 def code_attribute(name: str) -> str:

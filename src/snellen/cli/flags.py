@@ -17,7 +17,7 @@ from snellen.common.record_fields import RecordField, record_fields
 from snellen.errors import DataError
 from snellen.experiments.compare_spec import SubsetSpec
 from snellen.fetching.attendance import agree_to_all, go_offline
-from snellen.registry import register_scoring_code
+from snellen.registry import code_name, register_scoring_code
 from snellen.runs.spec import (
     ExecutionSpec,
     JudgeSpec,
@@ -472,6 +472,10 @@ def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:
             scoring[name] = value
         else:
             fields[name] = value
+    if "metrics" in scoring:
+        scoring["metrics"] = tuple(code_name(metric) for metric in scoring["metrics"])
+    if "extractor" in scoring:
+        scoring["extractor"] = code_name(scoring["extractor"])
     register_scoring_code(scoring.get("metrics", ()), scoring.get("extractor", ""))
     if scoring:
         fields["scoring"] = scoring

@@ -15,8 +15,17 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
+from snellen.callers import for_caller
 from snellen.errors import DataError
-from snellen.registry import Group, nearest_names, singular, targets, unknown_name
+from snellen.registry import (
+    Group,
+    code_name,
+    is_code,
+    nearest_names,
+    singular,
+    targets,
+    unknown_name,
+)
 
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 
@@ -115,7 +124,23 @@ def check_names(
         for label in text.split(separator) if separator else [text]:
             name = re.split("[?:]", label, maxsplit=1)[0]
             if label not in known and name not in known:
+                if group == "metrics" and is_code(code_name(label)):
+                    raise DataError(
+                        f"{where}: {path}: {refuse_code_in_benchmark(code_name(label))}"
+                    )
                 raise DataError(f"{where}: {path}: {unknown_name(singular(group), name, known)}")
+
+
+def refuse_code_in_benchmark(metric: str) -> str:
+    """Return why a benchmark cannot name a metric in a file of the user, and how to compute that metric."""
+    call = for_caller(
+        f"`snellen run MODEL BENCHMARK --metric {metric}` (or `snellen score RUN --metric {metric}`)",
+        f"sn.evaluate(MODEL, BENCHMARK, metrics={metric!r})",
+    )
+    return (
+        f"{metric} is your own code, which a benchmark cannot name, because it would run wherever the benchmark is "
+        f"sent; leave it out here and write {call}"
+    )
 
 
 def _given_names(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:

@@ -196,8 +196,9 @@ def _named_function(name: str, function: Any) -> str:
 def _name_of(given: Any) -> str:
     """Return the name of a metric that was given as a name, a metric or a function, and register it if necessary."""
     if isinstance(given, str):
-        registry.register_code("metrics", given)
-        return given
+        name = registry.code_name(given)
+        registry.register_code("metrics", name)
+        return name
     if isinstance(given, Metric):
         _register(given.names[0], given)
         return given.names[0]

@@ -64,7 +64,7 @@ def parse_spec(text: str) -> ModelSpec:
             f"model {text!r} is the address of a server; name its model as well: openai:NAME@{body}"
         )
     if not colon or not target:
-        code = code_hint(body)
+        code = code_hint(body, "model")
         if code:
             raise ModelError(f"model {text!r} names no function or class; {code}")
         suggestion = suggested_string(text)

@@ -336,7 +336,9 @@ def _rebuild_call(benchmark: Benchmark, files: Sequence[str]) -> str:
     verb = "build" if benchmark.manifest.verification is None else "reform"
     is_called_so = source.stem == benchmark.name or source.suffix == ".toml"
     name = "" if is_called_so else benchmark.name
-    line = f"`snellen {verb} {shell_word(source)}" + (f" --name {shell_word(name)}`" if name else "`")
+    line = f"`snellen {verb} {shell_word(source)}" + (
+        f" --name {shell_word(name)}`" if name else "`"
+    )
     arguments = repr(str(source)) + (f", name={name!r}" if name else "")
     return for_caller(line, f"sn.{verb}({arguments})")
 

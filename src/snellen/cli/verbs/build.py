@@ -164,7 +164,9 @@ def _build_own(target: str, spec: BuildSpec) -> None:
     print_built(benchmark)
     if source.recognition:
         entry = save_entry(source, spec.to)
-        again = shlex.join(["snellen", "build", str(entry), *(["--to", spec.to] if spec.to else [])])
+        again = shlex.join(
+            ["snellen", "build", str(entry), *(["--to", spec.to] if spec.to else [])]
+        )
         announce(f"saved to {entry}; if a column was read wrongly, edit that file, then `{again}`")
     built = shell_word(benchmark.folder if spec.to else benchmark.name)
     announce(

@@ -22,6 +22,7 @@ from snellen.cli.flags import (
 from snellen.cli.show import announce, console, run_progress, show_results
 from snellen.errors import DataError, SnellenError
 from snellen.models.loading import names_model
+from snellen.models.model_strings import parse_spec
 from snellen.registry import register_scoring_code
 from snellen.runs.spec import (
     ExecutionSpec,
@@ -134,6 +135,7 @@ def _spec(first: str, others: tuple[str, ...], flags: dict[str, Any]) -> RunSpec
         raise DataError(
             f"{first}: the settings of a run are a TOML file, such as exam.toml (docs/runs.md)"
         )
+    _check_code(first, others)
     if not first.endswith(".toml") and not names_model(first) and (models or _is_benchmark(first)):
         line = shlex.join(
             ("snellen", "run", *(models or ("MODEL",)), first, *(benchmarks if models else ()))
@@ -150,6 +152,13 @@ def _spec(first: str, others: tuple[str, ...], flags: dict[str, Any]) -> RunSpec
         register_scoring_code(spec.scoring.metrics, spec.scoring.extractor)
         return spec
     return run_spec({**fields, "models": (first, *models)})
+
+
+def _check_code(first: str, others: tuple[str, ...]) -> None:
+    """Raise ModelError for a Python file whose function or class is not named. The file is not imported."""
+    for word in (first, *others):
+        if word.endswith(".py") and ":" not in word and (word == first or Path(word).is_file()):
+            parse_spec(word)
 
 
 def _separated(
