@@ -139,7 +139,7 @@ def test_a_class_or_one_of_several_models_is_named(snellen: Command) -> None:
 METRIC = "def halves(reply, references):\n    return 0.5\n\n\ndef helper(text):\n    return text\n"
 
 
-@pytest.mark.parametrize("name", ["own.py:half_by_file", "own:half_by_module"])
+@pytest.mark.parametrize("name", ["own.py:halffile", "own:halfmodule"])
 def test_a_metric_of_ones_own_is_named_by_file_or_by_module(snellen: Command, name: str) -> None:
     metric = name.partition(":")[2]
     Path("own.py").write_text(METRIC.replace("halves", metric))
