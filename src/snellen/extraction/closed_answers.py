@@ -40,8 +40,33 @@ def says_yes_or_no(reply: str) -> YesNo | None:
         >>> says_yes_or_no(AskedReply("There are three pens.", "Are there two pens?"))
         'no'
     """
+    if breaks_off(str(reply)):
+        return None
     choice = read_choice(str(reply), YES_NO, (), question=question_of(reply)).choice
     return None if choice is None else YES_NO[choice]
+
+
+_SAYS_EITHER = late_pattern(r"\b(?:yes|yeah|yep|no|nope|not|none|never|cannot)\b|n['’]t\b")
+_UNFINISHED = late_pattern(
+    r"(?:,|\b(?:is|are|was|were|be|been|appears?|seems?|has|have|does|do|there|shows?|contains?)"
+    r"(?: (?:a|an|the|some|any|to|be|in|of|on|at|with))*)\s*\Z"
+)
+"""The end of a reply that was cut before it said anything: a comma, or a verb without what it is about."""
+FEWEST_CUT = 3
+"""Words of a reply that may have been cut; "it is" may be an answer."""
+
+
+def breaks_off(reply: str) -> bool:
+    """Return whether a reply was cut before it said yes or no, as one with too few tokens is.
+
+    Examples:
+        >>> breaks_off("The heart appears to be"), breaks_off("There is no evidence of an aort"), breaks_off("It is")
+        (True, False, False)
+    """
+    text = reply.strip().casefold()
+    if len(text.split()) < FEWEST_CUT or _SAYS_EITHER.search(text):
+        return False
+    return _UNFINISHED.search(text) is not None
 
 
 def letter_in(reply: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from snellen.common.late import late_pattern
 from snellen.errors import DataError
 from snellen.extraction.asked_reply import question_of
-from snellen.extraction.closed_answers import YesNo, answer_text, says_yes_or_no
+from snellen.extraction.closed_answers import YesNo, answer_text, breaks_off, says_yes_or_no
 from snellen.metrics.declaration import CorpusCountMetric, MetricRow, pooled_row, reply_by_reply
 from snellen.metrics.normalise import standard_normalise
 from snellen.metrics.question_counts import Counts
@@ -22,7 +22,8 @@ _LETTER = late_pattern(r"\W*([YyNn])\W*")
 _YES = late_pattern(r"\b(?:yes|yeah|yep)\b")
 _NO = late_pattern(r"^(?:no|nope)\b|\b(?:yes|or|and|is|be|answer|say|says|said) no$|\bno or yes\b")
 _REFUSED = late_pattern(
-    r"\b(?:sorry|unable|cannot|can t|could not|couldn t|do not|don t|not (?:sure|clear|possible|able))\b"
+    r"\b(?:whether|(?:difficult|hard|impossible) to (?:say|tell|determine|see|judge))\b"
+    r"|\b(?:sorry|unable|cannot|can t|could not|couldn t|do not|don t|not (?:sure|clear|possible|able))\b"
     r"(?! (?:be )?(?:see (?:a|an|any|the)|have|contain|show|seen|found)\b)"
 )
 _DENIED = late_pattern(
@@ -42,12 +43,15 @@ def read_yes_no(reply: str) -> YesNo | None:
     other, a yes decides, and so does a no that answers rather than counts (`No, ...`, `the answer is no`). Without
     either, the first meaningful clause decides: one that denies (`there is no dog`, `I don't see a dog`)
     means no, one that asserts (`there is a dog`) yes, one that declines to answer neither. Idioms (`there
-    is no doubt`) deny nothing. A letter alone is its word.
+    is no doubt`) deny nothing. A letter alone is its word. A reply that was cut before its verb says anything (`The heart
+    appears to be`) says neither.
     """
     text = answer_text(reply)
     letter = _LETTER.fullmatch(text)
     if letter:
         return "yes" if letter[1] in "Yy" else "no"
+    if breaks_off(text):
+        return None
     if question_of(reply):
         answer = says_yes_or_no(reply)
         if answer:

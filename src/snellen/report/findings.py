@@ -219,6 +219,11 @@ def _level(numbers: Sequence[ModelNumbers]) -> str:
     else:
         opening = f"{model.name} scores {value} in {metric_title(model.metric)}"
 
+    if model.by_file is not None:
+        opening += (
+            f", but {percent_text(model.by_file)} by the file's own verdicts, so compare some replies with their right "
+            "answers"
+        )
     interval = interval_range(model.headline, model.unit)
     if interval != NO_INTERVAL:
         interval = f"95% interval {interval}"

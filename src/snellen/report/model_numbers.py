@@ -21,6 +21,7 @@ from snellen.report.run_view import (
     mean_chance,
 )
 
+RECORDED = "recorded_verdict"
 COUNTED_METRICS = ("accuracy", "overall_accuracy", "question_score", "exact_match", "typed_match")
 """Rows that say whether a reply is correct, if every question has the value 0 or 1."""
 
@@ -70,6 +71,8 @@ class ModelNumbers(Struct, frozen=True):
     """Which benchmarks numbers of options are of: ` on the 12 of 14 benchmarks with options`; empty for all."""
     unaveraged_metrics: str = ""
     """Names of the metrics that have no common scale, if the run has no number for that reason."""
+    by_file: float | None = None
+    """The share that the file of an imported run itself calls right, if that is far from the headline."""
 
     @property
     def merit(self) -> float:
@@ -118,7 +121,32 @@ def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
             counts_replies=_counts_replies(line),
             scope=_option_scope(view),
             unaveraged_metrics=number.detail if number.estimate.value is None else "",
+            by_file=_contradicting_share(line),
         )
+
+
+FAR_APART = 0.1
+"""How far the share that a file calls right has to be from the headline to contradict it."""
+NEARLY_ALL = 0.95
+"""The share of the replies that a file has to judge for its verdicts to say something of the headline."""
+
+
+def _contradicting_share(line: ModelMethodRow) -> float | None:
+    """Return the share of replies that an imported file itself calls right, if it contradicts the headline."""
+    rows = list(line.headlines.values())
+    if len(rows) != 1 or line.headline is None or line.headline.estimate.value is None:
+        return None
+    [row] = rows
+    scored = line.view.benchmark(row.benchmark)
+    if scored is None or row.unit != SHARE or row.better != "higher" or row.metric == RECORDED:
+        return None
+    answered = [prediction for prediction in scored.predictions if not prediction.error]
+    verdicts = [prediction.verdict for prediction in answered if prediction.verdict is not None]
+    if not verdicts or len(verdicts) < NEARLY_ALL * len(answered):
+        return None
+    share = sum(verdicts) / len(verdicts)
+    is_far = abs(share - line.headline.estimate.value) >= FAR_APART
+    return share if is_far else None
 
 
 def _overall_estimate(line: ModelMethodRow, metric: str) -> Estimate | None:
