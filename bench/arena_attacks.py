@@ -262,7 +262,7 @@ def vote_with_a_new_cookie(server: RunningServer, image: bytes) -> bool:
     sent = browser.send("/api/v1/images", image)
     if sent.status_code != 200 and sent.status_code != 201:
         return False
-    body = {"question": "What is it?", "image": sent.json()["digest"]}
+    body = {"question": "What is it?", "images": [sent.json()["digest"]]}
     answer = browser.ask("/api/v1/arena/battles", body)
     if answer.status_code != 200 or "answered" not in answer.text:
         return False

@@ -178,7 +178,7 @@ class Client:
         if work == "vote":
             name, token = self._ready.pop()
         else:
-            asked = b'{"question": "What is it?", "image": "%b"}' % self._picture
+            asked = b'{"question": "What is it?", "images": ["%b"]}' % self._picture
             status, _, body = await self._ask(b"POST", b"/api/v1/arena/battles", asked)
             if status != 200 or b"event: answered" not in body:
                 return status if status != 200 else 0, ""

@@ -45,7 +45,7 @@ def test_a_day_has_its_budget_also_after_a_restart(tmp_path: Path) -> None:
                 assert first.vote(token=first.shown()["token"]).status_code == 200
             browser = server.visitor()
             digest = browser.send("/api/v1/images", picture()).json()["digest"]
-            body = {"question": "What is it?", "image": digest}
+            body = {"question": "What is it?", "images": [digest]}
             refused = browser.ask("/api/v1/arena/battles", body)
             assert refused.status_code == 503
             assert "today's budget for replies is spent" in refused.json()["error"]["message"]
@@ -135,7 +135,7 @@ class Writer:
 def test_a_question_without_an_image_is_taken_where_the_operator_wants_it(tmp_path: Path) -> None:
     register("models", "writer", lambda spec: Writer(spec.target))
     entries = [{"name": name, "model": f"writer:{name}"} for name in ("quokka", "numbat")]
-    body = {"question": "What is a quokka?", "image": None}
+    body = {"question": "What is a quokka?"}
     for without_image in (True, False):
         folder = tmp_path / str(without_image)
         with fighting(folder, entries, without_image=without_image) as server:
@@ -148,13 +148,38 @@ def test_a_question_without_an_image_is_taken_where_the_operator_wants_it(tmp_pa
                 continue
             name = answer.text.split('"id":"')[1].split('"')[0]
             shown = browser.get(f"/api/v1/arena/battles/{name}").json()
-            assert shown["image"] is None and shown["turns"][0]["left"] == "0 images"
+            assert shown["images"] == [] and shown["turns"][0]["left"] == "0 images"
             further = {"question": "And a numbat?"}
             again = browser.ask(f"/api/v1/arena/battles/{name}/turns", further)
             assert again.status_code == 200 and "answered" in again.text
             token = browser.get(f"/api/v1/arena/battles/{name}").json()["token"]
             cast = {"token": token, "outcome": "left"}
             assert browser.ask(f"/api/v1/arena/battles/{name}/vote", cast).status_code == 200
+
+
+def test_a_question_may_be_about_several_images(tmp_path: Path) -> None:
+    register("models", "writer", lambda spec: Writer(spec.target))
+    entries = [{"name": name, "model": f"writer:{name}"} for name in ("quokka", "numbat")]
+    with fighting(tmp_path, entries, max_images=2) as server:
+        browser = server.visitor()
+        digests: list[str] = []
+        for colour in ("red", "green", "blue"):
+            sent = browser.send("/api/v1/images", picture(colour))
+            digests.append(sent.json()["digest"])
+        body = {"question": "Which is brighter?", "images": digests[:2]}
+        answer = browser.ask("/api/v1/arena/battles", body)
+        name = answer.text.split('"id":"')[1].split('"')[0]
+        shown = browser.get(f"/api/v1/arena/battles/{name}").json()
+        assert shown["images"] == digests[:2]
+        assert shown["turns"][0]["left"] == shown["turns"][0]["right"] == "2 images"
+        again = browser.ask(f"/api/v1/arena/battles/{name}/turns", {"question": "And darker?"})
+        assert "2 images" in again.text
+        refused = browser.ask("/api/v1/arena/battles", body | {"images": digests})
+        assert refused.status_code == 422 and "at most 2 images here" in refused.text
+        # An image of somebody else is refused, whatever stands before it.
+        stranger = server.visitor()
+        stolen = stranger.ask("/api/v1/arena/battles", body | {"images": digests[:1]})
+        assert stolen.status_code == 404 and "upload it first" in stolen.text
 
 
 def test_hints_for_the_operator_are_shown_to_administrators_alone(tmp_path: Path) -> None:

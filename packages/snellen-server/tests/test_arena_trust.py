@@ -17,7 +17,13 @@ pytest.importorskip("alembic", reason="waits for alembic")
 from hosting import RunningServer, hosted
 from simulated_arenas import Population, Rigging, simulated_battles
 from snellen.registry import register
-from snellen_server.arena.battles import BattleTurn, SideReply, arena_network_key, arena_vote
+from snellen_server.arena.battles import (
+    BattleTurn,
+    SideReply,
+    arena_battle,
+    arena_network_key,
+    arena_vote,
+)
 from snellen_server.arena.feature import forget_networks
 from snellen_server.arena.leaks import (
     ASKED,
@@ -350,7 +356,7 @@ def test_a_honeypot_looks_like_a_battle_and_its_vote_is_not_rated(server: Runnin
     for outcome, result in (("better", "passed"), ("worse", "failed")):
         browser = server.visitor()
         [example] = arena_of(server.services).examples
-        body = {"question": "Which colour?", "image": example.digest}
+        body = {"question": "Which colour?", "images": [example.digest]}
         answer = browser.ask("/api/v1/arena/battles", body)
         assert answer.status_code == 200 and "better" not in answer.text
         name = answer.text.split('"id":"')[1].split('"')[0]
@@ -404,7 +410,7 @@ def test_nobody_knows_a_honeypot_by_what_is_refused(tmp_path: Path) -> None:
         opened = arena_of(server.services)
         until(lambda: bool(opened.examples and opened.honeypots))
         [example] = opened.examples
-        body = {"question": "Which colour?", "image": example.digest}
+        body = {"question": "Which colour?", "images": [example.digest]}
         browser = server.visitor()
         answer = browser.ask("/api/v1/arena/battles", body)
         assert "event: answered" in answer.text
@@ -450,12 +456,12 @@ def test_an_older_database_keeps_its_votes_and_their_classes(tmp_path: Path) -> 
     packages = migration_packages()
     migrate(database, packages, "arena_0001")
     with database.engine.begin() as connection:
-        for name, account in (("one", "'anna'"), ("two", "NULL")):
+        for name, account, image in (("one", "'anna'", "'abc'"), ("two", "NULL", "NULL")):
             connection.execute(
                 text(
                     "INSERT INTO arena_battle VALUES "
                     f"('{name}', 'anonymous', 'voted', {account}, NULL, NULL, 'a', '1', 'b', '1', "
-                    "'uniform', 0.5, '', '{}', NULL, 1, '[]', '', '2026-01-01', '2026-01-01')"
+                    f"'uniform', 0.5, '', '{{}}', {image}, 1, '[]', '', '2026-01-01', '2026-01-01')"
                 )
             )
             connection.execute(
@@ -470,5 +476,11 @@ def test_an_older_database_keeps_its_votes_and_their_classes(tmp_path: Path) -> 
             select(arena_vote.c.battle_id, arena_vote.c.trust, arena_vote.c.network)
         ).all()
     )
+    images = database.read_now(
+        lambda connection: dict(
+            connection.execute(select(arena_battle.c.id, arena_battle.c.images)).all()
+        )
+    )
     database.close()
     assert sorted(map(tuple, rows)) == [("one", "account", None), ("two", "anonymous", None)]
+    assert images == {"one": ["abc"], "two": []}

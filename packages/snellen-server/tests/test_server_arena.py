@@ -208,7 +208,7 @@ class Fight:
     def __init__(self, browser: Browser, question: str = "What is it?", **wanted: Any) -> None:
         self.browser = browser
         sent = browser.send("/api/v1/images", picture())
-        body = {"question": question, "image": sent.json()["digest"], **wanted}
+        body = {"question": question, "images": [sent.json()["digest"]], **wanted}
         self.answer = browser.ask("/api/v1/arena/battles", body)
         self.take()
 
@@ -309,7 +309,7 @@ def test_the_record_of_a_battle_holds_what_a_rating_needs_and_nobodys_name(
         vote.voter,
         1.0,
     )
-    assert battle.image == kept.image and battle.left_reply == "\n\n".join(
+    assert battle.image == kept.images[0] and battle.left_reply == "\n\n".join(
         t["left"]["text"] for t in kept.turns
     )
     second = Fight(visitor)
@@ -431,7 +431,7 @@ def test_a_program_may_not_fight_and_a_page_of_another_site_neither(
     server: RunningServer, visitor: Browser
 ) -> None:
     program = server.with_key("Program")
-    body = {"question": "?", "image": "0" * 64}
+    body = {"question": "?", "images": ["0" * 64]}
     assert program.http.post("/api/v1/arena/battles", json=body).status_code == 403
     assert visitor.http.post("/api/v1/arena/battles", json=body).status_code == 403
     fight = Fight(visitor)
@@ -441,14 +441,14 @@ def test_a_program_may_not_fight_and_a_page_of_another_site_neither(
 
 def test_a_picture_is_ones_own_or_not_there(server: RunningServer, visitor: Browser) -> None:
     digest = visitor.send("/api/v1/images", picture("blue")).json()["digest"]
-    refused = server.visitor().ask("/api/v1/arena/battles", {"question": "?", "image": digest})
+    refused = server.visitor().ask("/api/v1/arena/battles", {"question": "?", "images": [digest]})
     assert refused.status_code == 404
 
 
 @pytest.mark.parametrize("question", ["", "  \n", "a\0b", "x" * 3000])
 def test_a_question_that_is_none_is_refused(visitor: Browser, question: str) -> None:
     digest = visitor.send("/api/v1/images", picture()).json()["digest"]
-    refused = visitor.ask("/api/v1/arena/battles", {"question": question, "image": digest})
+    refused = visitor.ask("/api/v1/arena/battles", {"question": question, "images": [digest]})
     assert refused.status_code == 422
 
 
@@ -460,7 +460,7 @@ def test_a_reply_is_shown_while_the_other_side_is_still_silent(
 ) -> None:
     digest = visitor.send("/api/v1/images", picture()).json()["digest"]
     headers = {"x-csrf-token": visitor.token()}
-    body = {"question": "wait numbat", "image": digest}
+    body = {"question": "wait numbat", "images": [digest]}
     with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as answer:
         lines = answer.iter_lines()
         kinds = [line for line in until(lines, "event: end") if line.startswith("event")]
@@ -485,7 +485,7 @@ def test_a_battle_whose_page_was_closed_is_settled(server: RunningServer, visito
     digest = visitor.send("/api/v1/images", picture()).json()["digest"]
     headers, body = (
         {"x-csrf-token": visitor.token()},
-        {"question": "wait numbat", "image": digest},
+        {"question": "wait numbat", "images": [digest]},
     )
     with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as answer:
         name = json.loads(until(answer.iter_lines(), "data: ")[-1].removeprefix("data: "))["id"]
@@ -516,14 +516,14 @@ def test_a_model_without_room_is_asked_no_more_in_one_clear_line(tmp_path: Path)
         earlier = Fight(berta)
         digest = anna.send("/api/v1/images", picture()).json()["digest"]
         headers = {"x-csrf-token": anna.token()}
-        body = {"question": "wait quokka wait numbat", "image": digest}
+        body = {"question": "wait quokka wait numbat", "images": [digest]}
         with anna.http.stream(
             "POST", "/api/v1/arena/battles", json=body, headers=headers
         ) as answer:
             lines = answer.iter_lines()
             until(lines, "event: text")
             digest = berta.send("/api/v1/images", picture()).json()["digest"]
-            refused = berta.ask("/api/v1/arena/battles", {"question": "?", "image": digest})
+            refused = berta.ask("/api/v1/arena/battles", {"question": "?", "images": [digest]})
             assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
             assert "try again" in refused.json()["error"]["message"]
             # A battle that cannot go on can still be voted on.
@@ -553,7 +553,8 @@ def test_a_model_that_cannot_be_opened_is_left_out(tmp_path: Path) -> None:
         )
         digest = (anna := running.visitor()).send("/api/v1/images", picture()).json()["digest"]
         assert (
-            anna.ask("/api/v1/arena/battles", {"question": "?", "image": digest}).status_code == 503
+            anna.ask("/api/v1/arena/battles", {"question": "?", "images": [digest]}).status_code
+            == 503
         )
         chat = Fight(anna, kind="chat", left="quokka")
         assert chat.outcome == "answered"
@@ -571,7 +572,7 @@ def test_an_arena_of_one_model_says_that_battles_need_two(
             in running.visitor().get("/arena").text
         )
         digest = (anna := running.visitor()).send("/api/v1/images", picture()).json()["digest"]
-        refusal = anna.ask("/api/v1/arena/battles", {"question": "?", "image": digest})
+        refusal = anna.ask("/api/v1/arena/battles", {"question": "?", "images": [digest]})
         assert refusal.status_code == 503 and "battles need two" in refusal.text
         assert Fight(anna, kind="chat", left="quokka").outcome == "answered"
     caplog.clear()
@@ -687,7 +688,7 @@ def test_a_page_loaded_while_the_replies_come_gets_all_of_them(
     digest = visitor.send("/api/v1/images", picture()).json()["digest"]
     headers, body = (
         {"x-csrf-token": visitor.token()},
-        {"question": "wait numbat", "image": digest},
+        {"question": "wait numbat", "images": [digest]},
     )
     with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as first:
         lines = first.iter_lines()
@@ -742,7 +743,7 @@ def test_a_battle_left_while_its_replies_come_is_void(
     digest = visitor.send("/api/v1/images", picture()).json()["digest"]
     headers, body = (
         {"x-csrf-token": visitor.token()},
-        {"question": "wait numbat", "image": digest},
+        {"question": "wait numbat", "images": [digest]},
     )
     with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as answer:
         lines = answer.iter_lines()
@@ -783,7 +784,7 @@ def test_a_named_battle_is_voted_on_but_not_rated_with_the_others(
     assert [battle.anonymous for battle in battles if battle.id == fight.id] == [False]
     digest = visitor.send("/api/v1/images", picture()).json()["digest"]
     for wrong in ({"left": "numbat", "right": "numbat"}, {"left": "numbat", "right": "dingo"}):
-        body = {"question": "?", "image": digest, "kind": "named", **wrong}
+        body = {"question": "?", "images": [digest], "kind": "named", **wrong}
         assert visitor.ask("/api/v1/arena/battles", body).status_code == 422
 
 
@@ -820,7 +821,7 @@ def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> N
         assert (battle["state"], battle["left"], battle["right"]) == ("answered", None, None)
         [turn] = battle["turns"]
         assert "Which animal is number" in turn["question"] and "by 6: q" in turn["left"]
-        assert anna.get(f"/images/{battle['image']}").status_code == 200
+        assert anna.get(f"/images/{battle['images'][0]}").status_code == 200
         address = f"/api/v1/arena/battles/{battle['id']}"
         assert anna.ask(f"{address}/turns", {"question": "?"}).status_code == 409
         voted = anna.ask(f"{address}/vote", {"token": battle["token"], "outcome": "tie"}).json()
@@ -833,7 +834,7 @@ def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> N
         )
         assert (
             anna.ask(
-                "/api/v1/arena/battles", {"question": "?", "image": battle["image"]}
+                "/api/v1/arena/battles", {"question": "?", "images": battle["images"]}
             ).status_code
             == 503
         )
@@ -997,8 +998,8 @@ def test_the_home_page_shows_outcomes_of_battles_and_nobodys_words(tmp_path: Pat
         running.do(settled(running.services))
         visitor, examples = running.visitor(), arena_of(running.services).examples
         Fight(visitor, "an untold question").vote("tie")
-        Fight(visitor, "asked about an example", image=examples[0].digest).vote("both bad")
-        Fight(visitor, examples[1].question, image=examples[1].digest).vote("left")
+        Fight(visitor, "asked about an example", images=[examples[0].digest]).vote("both bad")
+        Fight(visitor, examples[1].question, images=[examples[1].digest]).vote("left")
         Fight(visitor, "a battle without a vote")
         page = html.unescape(running.visitor().get("/").text)
         assert page.count("the voter's own question") == 2
@@ -1019,7 +1020,7 @@ def test_who_is_erased_leaves_votes_without_texts_or_name(tmp_path: Path) -> Non
         database = running.services.database
         database.write_now(lambda connection: erase_person(connection, actor, "command line"))
         kept = row(running, fight.id)
-        assert (kept.visitor, kept.turns, kept.image, kept.state) == (None, [], None, "voted")
+        assert (kept.visitor, kept.turns, kept.images, kept.state) == (None, [], [], "voted")
         assert [vote.outcome for vote in votes(running, fight.id)] == ["left"]
         voters = database.read_now(
             lambda c: c.execute(select(func.count()).select_from(arena_voter)).scalar_one()
@@ -1088,7 +1089,7 @@ async def loaded(services: Services) -> None:
 def vote_on_an_example(visitor: Browser) -> set[str]:
     """The names that a vote on an example's battle shows."""
     page = visitor.get("/arena").text
-    body = {"question": "What colour is the star?", "image": page.split('data-image="')[1][:64]}
+    body = {"question": "What colour is the star?", "images": [page.split('data-image="')[1][:64]]}
     told = events(visitor.ask("/api/v1/arena/battles", body))
     assert told[-1][0] == "answered"
     assert {said["side"] for kind, said in told if kind == "text"} == {"left", "right"}
@@ -1165,7 +1166,7 @@ class BattleMachine(RuleBasedStateMachine):
     def begin(self, kind: Any) -> None:
         self.database = OPENED[0]
         self.owner, self.other = Caller(new_id(), "net"), Caller(new_id(), "net")
-        new = NewBattle(kind, Contender("x", "1"), Contender("y", "2"), BattleTurn("?"), None)
+        new = NewBattle(kind, Contender("x", "1"), Contender("y", "2"), BattleTurn("?"), ())
         self.kind, self.state, self.turns = kind, "created", 1
         self.tokens = list[str]()
         self.name = self.database.write_now(

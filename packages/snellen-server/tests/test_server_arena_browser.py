@@ -38,7 +38,7 @@ def fight(page: Page, server: RunningServer, folder: Path) -> None:
     replies = page.run("[...document.querySelectorAll('.reply')].map(one => one.textContent)")
     assert replies == [MARKUP, MARKUP]
     assert page.run("document.querySelectorAll('.reply *').length") == 0
-    page.wait_until("document.querySelector('#picture').naturalWidth === 20")
+    page.wait_until("document.querySelector('#images img').naturalWidth === 20")
     fill(page, "#more textarea", "Wait: wait numbat")
     page.run("document.querySelector('#more button').click()")
     page.wait_until(f"{BUSY} === 1")
@@ -123,9 +123,7 @@ DROPPED = """(async () => {
   const event = new kinds["%(kind)s"]("%(kind)s", {[key]: files, bubbles: true, cancelable: true});
   return document.body.dispatchEvent(event);
 })()"""
-PREVIEW = (
-    "document.querySelector('#preview').hidden ? '' : document.querySelector('#preview').ariaLabel"
-)
+PREVIEWS = "[...document.querySelectorAll('#previews canvas')].map(one => one.ariaLabel)"
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
@@ -141,27 +139,28 @@ def test_an_example_is_ready_and_a_picture_is_pasted_dropped_or_removed(tmp_path
         server.do(settled(server.services))
         page.resize(390)
         page.open(f"{server.url}/arena")
-        page.wait_until(f"({PREVIEW}).startsWith('Example 1')")
+        page.wait_until(f"({PREVIEWS})[0]?.startsWith('Example 1')")
         assert (
             page.run("document.querySelector('#ask textarea').value") == "Which animal is number 0?"
         )
-        page.run("document.querySelector('#remove').click()")
-        page.wait_until("document.querySelector('#preview').hidden")
+        page.run("document.querySelector('#previews button').click()")
+        page.wait_until(f"({PREVIEWS}).length === 0")
         page.run("document.querySelector('#ask .primary').click()")
         page.wait_until("document.querySelector('#status').classList.contains('fault')")
         assert "paste or drop one" in page.run("document.querySelector('#status').textContent")
-        for kind in ("paste", "drop"):
+        for number, kind in enumerate(("paste", "drop"), start=1):
             assert not page.run(DROPPED % {"kind": kind}), (
                 "the browser would leave the page for the file"
             )
-            page.wait_until(f"({PREVIEW}) === 'Your image: {kind}.png'")
+            page.wait_until(f"({PREVIEWS}).at(-1) === 'Your image {number}: {kind}.png'")
             assert (
                 page.run("document.querySelectorAll('[data-image][aria-pressed=true]').length") == 0
             )
             assert violations(page) == [] and page.run(ALL_SHOWN)
         page.run("document.querySelector('#ask .primary').click()")
         page.wait_until("!document.querySelector('#votes').hidden")
-        page.wait_until("document.querySelector('#picture').naturalWidth === 30")
+        page.wait_until("document.querySelector('#images img').naturalWidth === 30")
+        assert page.run("document.querySelectorAll('#images img').length") == 2
         page.run("document.querySelector('[data-outcome=left]').click()")
         page.wait_until("!document.querySelector('#names').hidden")
         page.run("document.querySelector('#again').click()")
@@ -217,7 +216,7 @@ def test_a_page_loaded_again_goes_on_with_its_battle(tmp_path: Path) -> None:
         page.open(f"{server.url}/arena")
         page.wait_until(CAN_VOTE)
         assert page.run("document.querySelector('.asked').textContent") == "Wait: wait numbat"
-        page.wait_until("document.querySelector('#picture').naturalWidth === 20")
+        page.wait_until("document.querySelector('#images img').naturalWidth === 20")
         assert page.run("[...document.querySelectorAll('.reply')].every(one => one.textContent)")
         assert page.run(NAMES) == ["Left", "Right"] and page.run(
             "document.querySelector('#ask').hidden"

@@ -65,7 +65,7 @@ arena_battle = Table(
     Column("propensity", Float),
     Column("category", String(200), nullable=False),
     Column("origin", JSON, nullable=False),
-    Column("image", String(64)),
+    Column("images", JSON, nullable=False),
     Column("turn_count", Integer, nullable=False),
     Column("turns", JSON, nullable=False),
     Column("fault", String(300), nullable=False),
@@ -171,7 +171,7 @@ class VoteFacts:
     network: str | None = None
     """Pseudonym of the voter's network, which expires (`arena.voters`)."""
     question: str | None = None
-    """Keyed digest of question and image."""
+    """Keyed digest of question and images."""
     leak: str = ""
     """How a model revealed its identity (`arena.leaks`); empty if none did."""
     detail: dict[str, Any] = field(default_factory=dict)
@@ -186,7 +186,8 @@ class NewBattle:
     left: Contender
     right: Contender
     turn: BattleTurn
-    image: str | None
+    images: tuple[str, ...]
+    """Digests of the images of the first question, in order."""
     sampling: str = "chosen"
     propensity: float | None = None
     category: str = ""
@@ -220,7 +221,7 @@ def create_battle(connection: Connection, caller: Caller, new: NewBattle) -> str
             propensity=new.propensity,
             category=new.category,
             origin=new.origin,
-            image=new.image,
+            images=list(new.images),
             turn_count=1,
             turns=[to_builtins(new.turn)],
             fault="",

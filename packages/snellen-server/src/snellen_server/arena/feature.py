@@ -53,7 +53,7 @@ from snellen_server.hosting.features import (
 )
 from snellen_server.hosting.limits import RateLimit
 from snellen_server.hosting.monitoring import LOGGER
-from snellen_server.hosting.pictures import find_image_facts
+from snellen_server.hosting.pictures import find_image_ref
 from snellen_server.hosting.repeating import repeating
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tables import utc_now
@@ -69,7 +69,7 @@ class VotedBattle(Struct, frozen=True):
     outcome: str
     question: str = ""
     """What was asked first; empty where that is a person's own."""
-    image: str = ""
+    images: tuple[str, ...] = ()
 
 
 async def summarised_arena(services: Services) -> dict[str, Any]:
@@ -93,7 +93,12 @@ def _latest_votes(connection: Connection) -> list[Row[*tuple[Any, ...]]]:
     battle = arena_battle.c
     query = (
         select(
-            battle.kind, battle.left, battle.right, battle.image, battle.turns, arena_vote.c.outcome
+            battle.kind,
+            battle.left,
+            battle.right,
+            battle.images,
+            battle.turns,
+            arena_vote.c.outcome,
         )
         .join(arena_vote, arena_vote.c.battle_id == battle.id)
         .where(arena_vote.c.voter_kind == "person", battle.kind.in_(HIDDEN))
@@ -105,21 +110,21 @@ def _latest_votes(connection: Connection) -> list[Row[*tuple[Any, ...]]]:
 def _voted_battle(arena: Arena, vote: Row[*tuple[Any, ...]]) -> VotedBattle:
     """Return what others may be shown of a vote.
 
-    The question and the image are included only if they are not a person's own: in recorded battles and examples.
+    The question and its images are included only if they are not a person's own: in recorded battles and examples.
     """
     question = vote.turns[0]["prompt"] if vote.turns else ""
     is_example = False
     for example in arena.examples:
-        if example.digest == vote.image and example.question == question:
+        if [example.digest] == vote.images and example.question == question:
             is_example = True
     is_personal = vote.kind != "offline" and not is_example
     if not question or is_personal:
         return VotedBattle(vote.left, vote.right, vote.outcome)
-    return VotedBattle(vote.left, vote.right, vote.outcome, question, vote.image or "")
+    return VotedBattle(vote.left, vote.right, vote.outcome, question, tuple(vote.images))
 
 
-PROMPT = """Two assistants, A and B, were asked about the picture. Compare their replies: which is more correct, \
-more helpful and truer to the picture? Neither the length of a reply nor the order of the two may matter.
+PROMPT = """Two assistants, A and B, were asked about one or more pictures. Compare their replies: which is more correct, \
+more helpful and truer to the pictures? Neither the length of a reply nor the order of the two may matter.
 
 {talk}
 
@@ -143,23 +148,23 @@ async def judge_battles(services: Services) -> None:
     judge, model = arena.settings.judge, arena.pool.judge
     if judge is None or model is None or model.state != "ready":
         return
-    for battle, image in await services.database.read(_unjudged, judge):
+    for battle, images in await services.database.read(_unjudged, judge):
         if services.stopping.is_set():
             break
         try:
             await arena.spending.spend_on_judge()
         except BusyError:
             return
-        await _judge(services, model, battle, image)
+        await _judge(services, model, battle, images)
 
 
 async def _judge(
-    services: Services, model: ServedModel, battle: Row[Any], image: ImageRef | None
+    services: Services, model: ServedModel, battle: Row[Any], images: Sequence[ImageRef]
 ) -> None:
     """Ask in both orders; a verdict that follows the order is a tie. A judge that fails is asked another time."""
     turns = turns_of(battle)
     replies = [
-        await _ask(services, model, conversation_text, image)
+        await _ask(services, model, conversation_text, images)
         for conversation_text in (_talk(turns), _talk(_mirrored(turns)))
     ]
     if any(reply is None for reply in replies):
@@ -189,10 +194,10 @@ def combined(first: Outcome | None, second: Outcome | None) -> Outcome | None:
 
 
 async def _ask(
-    services: Services, model: ServedModel, conversation_text: str, image: ImageRef | None
+    services: Services, model: ServedModel, conversation_text: str, images: Sequence[ImageRef]
 ) -> str | None:
     """Let the judge model compare two replies; returns the text of its verdict, or None if the model failed."""
-    messages = conversation([], PROMPT.format(talk=conversation_text), image)
+    messages = conversation([], PROMPT.format(talk=conversation_text), images)
     request = Request("arena", "judge", Variant(), messages, decoding=Decoding())
     model.reserve()
     response, _ = await model.answer(request, StoredImages(services.pictures), lambda text: None)
@@ -215,7 +220,7 @@ def _mirrored(turns: Sequence[BattleTurn]) -> list[BattleTurn]:
 
 def _unjudged(
     connection: Connection, judge: JudgeSettings
-) -> list[tuple[Row[Any], ImageRef | None]]:
+) -> list[tuple[Row[Any], list[ImageRef]]]:
     """Battles that have a vote, or have been left alone, and none of this judge; the oldest first."""
     battle = arena_battle.c
     has_judged = exists().where(
@@ -237,14 +242,11 @@ def _unjudged(
     )
     unjudged = []
     for row in connection.execute(query).all():
-        picture = find_image_facts(connection, row.image) if row.image else None
-        image = (
-            ImageRef(picture.digest, picture.media_type, picture.width, picture.height)
-            if picture
-            else None
-        )
-        if row.turns:
-            unjudged.append((row, image))
+        if not row.turns:
+            continue
+        images = [find_image_ref(connection, digest) for digest in row.images]
+        # A deleted image is left out: its sender's data were erased, and the replies remain to be judged.
+        unjudged.append((row, [image for image in images if image is not None]))
     return unjudged
 
 
@@ -352,7 +354,7 @@ FEATURE = Feature(
                 "visitor": None,
                 "turns": [],
                 "turn_count": 0,
-                "image": None,
+                "images": [],
                 "token_digest": None,
             },
         ),

@@ -164,7 +164,7 @@ class ServedModel:
     async def _passes_trial(self) -> bool:
         """Ask a question as a battle would, which no visitor waits for."""
         picture = TrialImage()
-        messages = conversation([], TRIAL_QUESTION, picture.image)
+        messages = conversation([], TRIAL_QUESTION, [picture.image])
         request = Request("arena", "trial", Variant(), messages, decoding=Decoding())
         async with self._gate:
             response = await self._answer(request, picture, lambda text: None)
@@ -356,14 +356,17 @@ class ModelPool:
 
 
 def conversation(
-    turns: Sequence[tuple[str, str]], question: str, image: ImageRef | None
+    turns: Sequence[tuple[str, str]], question: str, images: Sequence[ImageRef]
 ) -> tuple[Message, ...]:
-    """Return the messages of a chat about an image: earlier questions with the model's replies, then the new question."""
+    """Return the messages of a chat: earlier questions with the model's replies, then the new question.
+
+    The images, if there are any, stand before the first question, in order.
+    """
     messages: list[Message] = []
     for prompt, reply in turns:
         messages += [Message("user", (TextPart(prompt),)), Message("assistant", (TextPart(reply),))]
     messages.append(Message("user", (TextPart(question),)))
-    if image is not None:
-        first = messages[0]
-        messages[0] = replace(first, content=(ImagePart(image), *first.content))
+    first = messages[0]
+    image_parts = [ImagePart(image) for image in images]
+    messages[0] = replace(first, content=(*image_parts, *first.content))
     return tuple(messages)

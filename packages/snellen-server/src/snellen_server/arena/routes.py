@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path as FilePath
@@ -43,7 +43,7 @@ from snellen_server.arena.running import (
     arena_of,
     turns_of,
 )
-from snellen_server.arena.settings import ArenaModel
+from snellen_server.arena.settings import MAX_IMAGES, ArenaModel
 from snellen_server.arena.slices import category_of
 from snellen_server.arena.standings import (
     JOB,
@@ -66,7 +66,7 @@ from snellen_server.hosting.contributions import Contribution
 from snellen_server.hosting.database import BusyError
 from snellen_server.hosting.features import NavigationEntry
 from snellen_server.hosting.monitoring import LOGGER
-from snellen_server.hosting.pictures import find_image_facts, keep_image, may_use
+from snellen_server.hosting.pictures import find_image_ref, keep_image, may_use
 from snellen_server.hosting.services import Services
 
 router = APIRouter()
@@ -97,8 +97,8 @@ class BattleRequest(BaseModel):
 
     kind: Literal["anonymous", "named", "chat"] = "anonymous"
     question: Question
-    image: Digest | None = None
-    """One that the same visitor has sent, or an example; null where the arena takes questions without an image."""
+    images: list[Digest] = Field(default_factory=list, max_length=MAX_IMAGES)
+    """Images that the same visitor has sent, or examples; empty where the arena takes questions without an image."""
     left: str = Field("", max_length=100)
     """Names of models, for the kinds whose models are chosen; a chat has but the left one."""
     right: str = Field("", max_length=100)
@@ -133,7 +133,8 @@ class ShownBattle(BaseModel):
     id: str
     kind: BattleKind
     state: BattleState
-    image: str | None
+    images: list[str]
+    """Digests of the images that were asked about."""
     turns: list[ShownTurn]
     left: Contender | None = None
     right: Contender | None = None
@@ -170,14 +171,16 @@ async def begin_battle(
     grows, at last `answered` or `voided`."""
     arena = arena_of(services)
     await _moderate(services, arena, body.question)
-    image = None
-    if body.image is not None:
-        image = await services.database.read(_usable_image, caller, body.image)
-    elif not arena.settings.without_image:
+    if not body.images and not arena.settings.without_image:
         raise HTTPException(422, "a question needs an image here; add one")
+    if len(body.images) > arena.settings.max_images:
+        raise HTTPException(
+            422, f"a question has at most {arena.settings.max_images} images here; remove some"
+        )
+    images = await services.database.read(_usable_images, caller, body.images)
     # A honeypot is refused when another battle is, or whoever is not refused would know it by that.
     new = _new_battle(arena, body)
-    placed = arena.draw_honeypot(body.image, body.question) if body.kind == "anonymous" else None
+    placed = arena.draw_honeypot(body.images, body.question) if body.kind == "anonymous" else None
     async with arena.spending.spend((new.left.name, new.right.name)):
         if placed is not None:
             honeypot = arena.honeypot_battle("anonymous", placed)
@@ -187,7 +190,7 @@ async def begin_battle(
         else:
             with arena.reserve(new.left.name, new.right.name) as sides:
                 name, abandoned = await services.database.write(_begin, caller, new)
-            progress = arena.answer(name, sides, [new.turn], image)
+            progress = arena.answer(name, sides, [new.turn], images)
     _count_abandoned(services, abandoned)
     return _stream(name, progress)
 
@@ -207,14 +210,15 @@ async def ask_further(
     await _moderate(services, arena, body.question)
     max_turns = arena.settings.turns
 
-    def read_own_battle(connection: Connection) -> tuple[Row[Any], ImageRef | None]:
+    def read_own_battle(connection: Connection) -> tuple[Row[Any], list[ImageRef]]:
         battle = find_battle(connection, caller, name)
         check_further(battle, max_turns)
-        return battle, _image(connection, battle.image)
+        images = [find_image_ref(connection, digest) for digest in battle.images]
+        return battle, [image for image in images if image is not None]
 
-    battle, image = await services.database.read(read_own_battle)
-    if battle.image and image is None:
-        raise HTTPException(404, "the image is no longer available; start another battle")
+    battle, images = await services.database.read(read_own_battle)
+    if len(images) < len(battle.images):
+        raise HTTPException(404, "an image is no longer available; start another battle")
     known_models = arena.pool.models.keys()
     if not known_models >= {side for side in (battle.left, battle.right) if side}:
         # Of a honeypot, or taken out of the arena since: the words are those for a model that is down.
@@ -224,7 +228,7 @@ async def ask_further(
             battle = await services.database.write(
                 begin_turn, caller, name, body.question, max_turns
             )
-    return _stream(name, arena.answer(name, sides, turns_of(battle), image))
+    return _stream(name, arena.answer(name, sides, turns_of(battle), images))
 
 
 @router.post(
@@ -299,17 +303,17 @@ async def _recorded_battle(services: Services, arena: Arena) -> NewBattle:
     pair, key = arena.draw_recorded()
     recorded = arena.recorded
     question = recorded.questions[key]
-    digest = None
-    if question.image is not None and question.images is not None:
+    digests: list[str] = []
+    for image in question.images:
         try:
-            content = await asyncio.to_thread(question.images.read, question.image)
+            content = await asyncio.to_thread(question.store.read, image)
         except DataError as error:
             # It names folders of this machine.
             LOGGER.error("image of a run cannot be read", extra={"facts": {"error": str(error)}})
             raise HTTPException(
-                404, "the image of this question is no longer available; request another one"
+                404, "an image of this question is no longer available; request another one"
             ) from None
-        digest = (await keep_image(services, content)).digest
+        digests.append((await keep_image(services, content)).digest)
     sides: dict[Side, str] = {"left": pair.left, "right": pair.right}
     replies = {side: SideReply(recorded.replies[label][key]) for side, label in sides.items()}
     turn = BattleTurn(question.prompt, **replies)
@@ -318,7 +322,7 @@ async def _recorded_battle(services: Services, arena: Arena) -> NewBattle:
         recorded.contenders[pair.left],
         recorded.contenders[pair.right],
         turn,
-        digest,
+        tuple(digests),
         arena.settings.sampling,
         pair.propensity,
         question.benchmark,
@@ -341,7 +345,7 @@ def _new_battle(arena: Arena, body: BattleRequest) -> NewBattle:
 
     Its models are drawn at random ("anonymous"), chosen by the person ("named"), or a single one ("chat").
     """
-    turn = BattleTurn(body.question)
+    turn, images = BattleTurn(body.question), tuple(body.images)
     if body.kind == "anonymous":
         pair = arena.draw()
         left, right = (arena.contender(name) for name in (pair.left, pair.right))
@@ -350,17 +354,17 @@ def _new_battle(arena: Arena, body: BattleRequest) -> NewBattle:
             left,
             right,
             turn,
-            body.image,
+            images,
             arena.settings.sampling,
             pair.propensity,
             category_of(body.question, arena.settings.categories),
         )
     left = arena.contender(body.left)
     if body.kind == "chat":
-        return NewBattle("chat", left, Contender("", ""), turn, body.image)
+        return NewBattle("chat", left, Contender("", ""), turn, images)
     if body.left == body.right:
         raise HTTPException(422, "choose two different models")
-    return NewBattle("named", left, arena.contender(body.right), turn, body.image)
+    return NewBattle("named", left, arena.contender(body.right), turn, images)
 
 
 async def _moderate(services: Services, arena: Arena, question: str) -> None:
@@ -376,17 +380,17 @@ async def _moderate(services: Services, arena: Arena, question: str) -> None:
         raise HTTPException(403, f"this question was rejected: {verdict.reason}")
 
 
-def _usable_image(connection: Connection, caller: Caller, digest: str) -> ImageRef:
-    """Return an image that this caller uploaded; refuses any other with 404."""
-    image = _image(connection, digest) if may_use(connection, caller, digest) else None
-    if image is None:
-        raise HTTPException(404, "you have not uploaded this image; upload it first")
-    return image
-
-
-def _image(connection: Connection, digest: str | None) -> ImageRef | None:
-    row = find_image_facts(connection, digest) if digest else None
-    return ImageRef(row.digest, row.media_type, row.width, row.height) if row else None
+def _usable_images(
+    connection: Connection, caller: Caller, digests: Sequence[str]
+) -> list[ImageRef]:
+    """Return images that this caller uploaded, or examples; refuses any other with 404."""
+    images: list[ImageRef] = []
+    for digest in digests:
+        image = find_image_ref(connection, digest) if may_use(connection, caller, digest) else None
+        if image is None:
+            raise HTTPException(404, "you have not uploaded this image; upload it first")
+        images.append(image)
+    return images
 
 
 def _visible_battle(services: Services, battle: Row[Any]) -> ShownBattle:
@@ -408,7 +412,7 @@ def _visible_battle(services: Services, battle: Row[Any]) -> ShownBattle:
         id=battle.id,
         kind=battle.kind,
         state=battle.state,
-        image=battle.image,
+        images=battle.images,
         turns=turns,
         left=Contender(battle.left, battle.left_version) if is_named else None,
         right=Contender(battle.right, battle.right_version) if is_named and battle.right else None,
@@ -501,6 +505,7 @@ async def battle_page(request: Request, services: ServicesDep, caller: CallerDep
         "fault": "" if kind == "chat" else arena.pool.why_no_battle,
         "is_loading": arena.pool.is_loading,
         "without_image": arena.settings.without_image,
+        "max_images": arena.settings.max_images,
         "examples": arena.examples,
         "has_recorded": bool(arena.recorded.shared),
         "question_characters": arena.settings.question_characters,

@@ -52,6 +52,7 @@ from snellen_server.arena.model_pool import (
 )
 from snellen_server.arena.settings import (
     ARENA,
+    MAX_IMAGES,
     ArenaModel,
     ArenaSettings,
     Honeypot,
@@ -174,10 +175,10 @@ class ReplyProgress:
 
 @dataclass(frozen=True)
 class PlacedHoneypot:
-    """A honeypot with the digest of its stored image, which is None if it has no image."""
+    """A honeypot, and the digest of its stored image if it has one."""
 
     honeypot: Honeypot
-    digest: str | None
+    digests: tuple[str, ...]
 
 
 UNAVAILABLE = "a model is not available right now; try again in a moment"
@@ -246,15 +247,15 @@ class Arena:
         keys = shared.get((pair.left, pair.right)) or shared[pair.right, pair.left]
         return pair, self._random.choice(keys)
 
-    def draw_honeypot(self, digest: str | None, question: str) -> PlacedHoneypot | None:
-        """Return a honeypot on this image with this question, with the probability that the operator has set.
+    def draw_honeypot(self, digests: Sequence[str], question: str) -> PlacedHoneypot | None:
+        """Return a honeypot on these images with this question, with the probability that the operator has set.
 
         Returns None to have a normal battle.
         """
         fitting = [
             placed
             for placed in self.honeypots
-            if (placed.digest, placed.honeypot.question) == (digest, question)
+            if placed.digests == tuple(digests) and placed.honeypot.question == question
         ]
         return self._draw_rarely(fitting)
 
@@ -281,7 +282,7 @@ class Arena:
             Contender(left.model, self._version(left.model)),
             Contender(right.model, self._version(right.model)),
             turn,
-            placed.digest,
+            placed.digests,
             self.settings.sampling,
             origin={"better": better_side},
         )
@@ -407,11 +408,11 @@ class Arena:
             raise
 
     def answer(
-        self, name: str, sides: Sides, turns: Sequence[BattleTurn], image: ImageRef | None
+        self, name: str, sides: Sides, turns: Sequence[BattleTurn], images: Sequence[ImageRef]
     ) -> ReplyProgress:
         """Start sending the last question of a battle to reserved models; their replies are streamed and recorded."""
         progress = self._under_way[name] = ReplyProgress()
-        self._run(self._settle(name, sides, turns, image, progress))
+        self._run(self._settle(name, sides, turns, images, progress))
         return progress
 
     def under_way(self, name: str) -> ReplyProgress | None:
@@ -429,13 +430,13 @@ class Arena:
         name: str,
         sides: Sides,
         turns: Sequence[BattleTurn],
-        image: ImageRef | None,
+        images: Sequence[ImageRef],
         progress: ReplyProgress,
     ) -> None:
         """Ask the models of all sides for their next reply at the same time, store the replies, and end the stream."""
         async with self._settling(name, progress):
             answers = await asyncio.gather(
-                *(self._side(side, model, turns, image, progress) for side, model in sides.items())
+                *(self._side(side, model, turns, images, progress) for side, model in sides.items())
             )
             replies = dict(zip(sides, answers, strict=True))
             progress.end(await self._record(name, sides, turns, replies))
@@ -460,7 +461,7 @@ class Arena:
         side: Side,
         model: ServedModel,
         turns: Sequence[BattleTurn],
-        image: ImageRef | None,
+        images: Sequence[ImageRef],
         progress: ReplyProgress,
     ) -> tuple[Response, float]:
         """Send the last question to one model, with the earlier turns; return its response and its time in the queue."""
@@ -469,7 +470,7 @@ class Arena:
         for turn in earlier:
             reply: SideReply | None = getattr(turn, side)
             history.append((turn.prompt, reply.text if reply else ""))
-        messages = conversation(history, last.prompt, image)
+        messages = conversation(history, last.prompt, images)
         request = Request("arena", "", Variant(turn=len(earlier)), messages, decoding=Decoding())
         response, waited = await model.answer(
             request, self._images, lambda text: progress.tell(side, text)
@@ -575,15 +576,15 @@ class Arena:
         """
         placed = list[PlacedHoneypot]()
         for honeypot in self.settings.honeypots:
-            digest = None
+            digests: tuple[str, ...] = ()
             try:
                 if honeypot.image:
                     content = image_bytes(Path(honeypot.image), honeypot.image)
-                    digest = (await keep_image(self.services, content)).digest
+                    digests = ((await keep_image(self.services, content)).digest,)
             except SnellenError as error:
                 LOGGER.error("a honeypot cannot be read", extra={"facts": {"error": str(error)}})
                 continue
-            placed.append(PlacedHoneypot(honeypot, digest))
+            placed.append(PlacedHoneypot(honeypot, digests))
         self.honeypots = tuple(placed)
 
 
@@ -661,9 +662,9 @@ class RecordedQuestion:
     benchmark: str
     sample: str
     prompt: str
-    image: ImageRef | None
-    images: ImageStore | None
-    """Store that contains the image."""
+    images: Sequence[ImageRef]
+    store: ImageStore
+    """Store that contains the images."""
 
 
 @dataclass(frozen=True)
@@ -682,7 +683,7 @@ class RecordedReplies:
 def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
     """Read the replies of runs that a battle can show.
 
-    These are generated replies to the first presentation of a question with at most one image. If several runs have a
+    These are generated replies to the first presentation of a question with at most `MAX_IMAGES` images. If several runs have a
     reply of the same model to a question, the first one counts.
 
     Raises:
@@ -704,11 +705,12 @@ def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
             request = exchange.request
             key = hashlib.blake2b(msgspec.json.encode(request.messages), digest_size=16).digest()
             model_replies.setdefault(key, _whole_reply(exchange))
-            image = request.images[0] if request.images else None
-            store = stores.get(request.benchmark)
+            store = stores[request.benchmark]
             user_texts = [message.text for message in request.messages if message.role == "user"]
             prompt = user_texts[-1] if user_texts else ""
-            question = RecordedQuestion(request.benchmark, request.sample_id, prompt, image, store)
+            question = RecordedQuestion(
+                request.benchmark, request.sample_id, prompt, request.images, store
+            )
             questions.setdefault(key, question)
     shared = {
         (first, second): sorted(replies[first].keys() & replies[second].keys())
@@ -732,7 +734,7 @@ def _can_be_shown(exchange: Exchange) -> bool:
         and variant.step is None
         and variant.test == variant.turn == 0
         and not variant.baseline
-        and len(request.images) <= 1
+        and len(request.images) <= MAX_IMAGES
     )
 
 

@@ -17,6 +17,8 @@ from snellen_server.arena_ratings.votes import TrustSettings
 Sampling = Literal["uniform", "need"]
 ARENA = "arena"
 """The feature's name."""
+MAX_IMAGES = 16
+"""Most images that an operator may allow in one question."""
 
 
 class ArenaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,6 +130,8 @@ class ArenaSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Most questions of one battle."""
     without_image: bool = False
     """Take questions without an image, too; for models that can be asked so."""
+    max_images: Annotated[int, Meta(ge=1, le=MAX_IMAGES)] = 4
+    """Most images of one question; for models that take only one, set 1."""
     question_characters: Annotated[int, Meta(ge=1, le=20_000)] = 2000
     examples: tuple[str, ...] = ()
     """Where images to try come from: benchmarks, with their questions, or folders of images."""

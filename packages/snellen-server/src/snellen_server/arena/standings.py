@@ -50,7 +50,7 @@ SHOWN = (
     "category",
     "origin",
 )
-TEXTS = ("image", "turns")
+TEXTS = ("images", "turns")
 
 
 def count_votes(connection: Connection) -> int:
@@ -92,7 +92,7 @@ def conversations(connection: Connection) -> Iterator[dict[str, Any]]:
     Battles of people who had their data erased have no conversation any more and are left out.
     """
     battle = arena_battle.c
-    columns = ("id", "kind", "left", "left_version", "right", "right_version", "category", "image")
+    columns = ("id", "kind", "left", "left_version", "right", "right_version", "category", "images")
     query = (
         select(*(battle[name] for name in columns), battle.turns, arena_vote.c.outcome)
         .add_columns(arena_vote.c.cast, arena_vote.c.detail)
@@ -164,10 +164,10 @@ def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
 
 
 def _battle_texts(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
-    """Return the text fields of a battle: its questions one after the other, the replies of each side, its image."""
+    """Return the text fields of a battle: its questions one after the other, the replies of each side, its images."""
     said: dict[str, Any] = {
         "prompt": "\n\n".join(turn["prompt"] for turn in row.turns),
-        "image": row.image,
+        "image": ",".join(row.images) or None,
     }
     for side in ("left", "right"):
         replies = [turn[side]["text"] for turn in row.turns if turn.get(side)]

@@ -61,10 +61,11 @@ def network_pseudonym(network: str, key: bytes) -> str | None:
 
 
 def question_digest(signer: Signer, battle: Row[Any]) -> str:
-    """Return a keyed digest of the first question and the image, ignoring case, spaces and punctuation at the end."""
+    """Return a keyed digest of the first question and its images, ignoring case, spaces and punctuation at the end."""
     words = battle.turns[0]["prompt"].casefold().split() if battle.turns else []
     question = " ".join(words).rstrip(" .?!")
-    signed = signer.signature("arena question", f"{battle.image}\0{question}")
+    images = ",".join(battle.images)
+    signed = signer.signature("arena question", f"{images}\0{question}")
     return hashlib.sha256(signed.encode()).hexdigest()[:24]
 
 

@@ -68,13 +68,13 @@ class Battle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     right_list_items: float | None = None
     right_bold: float | None = None
     image: str | None = None
-    """Digest of the image."""
+    """Digest of the image; of several, their digests in order with commas between."""
     trust: str = ""
     """One of `TRUST_CLASSES`: how the voter is known; empty if it was not logged."""
     network: str | None = None
     """Pseudonym of the network that the vote came from. It expires: later, the same network has another pseudonym."""
     question: str | None = None
-    """Keyed digest of question and image, to detect a repeated question."""
+    """Keyed digest of question and images, to detect a repeated question."""
     leak: str = ""
     """How a model revealed its identity before the vote; empty if none did."""
     honeypot: str = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 from fastapi import APIRouter, Depends, HTTPException, UploadFile
 from fastapi.responses import Response
@@ -15,7 +14,6 @@ from sqlalchemy import (
     Connection,
     ForeignKey,
     Integer,
-    Row,
     String,
     Table,
     delete,
@@ -25,6 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
+from snellen.plugin_api import ImageRef
 from snellen_server.hosting.callers import Caller, CallerDep, Limited, ServicesDep
 from snellen_server.hosting.configuration import Configuration
 from snellen_server.hosting.contributions import Contribution, PictureStore, StoredImage
@@ -108,9 +107,10 @@ def may_use(connection: Connection, caller: Caller, digest: str) -> bool:
     return connection.execute(query).scalar() is not None
 
 
-def find_image_facts(connection: Connection, digest: str) -> Row[Any] | None:
-    """Return what is recorded of an image: digest, media_type, width, height, bytes, created."""
-    return connection.execute(select(picture).where(picture.c.digest == digest)).one_or_none()
+def find_image_ref(connection: Connection, digest: str) -> ImageRef | None:
+    """Return an uploaded image as requests to models name it, or None if it was deleted."""
+    row = connection.execute(select(picture).where(picture.c.digest == digest)).one_or_none()
+    return ImageRef(row.digest, row.media_type, row.width, row.height) if row else None
 
 
 @router.post(UPLOAD, status_code=201, tags=["images"], dependencies=[Depends(Limited("pictures"))])

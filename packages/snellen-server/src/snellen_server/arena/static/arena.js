@@ -58,10 +58,14 @@
     return (side) => row.querySelector(`[data-side=${side}]`);
   };
 
-  const showImage = (digest) => {
-    const picture = find("#picture");
-    picture.hidden = !digest;
-    if (digest) picture.src = `/images/${digest}`;
+  const showImages = (digests) => {
+    const images = digests.map((digest, index) => {
+      const image = element("img", "");
+      image.alt = digests.length > 1 ? `Image ${index + 1} of the question` : "The image of the question";
+      image.src = `/images/${digest}`;
+      return image;
+    });
+    find("#images").replaceChildren(...images);
   };
 
   // The events of a stream, as they come.
@@ -154,7 +158,7 @@
     battle.id = found.id;
     battle.named = found;
     ask.hidden = true;
-    showImage(found.image);
+    showImages(found.images);
     let sideOf;
     for (const turn of found.turns) {
       sideOf = showTurn(turn.question);
@@ -170,17 +174,17 @@
     await follow(await read(battleAddress("/events")), sideOf);
   };
 
-  const imageToAsk = async () => {
-    const file = find("[name=file]").files[0];
-    if (file) {
+  const imagesToAsk = async () => {
+    const digests = [];
+    for (const file of find("[name=file]").files) {
       const form = new FormData();
       form.append("file", file);
-      say("The image is being sent.");
-      return (await (await send("/api/v1/images", form)).json()).digest;
+      say(`${file.name} is being sent.`);
+      digests.push((await (await send("/api/v1/images", form)).json()).digest);
     }
     const example = ask.querySelector("[data-image][aria-pressed=true]");
-    if (example) return example.dataset.image;
-    if (arena.dataset.withoutImage) return null;
+    if (example) digests.push(example.dataset.image);
+    if (digests.length || arena.dataset.withoutImage) return digests;
     throw new Error("choose an image, paste or drop one, or take an example");
   };
 
@@ -188,8 +192,8 @@
     clear();
     if (kind === "offline") return show(await (await send("/api/v1/arena/recorded", {})).json());
     const question = ask.elements.question.value;
-    const image = await imageToAsk();
-    const body = { kind, question, image };
+    const images = await imagesToAsk();
+    const body = { kind, question, images };
     battle.named = {};
     for (const side of kind === "anonymous" ? [] : sides) {
       body[side] = find(`[name=${side}]`).value;
@@ -198,7 +202,7 @@
     const answer = await send("/api/v1/arena/battles", body);
     more.reset();
     say(kind === "chat" ? "The model replies." : "Both models reply.");
-    showImage(image);
+    showImages(images);
     ask.hidden = true;
     await follow(answer, showTurn(question));
   };
