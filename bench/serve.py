@@ -91,7 +91,7 @@ def serve(folder: Path, database: str) -> None:
     router = APIRouter()
     turn = BattleTurn("What is it?", SideReply("one is sure"), SideReply("two is sure"))
     new = NewBattle(
-        "anonymous", Contender("one", "1"), Contender("two", "2"), turn, None, "uniform", 1.0
+        "anonymous", Contender("one", "1"), Contender("two", "2"), turn, (), "uniform", 1.0
     )
 
     async def prepare(count, services, caller):  # type: ignore[no-untyped-def]

@@ -341,6 +341,11 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
                     feature.hold(services)
                 )
         services.jobs.start(services)
+        configuration = services.configuration
+        if configuration.is_secure and not configuration.looks_at_images:
+            LOGGER.warning(
+                "nobody looks at the images that people send; set moderation_model (docs/server.md)"
+            )
         LOGGER.info(
             "started",
             extra={"facts": {"features": [feature.name for feature in services.features]}},
@@ -348,6 +353,7 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
         yield
         services.stopping.set()
         await services.jobs.stop(services)
+        await services.moderation.close()
     services.database.close()
     LOGGER.info("stopped")
 

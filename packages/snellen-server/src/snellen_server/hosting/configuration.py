@@ -50,6 +50,8 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     features: tuple[str, ...] = ()
     """Which features are shown; empty is all that are installed."""
     moderators: tuple[str, ...] = ()
+    moderation_model: str = ""
+    """A model string: the model that looks at images and texts before anybody else does; empty for none."""
     moderation_seconds: float = 10.0
     blocked_texts: tuple[str, ...] | None = None
     """Regular expressions of texts that are refused, regardless of case; None for those that ship with the server."""
@@ -76,6 +78,11 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def is_secure(self) -> bool:
         return urlsplit(self.public_url).scheme == "https"
+
+    @property
+    def looks_at_images(self) -> bool:
+        """Whether a model or a moderator sees the images that people send before they are shown."""
+        return bool(self.moderation_model or self.moderators)
 
     @property
     def url(self) -> str:

@@ -10,7 +10,7 @@ import os
 import re
 import unicodedata
 import warnings
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -162,7 +162,11 @@ class Moderation:
     """The moderators of a server: patterns of texts that it refuses, then those that the operator has named."""
 
     def __init__(
-        self, names: Sequence[str], seconds: float, blocked_texts: Sequence[str] = ()
+        self,
+        names: Sequence[str],
+        seconds: float,
+        blocked_texts: Sequence[str] = (),
+        model: str = "",
     ) -> None:
         """Find the moderators.
 
@@ -170,11 +174,15 @@ class Moderation:
             names: Names of registered moderators, which all must allow a contribution.
             seconds: The time that each may take.
             blocked_texts: Regular expressions of texts to refuse.
+            model: Model string of a model that must allow it as well; empty for none.
         """
+        from snellen_server.hosting.model_moderator import ModelModerator
+
         self._blocked = [re.compile(text, re.IGNORECASE | re.DOTALL) for text in blocked_texts]
-        self._moderators: Mapping[str, Moderator] = {
-            name: find("moderators", name) for name in names
-        }
+        self._moderators: dict[str, Moderator] = {name: find("moderators", name) for name in names}
+        self._model = ModelModerator(model) if model else None
+        if self._model is not None:
+            self._moderators[model] = self._model.judge
         self._seconds = seconds
 
     async def judge(self, contribution: Contribution) -> ModerationVerdict:
@@ -192,6 +200,11 @@ class Moderation:
             if not verdict.is_allowed:
                 return verdict
         return ModerationVerdict(True)
+
+    async def close(self) -> None:
+        """Close the model that moderates, if there is one."""
+        if self._model is not None:
+            await self._model.close()
 
     async def _ask(
         self, name: str, moderator: Moderator, contribution: Contribution

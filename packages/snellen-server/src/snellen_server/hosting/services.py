@@ -358,6 +358,7 @@ def open_services(configuration: Configuration) -> Services:
             configuration.moderators,
             configuration.moderation_seconds,
             BLOCKED_TEXTS if configuration.blocked_texts is None else configuration.blocked_texts,
+            configuration.moderation_model,
         ),
         pages=Pages(features),
         passwords=Passwords(),
