@@ -4,6 +4,7 @@
     python bench/serve.py --work battle           # a question, both replies as a stream, and then the vote
     python bench/serve.py --database postgresql://snellen@127.0.0.1/snellen
     python bench/serve.py --kill                  # kill -9 in the middle, start again, and count
+    python bench/serve.py --restart-postgres      # a PostgreSQL of its own stops at once in the middle, and starts again
 
 The server runs in a process of its own with two scripted models, a visitor's cookie, a CSRF token, and the limits (so
 high that they turn nobody away). Clients together vote `--rate` times a second, or as fast as they are answered
@@ -24,11 +25,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from postgres import Cluster, running_cluster
 
 Work = Literal["vote", "battle"]
 CONFIG = """
@@ -213,6 +218,8 @@ class Result:
         self.latencies: list[float] = []
         self.acknowledged: list[str] = []
         self.others: list[int] = []
+        self.before_restart: int | None = None
+        """Votes acknowledged before the database came back, where it was stopped."""
         self.cpu = 0.0
         """Seconds that the server computed while people voted."""
 
@@ -262,6 +269,21 @@ async def measure_and_kill(
     await work
 
 
+async def measure_and_restart(
+    cluster: Cluster, process: int, port: int, asked: argparse.Namespace, result: Result
+) -> None:
+    """Stop the database without warning after half of the time, and start it again a second later."""
+    work = asyncio.create_task(measure(process, port, asked, result))
+    while not result.latencies:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(asked.seconds / 2)
+    await asyncio.to_thread(cluster.stop)
+    await asyncio.sleep(1)
+    await asyncio.to_thread(cluster.start)
+    result.before_restart = len(result.acknowledged)
+    await work
+
+
 def stored_votes(folder: Path, database: str) -> list[str]:
     """The battle of every vote in the database, which is opened as at a start."""
     from sqlalchemy import select
@@ -286,18 +308,26 @@ def main_of_bench() -> None:
     parser.add_argument("--rate", type=float, default=300)
     parser.add_argument("--database", default="")
     parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--restart-postgres", action="store_true")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
         serve(asked.serve, asked.database)
         return
     result = Result()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as opened:
         folder = Path(name)
+        cluster = None
+        if asked.restart_postgres:
+            cluster = opened.enter_context(running_cluster())
+            asked.database = cluster.url
         process, port = start(folder, asked.database)
         before = set(stored_votes(folder, asked.database))
         time.sleep(1)  # until the models and the example are there
-        if asked.kill:
+        if cluster is not None:
+            asyncio.run(measure_and_restart(cluster, process.pid, port, asked, result))
+            process.terminate()
+        elif asked.kill:
             asyncio.run(measure_and_kill(process, port, asked, result))
         else:
             asyncio.run(measure(process.pid, port, asked, result))
@@ -313,6 +343,7 @@ def main_of_bench() -> None:
                 "work": asked.work,
                 "clients": asked.clients,
                 "acknowledged": len(result.acknowledged),
+                "acknowledged_before_restart": result.before_restart,
                 "stored": len(stored),
                 "lost": len(lost),
                 "doubled": len(stored) - len(set(stored)),
