@@ -1,5 +1,5 @@
 # Snellen with models of transformers on a CPU:  docker build -t snellen -f docker/cpu.Dockerfile .
-FROM python:3.12-slim-bookworm
+FROM python:3.12-slim-bookworm@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254
 
 # A number, so that whoever mounts a folder knows whose it has to be.
 RUN useradd --create-home --uid 1000 snellen && install -d -o snellen /snellen

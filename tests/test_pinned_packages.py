@@ -64,3 +64,13 @@ def test_images_install_from_the_lock() -> None:
     for file in files:
         assert "--require-hashes --no-deps -r " in file.read_text(), file.name
     assert "!deploy/requirements.lock" in (ROOT / ".dockerignore").read_text()
+
+
+def test_images_of_containers_are_named_by_digest() -> None:
+    compose = (ROOT / "deploy" / "compose.yaml").read_text("utf-8")
+    images = re.findall(r"^ +image: (.+)$", compose, re.MULTILINE)
+    for file in [ROOT / "deploy" / "Dockerfile", *(ROOT / "docker").glob("*.Dockerfile")]:
+        images += re.findall(r"^FROM (\S+)", file.read_text("utf-8"), re.MULTILINE)
+    assert len(images) == 5
+    for image in images:
+        assert re.fullmatch(r"\w+:[\w.-]+@sha256:[0-9a-f]{64}", image), image
