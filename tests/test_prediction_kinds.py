@@ -17,7 +17,8 @@ from snellen.interchange.predictions.shown_options import ShownOptions
 from snellen.interchange.predictions.tables import read_predictions, recognise_predictions
 from snellen.interchange.predictions.taking import FileReading, taken_files
 from snellen.metrics.vqa import typed_match
-from snellen.recognition.columns import PARTLY, is_name_of_reply, is_verdict, name_score
+from snellen.recognition.columns import PARTLY, name_score
+from snellen.recognition.reply_names import is_name_of_reply, is_verdict
 from snellen.recognition.verdicts import reading_of_verdicts, verdict_of_cell
 
 THINGS = ("red kite", "blue lamp", "old boat", "tall tree", "grey stone")

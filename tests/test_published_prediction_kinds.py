@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 import snellen as sn
+from snellen.common.paths import slug
+from snellen.errors import DataError
 from snellen.extraction.asked_reply import AskedReply
 from snellen.extraction.closed_answers import breaks_off
+from snellen.interchange.predictions.taking import FileReading, import_runs
 from snellen.metrics.hallucination import read_yes_no
 from snellen.report.findings import findings
 from snellen.report.run_view import run_views
@@ -55,6 +58,65 @@ def test_verdicts_far_from_the_reading_of_a_choice_are_in_the_first_sentence(
     sentence = first_sentence(write_lines("choices.jsonl", rows))
     assert "answers 40.0% of the questions correctly" in sentence
     assert (f"but {judged_right:.1%} by the file's own verdicts" in sentence) == is_said
+
+
+# --- a column for each model -----------------------------------------------------------------------------------------
+
+PAINTINGS = ("The Scream", "Guernica", "Sunflowers", "The Night Watch", "Water Lilies")
+
+
+def answered_by(step: int) -> list[str]:
+    """What a model says that is wrong on one in `step` paintings."""
+    return [PAINTINGS[(n + (n % step == 0)) % 5] for n in range(N)]
+
+
+@pytest.mark.parametrize(
+    ("gold", "first", "second"),
+    [
+        ("answer", "GPT4V", "Gemini Pro"),
+        ("ground_truth", "GPT4V_answer", "Gemini Pro_answer"),
+        ("ground_truth", "baseline_prediction", "finetuned_prediction"),
+        ("answer", "pred_vitb", "pred_vitl"),
+        ("answer", "ours", "Random"),
+        ("correct_answer", "resnet50-vqa", "clip_linear"),
+    ],
+)
+def test_each_column_of_a_model_is_a_run(gold: str, first: str, second: str) -> None:
+    rows: list[dict[str, Any]] = []
+    for n, said in enumerate(zip(answered_by(4), answered_by(2), strict=True)):
+        asked = {"image": f"{n}.jpg", "question": "Which painting is it?", "artist": f"Painter {n}"}
+        rows.append({**asked, gold: PAINTINGS[n % 5], first: said[0], second: said[1]})
+    runs = import_all(write_lines("paintings.jsonl", rows))
+    assert [run.name.partition("-")[2].partition("-")[2] for run in runs] == [
+        slug(first),
+        slug(second),
+    ]
+    assert [sn.score(run).value() for run in runs] == [0.75, 0.5]
+
+
+def import_all(path: Path) -> list[Path]:
+    return import_runs([path], FileReading())
+
+
+def test_options_and_kinds_of_answers_are_no_models() -> None:
+    with_options = [
+        {
+            "stem": f"Which is {n}?",
+            **{f"op{letter}": PAINTINGS[(n + place) % 5] for place, letter in enumerate("abcd")},
+            "cop": n % 4,
+            "raw_output": f"I say {'ABCD'[n % 4]}.",
+            "final_output": "ABCD"[n % 4],
+        }
+        for n in range(N)
+    ]
+    [run] = import_all(write_lines("options.jsonl", with_options))
+    assert sn.score(run).value() == 1.0
+    unanswered = [
+        {name: cell for name, cell in row.items() if not name.endswith("output")}
+        for row in with_options
+    ]
+    with pytest.raises(DataError, match="no column is recognised as the replies"):
+        import_all(write_lines("unanswered.jsonl", unanswered))
 
 
 # --- replies that were cut ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import combinations
 from typing import Any, Literal
@@ -210,7 +210,7 @@ _CALLED_SCORE = re.compile(
     r"meteor|anls|mrr|wer|cer|iou)$"
 )
 """Names of columns with the score of a reply: `answer_exact_match`, `best_answer_similarity`."""
-_RIGHT_OF_ANOTHER_THING = re.compile(
+RIGHT_OF_ANOTHER_THING = re.compile(
     r"(?:correct|right)_(?:pages?|doc(?:ument)?s?|passages?|claims?|evidence|chunks?|images?|files?|format|language|"
     r"steps?|tools?|sources?)(?:_|$)"
 )
@@ -219,12 +219,17 @@ _OF_QUESTIONS = frozenset("prompt prompts question questions instruction query t
 """Words in the name of a column that holds a question, also where the name mentions its answer: `prompt_answer`."""
 
 
+def without_brackets(name: str) -> str:
+    """Return the name of a column without what stands in brackets, and without colons and the like."""
+    return _BRACKETS.sub(" ", name)
+
+
 def name_score(role: str, column: str) -> float:
     """Return how certainly a column has a role by its name, from 0 to 1.
 
     A usual name of the role scores from 0.7 to 1, a name with a usual name as a part scores `PARTLY`.
     """
-    outer, _, last = _BRACKETS.sub(" ", column).rpartition(".")
+    outer, _, last = without_brackets(column).rpartition(".")
     name = folded_name(last)
     names = usual_names()[role]
     if folded_name(outer.rpartition(".")[2]) in usual_names()["options"][:SUREST_OPTIONS]:
@@ -242,7 +247,7 @@ def name_score(role: str, column: str) -> float:
         return _CALLED_GOLD_SCORE
     if role == "answer" and _CALLED_SCORE.search(name):
         return 0.0
-    if role == "verdict" and _RIGHT_OF_ANOTHER_THING.search(name):
+    if role == "verdict" and RIGHT_OF_ANOTHER_THING.search(name):
         return 0.0
     usual_parts = {usual for usual in names if len(usual) > 2 or usual == GROUND_TRUTH}
     if parts & _ASIDE or not parts & usual_parts:
@@ -530,247 +535,9 @@ def one_by_name(
     return (max(scores, key=lambda name: scores[name]),) if scores else ()
 
 
-# --- replies of a model -------------------------------------------------------------------------------------------------
-
-_REPLY_WORDS = frozenset(
-    "prediction predictions predicted pred response responses reply output outputs generated generation completion".split()
-)
-_RAW_WORDS = frozenset("full raw original whole".split())
-_MADE_WORDS = frozenset(
-    "extracted extraction parsed clean cleaned processed filtered norm normalized letter option choice idx index indexs "
-    "label labels letters class list count number".split()
-)
-"""Words in names of columns that a harness derives from replies: `parsed_prediction`, `predicted_label`."""
-_FACT_WORDS = frozenset(
-    "correct right score scores rating match hit judge judgement judgment eval evaluation log reason explanation "
-    "confidence distribution entropy logprob logprobs prob probs token tokens length len time latency usage cost type "
-    "id ids key status code file path dir url image format hash md5 sha sha256 options choices prompt "
-    "question accuracy acc rate total".split()
-)
-"""Words in names of columns that describe replies and hold none: `output_tokens`, `response_time`, `response_options`."""
-_GOLDS = (
-    "gt_answers",
-    "gt_answer",
-    "label",
-    "gt",
-    "ground_truth",
-    "gold",
-    "target",
-    "y_true",
-    "true_answer",
-    "reference",
-)
-_WORD_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
-
-
-def reply_score(name: str, profile: ColumnProfile) -> float:
-    """Return how certainly a column holds the full replies of a model, and not parsed answers, from 0 to 1."""
-    if profile.completions > 0.5:
-        return 1.0
-    if profile.records > 0.5:
-        return 0.0
-    return _reply_name_score(name) if profile.is_scalar or profile.lists > 0.5 else 0.0
-
-
-def is_name_of_reply(name: str) -> bool:
-    """Return whether the name of a column or field says that it holds replies of a model."""
-    return _reply_name_score(name) > 0
-
-
-def _reply_name_score(name: str) -> float:
-    last = name.rpartition(".")[2]
-    folded = folded_name(_BRACKETS.sub(" ", last))
-    names = usual_names()["reply"]
-    if folded in names:
-        return 1 - 0.4 * names.index(folded) / len(names)
-    words = {word.casefold() for word in _WORD_PARTS.findall(last)}
-    is_answer_of = "answer" in words and not words.isdisjoint(_ANSWERERS)
-    if (not words & _REPLY_WORDS and not is_answer_of) or words & _FACT_WORDS:
-        return 0.0
-    if words & _MADE_WORDS:
-        return 0.2
-    return 0.55 if words & _RAW_WORDS else PARTLY
-
-
-_ANSWERERS = frozenset("model raw gpt llm vlm bot".split())
-
-
-def says_of_reply(name: str, profile: ColumnProfile) -> bool:
-    """Return whether a column holds replies, parsed answers or verdicts, and not a fact about the question."""
-    return bool(reply_score(name, profile)) or is_verdict(name)
-
-
-def is_verdict(name: str) -> bool:
-    """Return whether the name of a column says that it holds verdicts on replies, or parsed answers."""
-    is_of_another = _RIGHT_OF_ANOTHER_THING.search(folded_name(name.rpartition(".")[2]))
-    return bool(split_name(name) & _VERDICT_WORDS) and not is_of_another
+WORD_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
 
 
 def split_name(name: str) -> frozenset[str]:
     """Return the words in the name of a column, without the objects around it: `eval.isCorrect` has is and correct."""
-    return frozenset(word.casefold() for word in _WORD_PARTS.findall(name.rpartition(".")[2]))
-
-
-_VERDICT_WORDS = frozenset(
-    "correct correctness right hit match score rating judge judgement judgment grade verdict extracted extraction".split()
-)
-
-
-def reply_columns(
-    profiles: Mapping[str, ColumnProfile], *, is_gold_known: bool = False
-) -> tuple[str, ...]:
-    """Return the column with the replies of a model, or one column for each of several models.
-
-    If several columns may hold replies, the one with the full replies is chosen. A column named `output` or `response`
-    may be the ground truth: it is if another column has the replies and no other column has the ground truth. So may
-    `answer` and `solution`, which are replies only beside a column such as `ground_truth`.
-
-    Args:
-        profiles: The columns of the table.
-        is_gold_known: Whether the ground truth comes from another source, so that `answer` may be the reply, as in
-            POPE's files.
-    """
-    scores = {
-        name: score for name, profile in profiles.items() if (score := reply_score(name, profile))
-    }
-    flags = flags_beside_replies(profiles)
-    scores = {name: score for name, score in scores.items() if name not in flags}
-    ranked = sorted(scores, key=lambda name: -scores[name])
-    fields_of_models = _in_object_of_models(profiles)
-    if fields_of_models:
-        return fields_of_models
-    if ranked:
-        other_golds = [
-            name for name in profiles if name not in ranked and name_score("answer", name) > PARTLY
-        ]
-        if not other_golds and not is_gold_known:
-            is_gold = {name: name_score("answer", name) > PARTLY for name in ranked}
-            only_replies = [name for name in ranked if not is_gold[name]]
-            if only_replies and len(only_replies) < len(ranked):
-                raw = [name for name in ranked if is_made_of(only_replies[0], name)]
-                return (raw[0],) if raw else (only_replies[0],)
-        return _of_models(ranked[0], profiles)
-
-    folded = {folded_name(name.rpartition(".")[2]): name for name in profiles}
-    has_golds = any(gold in folded for gold in _GOLDS)
-    if "answer" in folded and (is_gold_known or has_golds):
-        return (folded["answer"],)
-    solutions = [name for name in profiles if folded_name(name.rpartition(".")[2]) == "solution"]
-    if len(solutions) == 1 and has_golds:  # several are of several models
-        return (solutions[0],)
-    asks = "question" in folded or "prompt" in folded
-    if "text" in folded and (asks or ("question_id" in folded and not has_golds)):
-        return (folded["text"],)
-    if "caption" in folded and any(name in folded for name in ("image_id", "image", "id")):
-        return (folded["caption"],)
-    for name in ("result", "results"):
-        if name in folded:
-            return (folded[name],)
-    if any(name_score("answer", name) > PARTLY for name in profiles):
-        return tuple(name for name in profiles if _is_called_after_model(name, profiles[name]))
-    return ()
-
-
-_BINARY = frozenset("0 1 0.0 1.0 true false yes no".split())
-"""Texts of cells that may be verdicts."""
-
-
-def flags_beside_replies(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
-    """Return columns that are called like replies but hold verdicts: `pred` with 0 and 1 beside `output` with texts.
-
-    Where right answers are such words too, these are replies to yes-or-no questions.
-    """
-    flags: list[str] = []
-    texts: list[str] = []
-    for name, profile in profiles.items():
-        if not profile.is_scalar or not profile.texts:
-            continue
-        is_binary = are_binary(profile)
-        if not reply_score(name, profile):
-            if is_binary and name_score("answer", name) > 0:
-                return ()
-        elif is_binary:
-            flags.append(name)
-        elif not any(text.strip().casefold() in _BINARY for text in profile.texts):
-            texts.append(name)
-    return tuple(flags) if texts else ()
-
-
-def are_binary(profile: ColumnProfile) -> bool:
-    """Return whether all cells of a column are 0 and 1, or words for these."""
-    return all(text.strip().casefold() in _BINARY for text in profile.texts if text.strip())
-
-
-def is_made_of(name: str, source: str) -> bool:
-    """Return whether a column of replies was made of another, by their names: `cleaned_output` of `output`."""
-    is_longer = folded_name(name).endswith(f"_{folded_name(source)}")
-    return is_longer and bool(split_name(name) & _MADE_WORDS) and is_name_of_reply(source)
-
-
-def _of_models(reply: str, profiles: Iterable[str]) -> tuple[str, ...]:
-    """Return a column of replies with those of the other models in the table: `base_output` and `tuned_output`.
-
-    A prefix is the name of a model if there is a column of verdicts for it too (`base_correct` and `tuned_correct`), or if
-    it is that of a known family of models.
-    """
-    columns = list(profiles)
-    verdicts = usual_names()["verdict"]
-    judged = {name.partition("_")[0] for name in columns if name.partition("_")[2] in verdicts}
-    _, _, suffix = reply.partition("_")
-    of_models = [
-        name
-        for name in columns
-        if name.partition("_")[2] == suffix and name.partition("_")[0] in judged
-    ]
-    is_one_of_several = suffix and reply in of_models and len(of_models) > 1
-    if is_one_of_several:
-        return tuple(of_models)
-    named = [name for name in columns if _names_model_of_reply(name)]
-    return tuple(named) if reply in named and len(named) > 1 else (reply,)
-
-
-def _names_model_of_reply(name: str) -> bool:
-    """Return whether a name is that of a model with a word for replies: `llava_response`, `pred_gpt-4o`."""
-    before, _, last = name.rpartition("_")
-    first, _, after = name.partition("_")
-    usual = usual_names()["reply"]
-    is_last = last.casefold() in usual and _MODELS.fullmatch(before) is not None
-    return is_last or (first.casefold() in usual and _MODELS.fullmatch(after) is not None)
-
-
-_MODELS = re.compile(
-    r"(?:gpt|claude|gemini|bard|palm|grok|llama|llava|vicuna|qwen|internvl|intern_?lm|blip|minigpt|minicpm|cogvlm|"
-    r"idefics|mistral|mixtral|pixtral|deepseek|molmo|kosmos|flamingo|mplug|gemma|paligemma|smolvlm|moondream)"
-    r"[-_.\w]*",
-    re.IGNORECASE,
-)
-
-
-_NOT_REPLIES = re.compile(
-    r"question|prompt|caption|descri|rationale|reasoning|expla|summar|judg|verdict|score|eval|grad(?:e|ing)|correct|label|"
-    r"token|cost|time|steps?\b|thought|thinking|hint|context|option|choice|name|id\b",
-    re.IGNORECASE,
-)
-"""Words in the name of a column that mentions a model, but does not hold its replies: `blip_caption`, `gpt4_score`."""
-
-
-def _in_object_of_models(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
-    """Return the fields of an object of replies by model: `responses.gpt4` and `responses.llava`; else none."""
-    by_object: dict[str, list[str]] = {}
-    for name, profile in profiles.items():
-        outer, _, model = name.partition(".")
-        if outer and is_name_of_reply(outer) and _MODELS.fullmatch(model) and profile.is_scalar:
-            by_object.setdefault(outer, []).append(name)
-    several = [names for names in by_object.values() if len(names) > 1]
-    return tuple(several[0]) if len(several) == 1 else ()
-
-
-def is_name_of_model(name: str) -> bool:
-    """Return whether a column has the name of a known family of models: `mistralai/Mixtral-8x7B`."""
-    return _MODELS.fullmatch(name.strip().rpartition("/")[2]) is not None
-
-
-def _is_called_after_model(name: str, profile: ColumnProfile) -> bool:
-    """Return whether a column of texts has the name of a model, so that it holds that model's replies."""
-    is_model = _MODELS.fullmatch(name.strip()) is not None and not _NOT_REPLIES.search(name)
-    return profile.is_text and is_model
+    return frozenset(word.casefold() for word in WORD_PARTS.findall(name.rpartition(".")[2]))

@@ -30,26 +30,28 @@ from snellen.recognition.columns import (
     attribute_columns,
     box_columns,
     distractor_columns,
-    flags_beside_replies,
     id_column,
-    is_made_of,
-    is_name_of_reply,
-    is_verdict,
     label_column,
     name_score,
     one_by_name,
     option_columns,
     picture_columns,
     question_column,
-    reply_columns,
-    reply_score,
     rivalry,
-    says_of_reply,
     split_options,
     usual_names,
 )
 from snellen.recognition.folding import as_text, folded_name
 from snellen.recognition.profiles import LOOKED_AT, ColumnProfile, profiles_of
+from snellen.recognition.reply_columns import reply_columns
+from snellen.recognition.reply_names import (
+    flags_beside_replies,
+    is_made_of,
+    is_name_of_reply,
+    is_verdict,
+    reply_score,
+    says_of_reply,
+)
 from snellen.recognition.verdicts import verdict_column, verdict_of_cell
 
 Rows = Callable[[], Iterable[SourceRow]]

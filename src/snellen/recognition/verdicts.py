@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from snellen.recognition.columns import PARTLY, is_verdict, name_score, split_name
+from snellen.recognition.columns import PARTLY, name_score, split_name
 from snellen.recognition.folding import folded_name
 from snellen.recognition.profiles import ColumnProfile
+from snellen.recognition.reply_names import is_verdict
 
 JUDGES = frozenset(
     "judge judged judgement judgment llm gpt gpt4 lave rating grade grader evaluator human".split()

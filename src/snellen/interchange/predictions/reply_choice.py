@@ -19,9 +19,9 @@ from snellen.interchange.predictions.cells import (
     without_prompt,
 )
 from snellen.interchange.predictions.scoring_call import scoring_call
-from snellen.recognition.columns import reply_score
 from snellen.recognition.folding import folded_name
 from snellen.recognition.named_option import bare_label, label_of
+from snellen.recognition.reply_names import reply_score
 from snellen.recognition.tables import TableRoles
 
 MOSTLY = 0.9

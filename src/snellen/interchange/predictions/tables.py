@@ -40,19 +40,10 @@ from snellen.interchange.predictions.rows import (
 )
 from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.interchange.predictions.table_rows import RowReader
-from snellen.recognition.columns import (
-    PARTLY,
-    Doubt,
-    are_binary,
-    is_name_of_model,
-    is_name_of_reply,
-    is_verdict,
-    name_score,
-    says_of_reply,
-    series,
-    usual_names,
-)
+from snellen.recognition.columns import PARTLY, Doubt, name_score, series, usual_names
 from snellen.recognition.folding import folded_name, whole_number
+from snellen.recognition.model_columns import is_name_of_model
+from snellen.recognition.reply_names import are_binary, is_name_of_reply, is_verdict, says_of_reply
 from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
 from snellen.recognition.verdicts import is_judged, verdict_column, verdict_of_cell
 

@@ -1,0 +1,164 @@
+"""Columns with the replies of several models to the same questions: one for each model, called after it or not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from snellen.recognition.columns import (
+    PARTLY,
+    distractor_columns,
+    name_score,
+    option_columns,
+    split_name,
+    usual_names,
+)
+from snellen.recognition.folding import folded, folded_name
+from snellen.recognition.profiles import ColumnProfile
+from snellen.recognition.reply_names import (
+    FACT_WORDS,
+    MADE_WORDS,
+    RAW_WORDS,
+    is_name_of_reply,
+    is_verdict,
+)
+
+Profiles = Mapping[str, ColumnProfile]
+_MODELS = re.compile(
+    r"(?:gpt|claude|gemini|bard|palm|grok|llama|llava|vicuna|qwen|internvl|intern_?lm|blip|minigpt|minicpm|cogvlm|"
+    r"idefics|mistral|mixtral|pixtral|deepseek|molmo|kosmos|flamingo|mplug|gemma|paligemma|smolvlm|moondream)"
+    r"[-_. \w]*",
+    re.IGNORECASE,
+)
+_NOT_REPLIES = re.compile(
+    r"question|prompt|caption|descri|rationale|reasoning|expla|summar|judg|verdict|score|eval|grad(?:e|ing)|correct|label|"
+    r"token|cost|time|steps?\b|thought|thinking|hint|context|option|choice|name|id\b",
+    re.IGNORECASE,
+)
+"""Words in the name of a column that mentions a model, but does not hold its replies: `blip_caption`, `gpt4_score`."""
+_NO_MODEL = (
+    RAW_WORDS
+    | MADE_WORDS
+    | FACT_WORDS
+    | frozenset(
+        "model models llm vlm gt gold golden true truth ground reference references ref expected target ideal wrong "
+        "incorrect distractor short long direct first second third last final initial previous next revised multiple "
+        "human sample generated predicted user system tool".split()
+    )
+)
+"""Words before or after `answer` or `output` that name no model: a kind of answer, or how it came about."""
+
+
+def columns_of_models(reply: str, profiles: Profiles) -> tuple[str, ...]:
+    """Return a column of replies with those of the other models in the table, in order.
+
+    The names differ in the model alone, before or after a word for replies: `base_output` and `tuned_output`,
+    `pred_gpt-4o` and `pred_llava`. What differs is the name of a model unless it is a word for a kind of answer, as in
+    `raw_output` and `final_output`.
+    """
+    by_stem: dict[tuple[str, str], list[str]] = {}
+    for name, profile in profiles.items():
+        stem = _stem_of_reply(name)
+        if stem is not None and (profile.is_scalar or profile.lists > 0.5):
+            by_stem.setdefault(stem, []).append(name)
+    siblings = by_stem.get(_stem_of_reply(reply) or ("", ""), [])
+    return tuple(siblings) if reply in siblings else (reply,)
+
+
+def _stem_of_reply(name: str) -> tuple[str, str] | None:
+    """Return the words for replies in a name and where they stand, if the rest may be the name of a model; else None."""
+    words = folded_name(name).split("_")
+    for place in range(1, len(words)):
+        rest = "_".join(words[:place])
+        if _is_word_for_replies(words[place:]) and _may_be_model(rest):
+            return "_".join(words[place:]), "last"
+    for place in range(len(words) - 1, 0, -1):
+        rest = "_".join(words[place:])
+        if _is_word_for_replies(words[:place]) and _may_be_model(rest):
+            return "_".join(words[:place]), "first"
+    return None
+
+
+def _is_word_for_replies(words: Sequence[str]) -> bool:
+    """Whether words are a usual name of replies, perhaps with the code of their language: `predicted_answer_es`."""
+    names = {*usual_names()["reply"], "answer"}
+    without_language = words[:-1] if len(words) > 1 and len(words[-1]) == 2 else words
+    return "_".join(words) in names or "_".join(without_language) in names
+
+
+def _may_be_model(words: str) -> bool:
+    if _MODELS.fullmatch(words):
+        return not _NOT_REPLIES.search(words)
+    is_answer = name_score("answer", f"{words}_answer") > PARTLY
+    is_described = not _NO_MODEL.isdisjoint(split_name(words)) or _NOT_REPLIES.search(words)
+    return not is_answer and not is_described
+
+
+def fields_of_models(profiles: Profiles) -> tuple[str, ...]:
+    """Return the fields of an object of replies by model: `responses.gpt4` and `responses.llava`; else none."""
+    by_object: dict[str, list[str]] = {}
+    for name, profile in profiles.items():
+        outer, _, model = name.partition(".")
+        if outer and is_name_of_reply(outer) and _MODELS.fullmatch(model) and profile.is_scalar:
+            by_object.setdefault(outer, []).append(name)
+    several = [names for names in by_object.values() if len(names) > 1]
+    return tuple(several[0]) if len(several) == 1 else ()
+
+
+def is_name_of_model(name: str) -> bool:
+    """Return whether a column has the name of a known family of models: `mistralai/Mixtral-8x7B`."""
+    return _MODELS.fullmatch(name.strip().rpartition("/")[2]) is not None
+
+
+IN_WORDS = 0.5
+"""The share of the cells of a column that have to be right answers, or replies of the models beside it."""
+_OTHER_ROLES = (
+    "question",
+    "image",
+    "options",
+    "id",
+    "distractors",
+    "context",
+    "group",
+    "tag",
+    "model",
+    "caption",
+)
+
+
+def columns_in_words_of(golds: Sequence[str], profiles: Profiles) -> tuple[str, ...]:
+    """Return the columns that hold the replies of a model each, in a table where no column is called like replies.
+
+    They are called after models, or their cells are mostly the right answers of some row, or what the columns that are
+    called after models say.
+
+    Args:
+        golds: The columns with right answers.
+        profiles: All columns of the table.
+    """
+    named = [name for name in profiles if _is_called_after_model(name, profiles[name])]
+    words: set[str] = set()
+    for name in (*golds, *named):
+        words.update(map(folded, profiles[name].texts))
+    options, _ = option_columns(profiles, golds)
+    used = {*golds, *options, *distractor_columns(profiles, golds)}
+    found: list[str] = []
+    for name, profile in profiles.items():
+        if name in named:
+            found.append(name)
+            continue
+        is_fact = is_verdict(name) or not (FACT_WORDS | MADE_WORDS).isdisjoint(split_name(name))
+        if name in used or not profile.is_scalar or is_fact or _NOT_REPLIES.search(name):
+            continue
+        has_other_role = any(name_score(role, name) for role in (*_OTHER_ROLES, "answer", "label"))
+        cells = sum(profile.texts.values())
+        in_words = sum(count for text, count in profile.texts.items() if folded(text) in words)
+        if not has_other_role and in_words > IN_WORDS * cells:
+            found.append(name)
+    return tuple(found)
+
+
+def _is_called_after_model(name: str, profile: ColumnProfile) -> bool:
+    """Return whether a column of texts has the name of a model, so that it holds that model's replies."""
+    is_model = _MODELS.fullmatch(name.strip()) is not None and not _NOT_REPLIES.search(name)
+    return profile.is_text and is_model
