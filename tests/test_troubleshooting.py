@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ VALUE = "\0"
 """What stands in the text of an f-string for a value."""
 
 
+@cache
 def texts_of_source() -> list[str]:
     """The texts in the modules of the harness, as the command line shows them, with a mark for each value."""
     texts = []
@@ -63,9 +65,6 @@ def words_of(node: ast.AST, chosen: dict[str, ast.expr]) -> str:
     return VALUE
 
 
-TEXTS = texts_of_source()
-
-
 def fixed_parts(message: str) -> list[str]:
     """The parts of a message between its placeholders."""
     parts = [""]
@@ -79,7 +78,7 @@ def fixed_parts(message: str) -> list[str]:
 
 def is_in_source(message: str) -> bool:
     """Whether each fixed part of a message stands in some text of the source."""
-    return all(any(part in text for text in TEXTS) for part in fixed_parts(message))
+    return all(any(part in text for text in texts_of_source()) for part in fixed_parts(message))
 
 
 def test_the_page_has_the_messages_that_users_meet() -> None:
