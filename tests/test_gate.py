@@ -8,9 +8,9 @@ import math
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -43,14 +43,23 @@ def right_on(count: int, name: str) -> sn.Scripted:
     return sn.Scripted(reply, name=name)
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> Iterator[None]:
-    """Runs on 400 questions, an image each: 300, 299, 330, 270 and 298 right."""
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with a benchmark of 400 questions, an image each, and runs with 300, 299, 330, 270 and 298 right."""
+    folder = tmp_path_factory.mktemp("gate")
     rows = [{**row, "answer": 0} for row in small.rows(400, pictures=400)]
-    benchmark = small.built(rows, tmp_path / "many", name="many")
+    benchmark = small.built(rows, folder / "many", name="many")
     for name, right in (("old", 300), ("same", 299), ("new", 330), ("bad", 270), ("near", 298)):
-        sn.evaluate(right_on(right, name), str(benchmark.folder), "vanilla", name=name)
-    yield
+        model = right_on(right, name)
+        sn.evaluate(model, str(benchmark.folder), "vanilla", name=name, runs=folder / "runs")
+    return folder
+
+
+@pytest.fixture
+def runs(evaluated: Path, tmp_path: Path) -> None:
+    """The runs and the benchmark of `evaluated`, in the folder of the test."""
+    shutil.copytree(evaluated / "runs", tmp_path / "runs")
+    (tmp_path / "many").symlink_to(evaluated / "many")
 
 
 @pytest.mark.parametrize(
