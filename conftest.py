@@ -27,7 +27,9 @@ SUITES = {"acuity"} | {
     folder.name.replace("_", "-") for folder in Path(snellen.__file__).with_name("suites").iterdir()
 }
 
-# What the libraries of models bring is looked through less often than Python's default.
+# Tests and the libraries of models make objects that stay, so that the collector looks through them in vain: it rests while
+# tests are collected, and runs less often than by default after that.
+gc.disable()
 gc.set_threshold(200_000, 10, 50)
 
 # Nothing here is timed: a machine that is busy must not make a test fail. A change is tested by the same examples
@@ -65,6 +67,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first: at the end no worker has one to itself while the others wait."""
     places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector run, without what stays until the end."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
