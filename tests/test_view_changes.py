@@ -409,8 +409,7 @@ def test_a_run_is_stopped_once_its_process_has_ended_and_under_way_once_it_is_re
         )
         page_of_run = client.get("/run?run=slow").text
         assert ">Stop</button>" in page_of_run and f"loading {model}" in page_of_run
-        send(client, "/stop", id=str(page.url.params["id"]))
-        until(lambda: ">stopped by you<" in client.get(process).text, 60)
+        stop_at_once(client, page.url)
         page_of_process, page_of_run = client.get(process).text, client.get("/run?run=slow").text
         assert ">Resume</button>" in page_of_process
         assert (
@@ -424,8 +423,17 @@ def test_a_run_is_stopped_once_its_process_has_ended_and_under_way_once_it_is_re
         page_of_run = client.get("/run?run=slow").text
         assert ">under way<" in page_of_run and ">Stop</button>" in page_of_run
         assert 'data-live="1"' in page_of_run and ">Resume</button>" not in client.get(process).text
-        send(client, "/stop", id=str(resumed.url.params["id"]))
-        until(lambda: ">stopped by you<" in client.get(str(resumed.url)).text, 60)
+        stop_at_once(client, resumed.url)
+
+
+def stop_at_once(client: httpx.Client, process: httpx.URL) -> None:
+    """Stop a process until it has ended: only the first interruption waits for replies, at most 30 s."""
+
+    def has_ended() -> bool:
+        send(client, "/stop", id=str(process.params["id"]))
+        return ">stopped by you<" in client.get(str(process)).text
+
+    until(has_ended, 60)
 
 
 def test_a_start_that_is_refused_keeps_what_was_typed_and_names_all_faults(

@@ -87,8 +87,11 @@ def serving(
 
 
 def until(found: Callable[[], bool], seconds: float = 30) -> None:
-    """Ask again until it is so."""
+    """Check again until it is so; the longer a check takes, the longer is the pause before the next one."""
     end = time.monotonic() + seconds
-    while not found():
+    while True:
+        began = time.monotonic()
+        if found():
+            return
         assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.02)
+        time.sleep(max(0.02, 4 * (time.monotonic() - began)))
