@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from servers import Fault, Server, error_body, reply_body, start_server
-from small import built, rows
+from small import built, command, rows
 from snellen.errors import ModelError
 from snellen.models.loading import load_model
 
@@ -46,34 +47,58 @@ def files_with_key(folder: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        "openai:m@{url}?api_key_env=PLANTED",
-        'openai:m@{url}?extra_body={{"auth":{{"token":"${{PLANTED}}"}}}}',
-        'openai:m@{url}?extra_body={{"user":"Bearer ${{PLANTED}}"}}',
-    ],
-)
-def test_a_key_that_is_named_is_sent_and_written_nowhere(
-    model: str, server: Server, tmp_path: Path
+def check_planted_key(
+    model: str, server: Server, folder: Path, snellen: Callable[..., str]
 ) -> None:
-    built(rows(4), tmp_path / "mine")
+    """Use a run of that model by each verb that reads one; `snellen` returns all that a command writes."""
+    built(rows(4), folder / "mine")
     named = model.format(url=server.url)
     echoing = reply_body(f"A, said {KEY}")
     server.script(
         Fault(body=echoing, times=1), Fault(400, error_body(f"no such key {KEY}"), times=1)
     )
     run = ("run", named, "./mine", "--name", "r", "--error-budget", "1")
-    shown = [snellen(tmp_path, *run), snellen(tmp_path, *run)]
-    shown += [
-        snellen(tmp_path, "report", "runs/r"),
-        snellen(tmp_path, "score", "runs/r", "--json"),
-        snellen(tmp_path, "export", "runs/r"),
-        snellen(tmp_path, "list", "models"),
+    shown = [
+        snellen(*run),
+        snellen(*run),
+        snellen("report", "runs/r"),
+        snellen("score", "runs/r", "--json"),
+        snellen("export", "runs/r"),
+        snellen("list", "models"),
     ]
     assert KEY not in "".join(shown)
-    assert files_with_key(tmp_path) == []
-    assert "runs/r" in {str(path.relative_to(tmp_path)) for path in tmp_path.glob("runs/*")}
+    assert files_with_key(folder) == []
+    assert "runs/r" in {str(path.relative_to(folder)) for path in folder.glob("runs/*")}
+
+
+def test_a_key_that_is_named_is_sent_and_written_nowhere(server: Server, tmp_path: Path) -> None:
+    model = "openai:m@{url}?api_key_env=PLANTED"
+    check_planted_key(model, server, tmp_path, partial(snellen, tmp_path))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        'openai:m@{url}?extra_body={{"auth":{{"token":"${{PLANTED}}"}}}}',
+        'openai:m@{url}?extra_body={{"user":"Bearer ${{PLANTED}}"}}',
+    ],
+)
+def test_a_key_that_a_body_names_is_sent_and_written_nowhere(
+    model: str,
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PLANTED", KEY)
+    monkeypatch.chdir(tmp_path)
+
+    def snellen(*words: str) -> str:
+        code, out, err = command(capfd, *words)
+        assert code == 0, out + err
+        return out + err
+
+    check_planted_key(model, server, tmp_path, snellen)
 
 
 def test_a_key_in_a_path_is_sent_and_not_repeated(server: Server, tmp_path: Path) -> None:
