@@ -25,7 +25,11 @@ AS_PUBLISHED_ONLY = LEGACY_INSTABILITY.names
 
 
 def aggregate_run(run: ScoredRun) -> list[Result]:
-    """Return all rows of a run: per benchmark, tag, template, dimension and pool of benchmarks, and for all of it.
+    """Compute the result table of a run.
+
+    A row of the table is one number, such as the accuracy on a benchmark. There are rows for each benchmark, for
+    slices of its questions (by tag or by prompt template), for each ability dimension, for each pool of benchmarks
+    that a suite scores as one, and for the run as a whole.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
@@ -35,15 +39,19 @@ def aggregate_run(run: ScoredRun) -> list[Result]:
     """
     if run.kept_rows is not None:
         return _with_headline(run, run.kept_rows)
+
     model = run.manifest.model
     rows: list[Result] = []
     for scored in run.benchmarks:
         rows.extend(benchmark_rows(model, scored))
-    means = list(_mean_rows(run, rows))
-    capabilities = list(capability_rows(run, rows))
-    rows += [*means, *capabilities]
+    # Both kinds of summary are computed from the rows of benchmarks alone.
+    mean_rows = list(_mean_rows(run, rows))
+    summary_rows = list(capability_rows(run, rows))
+    rows.extend(mean_rows)
+    rows.extend(summary_rows)
     for pool in pooled_benchmarks(run):
         rows.extend(benchmark_rows(model, pool))
+
     rows = corrected_rows(run, rows)
     if run.convention != "standard":
         return _as_printed(run, rows)
@@ -51,15 +59,25 @@ def aggregate_run(run: ScoredRun) -> list[Result]:
 
 
 def _with_headline(run: ScoredRun, stored_rows: Sequence[Result]) -> list[Result]:
-    """Return stored rows. If the version of Snellen that stored them had no headline of a run, add it."""
-    if any(row.metric == HEADLINE for row in stored_rows):
+    """Return the stored result rows of a run, and add the row of its headline number if it is missing.
+
+    Older versions of Snellen stored results without it.
+    """
+    has_headline = any(row.metric == HEADLINE for row in stored_rows)
+    if has_headline:
         return list(stored_rows)
-    headlines = [row for row in capability_rows(run, stored_rows) if row.metric == HEADLINE]
-    return [*stored_rows, *headlines]
+    rows = list(stored_rows)
+    for row in capability_rows(run, stored_rows):
+        if row.metric == HEADLINE:
+            rows.append(row)
+    return rows
 
 
 def results_of_all(runs: Sequence[ScoredRun]) -> list[Result]:
-    """Return all rows of several runs, called by their labels (`run_labels`), with the average rank of each run."""
+    """Return the result tables of several runs in one list, and the average rank of each run.
+
+    The `model` of each row is the label of its run, which tells runs of the same model apart.
+    """
     rows: list[Result] = []
     tables_by_convention: dict[Convention, list[list[Result]]] = defaultdict(list)
     for run, label in zip(runs, run_labels(runs), strict=True):
@@ -132,19 +150,21 @@ def _mean_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
 
 
 def _as_printed(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
-    """Mark rows as published, and scale each to the unit in which its benchmark's suite prints numbers.
+    """Convert result rows to the units in which the papers of the benchmark suites print their numbers.
 
-    Means over benchmarks are scaled if their benchmarks have the same scale.
+    For example, a share of 0.5 becomes 50 if the paper prints percentages. A mean over benchmarks is converted only if
+    all of them use the same factor. Each row is also marked with the scoring convention of the run.
     """
-    scales: dict[str, dict[str, float]] = {}
+    scales_by_benchmark: dict[str, dict[str, float]] = {}
     for scored in (*run.benchmarks, *pooled_benchmarks(run)):
-        scales[scored.spec.name] = dict(scored.published.scale) if scored.published else {}
+        scale = dict(scored.published.scale) if scored.published else {}
+        scales_by_benchmark[scored.spec.name] = scale
 
     printed: list[Result] = []
     for row in rows:
         row = replace(row, convention=run.convention)
         factors: set[float] = set()
-        for name, scale in scales.items():
+        for name, scale in scales_by_benchmark.items():
             if row.benchmark in (name, OVERALL):
                 factors.add(scale.get(row.unit, 1.0))
         factor = factors.pop() if len(factors) == 1 else 1.0

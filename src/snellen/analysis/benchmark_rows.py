@@ -46,7 +46,11 @@ def benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
 
 
 def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
-    """Yield rows of means over scores."""
+    """Yield the result rows that are means over the scores of single questions.
+
+    Each metric has a row for the benchmark and one for each slice of its questions, such as those with the tag
+    `level=hard`. If the model did not answer some questions, a further row has the mean over the answered ones.
+    """
     corpus_metrics: set[str] = set()
     for tally in scored.tallies:
         corpus_metrics.update(find_metric(tally.metric).names)
@@ -65,14 +69,15 @@ def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
                 yield replace(row, reason=why_withheld(estimate, members))
                 if estimate.absent and not declared_row(metric).secondary_to:
                     answered = [score for score in members if not score.absent]
-                    of_answered = _estimate(scored, answered, metric)
-                    yield _row(*key, metric + OF_ANSWERED, of_answered, slice_name)
+                    estimate_of_answered = _estimate(scored, answered, metric)
+                    yield _row(*key, metric + OF_ANSWERED, estimate_of_answered, slice_name)
 
         if metric == BY_FIELD:
-            macro = macro_estimate(
-                scored, scores, lambda score: document_field(scored.samples[score.sample_id])
-            )
-            yield _row(*key, f"{metric}_macro", macro)
+
+            def field_of(score: Score) -> str:
+                return document_field(scored.samples[score.sample_id])
+
+            yield _row(*key, f"{metric}_macro", macro_estimate(scored, scores, field_of))
             for slice_name, members in _slices_by_question(scored, scores):
                 yield _row(*key, metric, mean_estimate(scored, members, metric), slice_name)
 
@@ -83,7 +88,11 @@ def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
 
 
 def _corpus_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
-    """Yield rows of metrics of the corpus, from the summed counts of their questions."""
+    """Yield the result rows of metrics that are computed from sums over all questions, such as a corpus BLEU.
+
+    Each question contributes counts (a `QuestionCounts`). If the model did not answer some questions, a further row is
+    computed from the answered ones.
+    """
     tallies_by_metric: dict[tuple[str, Method, str], list[QuestionCounts]] = defaultdict(list)
     for tally in scored.tallies:
         tallies_by_metric[tally.protocol, tally.method, tally.metric].append(tally)
@@ -106,14 +115,18 @@ def _corpus_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
 
 
 def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
-    """Yield the accuracy by prompt template, and its standard deviation over templates."""
+    """Yield the accuracy with each prompt template, and the standard deviation of these accuracies.
+
+    Nothing is yielded if all prompts of the benchmark were made from one template.
+    """
     templates = {prediction.variant.template for prediction in scored.predictions}
     if len(templates) < 2:
         return
+    # Pairs of 1.0 if correct (else 0.0) and the image group of the question, by template.
     pairs_by_template: dict[tuple[str, Method], dict[str, list[tuple[float, str]]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    # Presentations of a sample follow one another. They share their pairs of value and group, which saves memory.
+    # All presentations of a sample are consecutive. They share one pair object per value, which saves memory.
     shared_pairs: dict[float, tuple[float, str]] = {}
     sample_id = None
     for prediction, value in scored_predictions(scored):
@@ -130,16 +143,15 @@ def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
     for (protocol, method), pairs_of_template in pairs_by_template.items():
         if len(pairs_of_template) < 2:
             continue
+        values_by_template: dict[str, list[float]] = {}
         for template, values_and_groups in sorted(pairs_of_template.items()):
             values = [value for value, _ in values_and_groups]
             groups = [group for _, group in values_and_groups]
             accuracy = estimate_mean(values, groups)
             slice_name = f"template={template}"
             yield _row(model, scored, protocol, method, "accuracy", accuracy, slice_name)
+            values_by_template[template] = values
 
-        values_by_template: dict[str, list[float]] = {}
-        for template, values_and_groups in pairs_of_template.items():
-            values_by_template[template] = [value for value, _ in values_and_groups]
         deviation = template_deviation(values_by_template)
         yield _row(model, scored, protocol, method, "template_deviation", deviation)
 
@@ -178,10 +190,13 @@ def _with_reason(row: Result) -> Result:
 
 
 def _estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> Estimate:
-    """Estimate a metric as the mean that it declares: over questions, or over answers.
+    """Estimate the mean of a metric from the scores of questions.
+
+    Most metrics are a mean over questions. Some are declared as a mean over classes of questions, where a class is all
+    questions with the same correct answer; each class then has the same weight.
 
     Raises:
-        DataError: It is a mean over answers, and the answers are hidden.
+        DataError: The metric is a mean over classes, and the correct answers are not available.
     """
     declaration = metric_of(metric)
     is_over_answers = isinstance(declaration, ReplyMetric) and declaration.mean_over == "answers"
@@ -200,7 +215,13 @@ def _estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> 
 def _slices(
     scored: ScoredBenchmark, records: Sequence[RecordT]
 ) -> Iterator[tuple[str, list[RecordT]]]:
-    """Yield the records by value of each tag, and by round of a dialogue: `level=hard`, `round=2`."""
+    """Group records of questions into slices, such as `level=hard` or `round=2`.
+
+    There is a slice for each value of each tag of the samples, and for each round of a dialogue.
+
+    Yields:
+        The name of a slice and its records.
+    """
     tags: dict[str, dict[str, list[RecordT]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         sample = scored.samples[record.sample_id]
@@ -215,7 +236,11 @@ def _slices(
 def _slices_by_answer(
     scored: ScoredBenchmark, records: Sequence[RecordT], metric: str
 ) -> Iterator[tuple[str, list[RecordT]]]:
-    """Yield the records by the answer of their question, if the metric declares it: `answer=yes`."""
+    """Group records of questions by the correct answer, into slices such as `answer=yes`.
+
+    Yields:
+        The name of a slice and its records. Nothing if the declaration of the metric does not ask for these slices.
+    """
     declaration = metric_of(metric)
     if declaration is None or not declaration.by_answer:
         return
@@ -230,7 +255,11 @@ def _slices_by_answer(
 def _slices_by_question(
     scored: ScoredBenchmark, scores: Sequence[Score]
 ) -> Iterator[tuple[str, list[Score]]]:
-    """Yield the scores by text of the question, for documents without a tag that names their field."""
+    """Group scores by the text of their question, into slices such as `question=What is the date?`.
+
+    In benchmarks of documents, the question names the field to read. Nothing is yielded if a tag of the samples already
+    names the field.
+    """
     for sample in scored.samples.values():
         if FIELD_TAG in sample.tags:
             return
@@ -244,7 +273,7 @@ def _slices_by_question(
 def _named_slices(
     tag: str, records_by_value: dict[str, list[RecordT]]
 ) -> Iterator[tuple[str, list[RecordT]]]:
-    """Yield slices in the order of their values, unless there are too many."""
+    """Yield slices named `TAG=VALUE` with their records, sorted by value; nothing if there are more than `MAX_SLICES`."""
     if len(records_by_value) > MAX_SLICES:
         return
     for value, records in sorted(records_by_value.items()):
@@ -252,7 +281,7 @@ def _named_slices(
 
 
 def _first_answer(scored: ScoredBenchmark, record: Score | QuestionCounts) -> str:
-    """Return the answer that is the class of a question: its first one; empty if answers are hidden."""
+    """Return the text of the first correct answer to a question; empty if the correct answers are not available."""
     answer = scored.answers.get((record.sample_id, record.turn))
     if answer is None:
         return ""

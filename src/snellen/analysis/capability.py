@@ -45,15 +45,22 @@ TASK_CAPABILITY_METRIC = Metric(
 
 
 def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
-    """Yield a row for each task of a dimension that has several, for each dimension, and one for the run, by method.
+    """Yield the result rows that summarise the benchmarks of a run in fewer numbers.
 
-    The suites declare what has equal weight: questions (MMBench 4.1), benchmarks, or for the number of the run
-    dimensions (ReForm-Eval, section 4.2). Each benchmark enters with its preferred protocol, so these rows have the
-    method in place of a protocol.
+    There is a row for each ability dimension (such as spatial understanding), a row for each task of a dimension that
+    has several tasks, and one row for the whole run. Each method of reading the model, generation or likelihood, has
+    rows of its own. The rows are means of one headline number for each benchmark.
+
+    The suites declare what has equal weight in such a mean: questions (MMBench 4.1), benchmarks, or dimensions
+    (ReForm-Eval, section 4.2).
+
+    Args:
+        run: The scored run.
+        rows: The result rows of its benchmarks.
     """
     specs = {scored.spec.name: scored.spec for scored in run.benchmarks}
-    for method, of_benchmarks in headline_rows(run, rows).items():
-        yield from _Means(run, specs, method, of_benchmarks).rows()
+    for method, headlines in headline_rows(run, rows).items():
+        yield from _Means(run, specs, method, headlines).rows()
 
 
 class _Means(Struct, frozen=True):
@@ -65,7 +72,7 @@ class _Means(Struct, frozen=True):
     headlines: Sequence[Result]
 
     def rows(self) -> Iterator[Result]:
-        """Yield the mean of each dimension and task, then the mean over all."""
+        """Yield a mean for each dimension, preceded by those of its tasks, and at the end the mean over everything."""
         by_dimension: dict[str, list[Result]] = defaultdict(list)
         for row in self.headlines:
             if row.dimension:
@@ -81,27 +88,39 @@ class _Means(Struct, frozen=True):
         yield self._overall(dimensions)
 
     def _tasks(self, members: Sequence[Result], dimension: str) -> Iterator[Result]:
-        """Yield the mean of each task of a dimension, if the dimension has several tasks."""
-        by_task: dict[str, list[Result]] = defaultdict(list)
+        """Yield a mean for each task of a dimension. Nothing if the dimension has only one task.
+
+        Args:
+            members: The headline rows of the benchmarks of the dimension.
+            dimension: Its name.
+        """
+        rows_by_task: dict[str, list[Result]] = defaultdict(list)
         for row in members:
-            by_task[self.specs[row.benchmark].task].append(row)
-        if len(by_task) < 2:
+            task = self.specs[row.benchmark].task
+            rows_by_task[task].append(row)
+        if len(rows_by_task) < 2:
             return
-        for task, rows in sorted(by_task.items()):
+        for task, rows in sorted(rows_by_task.items()):
             mean = self._mean(rows, TASK_CAPABILITY, dimension)
             mean = self._as_printed(mean, rows, [rules.dimension for rules in self._rules()])
             yield replace(mean, slice=f"task={task}", partial="")
 
     def _overall(self, dimensions: Sequence[Result]) -> Result:
-        """Return the number of the run: the mean of all headlines, each with the weight that the suites declare."""
-        averaged_over = self._aggregation_unit(self.headlines)
+        """Return the one number for the whole run: a mean with the weights that the suites declare.
+
+        Args:
+            dimensions: The mean of each ability dimension. If the suites give dimensions equal weight, the number is the
+                mean of these; otherwise it is the mean over benchmarks or questions.
+        """
+        unit_of_weight = self._aggregation_unit(self.headlines)
         if why_no_mean(self.headlines):
-            overall = replace(self._mean(self.headlines, HEADLINE, OVERALL), over=averaged_over)
+            overall = replace(self._mean(self.headlines, HEADLINE, OVERALL), over=unit_of_weight)
             return self._as_printed(overall, dimensions, [rules.overall for rules in self._rules()])
-        if averaged_over != "dimensions" or not all(row.dimension for row in self.headlines):
+        all_have_dimensions = all(row.dimension for row in self.headlines)
+        if unit_of_weight != "dimensions" or not all_have_dimensions:
             return self._mean(self.headlines, HEADLINE, OVERALL)
 
-        members = [row.benchmark for row in self.headlines]
+        benchmark_names = [row.benchmark for row in self.headlines]
         means = [row for row in dimensions if row.estimate.value is not None]
         estimate = bounded_mean(
             [row.estimate for row in means], declared_row(self.headlines[0].metric)
@@ -112,12 +131,13 @@ class _Means(Struct, frozen=True):
             estimate=estimate,
             dimension=OVERALL,
             over="dimensions",
-            members=member_names(self.run, members),
-            partial=self._partial(members, estimate, [row.dimension for row in means]),
+            members=member_names(self.run, benchmark_names),
+            partial=self._partial(benchmark_names, estimate, [row.dimension for row in means]),
         )
         rules = self._rules()
         if not rules or any(rule.overall != "sum" for rule in rules):
             return overall
+        # These suites print the sum over dimensions in place of the mean.
         total = overall.estimate.scaled(len(means))
         return replace(overall, estimate=total, detail=f"sum over {len(means)} dimensions")
 
@@ -163,23 +183,36 @@ class _Means(Struct, frozen=True):
         return rules if len(rules) == len(self.run.benchmarks) else []
 
     def _as_printed(self, row: Result, members: Sequence[Result], means: Sequence[str]) -> Result:
-        """Give a row without a value, since scales differ, the mean of its parts as printed, if all suites print it."""
+        """Give a mean that has no value, because scales differ, the value that the paper prints all the same.
+
+        Some papers average percentages and scores on other scales as they are printed in a table. A row is returned
+        unchanged if it has a value, or if not all suites do so.
+
+        Args:
+            row: The mean.
+            members: The results that it is the mean of.
+            means: How each suite computes such a mean; `mean of printed` is the case above.
+        """
         if row.reason != "scales differ" or set(means) != {"mean of printed"}:
             return row
         if any(member.reason for member in members):
             return row
-        factors = {unit: factor for rules in self._rules() for unit, factor in rules.scale.items()}
-        figures: list[Estimate] = []
+
+        factors: dict[str, float] = {}
+        for rules in self._rules():
+            factors.update(rules.scale)
+        printed_estimates: list[Estimate] = []
         units: set[str] = set()
         for member in members:
-            # What lies between 0 and 1 enters in hundredths even where it is printed as it is.
-            usual_scale = 100.0 if declared_row(member.metric).high == 1 else 1.0
-            scale = factors.get(member.unit, usual_scale)
-            figures.append(member.estimate.scaled(scale))
-            units.add(member.unit if scale == 1 else printed_unit(member.unit, scale))
+            # A metric between 0 and 1 enters as a percentage even if its paper prints it without a factor.
+            usual_factor = 100.0 if declared_row(member.metric).high == 1 else 1.0
+            factor = factors.get(member.unit, usual_factor)
+            printed_estimates.append(member.estimate.scaled(factor))
+            unit = member.unit if factor == 1 else printed_unit(member.unit, factor)
+            units.add(unit)
         return replace(
             row,
-            estimate=mean_of_estimates(figures),
+            estimate=mean_of_estimates(printed_estimates),
             unit=printed_unit("score", 100),
             reason=None,
             detail=f"mean of figures in {', '.join(sorted(units))}",
@@ -211,8 +244,10 @@ def _metric_names(rows: Sequence[Result]) -> str:
 
 
 def _counts_alone(rows: Sequence[Result]) -> Estimate:
-    """Return an estimate without a value that counts the questions of all rows."""
+    """Return an estimate without a value or an interval, which only adds up the question counts of several results."""
     n = sum(row.estimate.n for row in rows)
     unscored = sum(row.estimate.unscored for row in rows)
     errors = sum(row.estimate.errors for row in rows)
-    return Estimate(None, None, None, None, n, unscored, errors)
+    return Estimate(
+        value=None, stderr=None, low=None, high=None, n=n, unscored=unscored, errors=errors
+    )

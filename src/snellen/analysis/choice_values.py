@@ -25,11 +25,15 @@ def scored_predictions(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, fl
 
 
 def value_of(scored: ScoredBenchmark, prediction: Prediction) -> float | None:
-    """Return 1 if the choice of a presentation is correct, and 0 if it is wrong or was not read.
+    """Return 1.0 if the option that a model chose is correct, and 0.0 if it is wrong or could not be read.
 
-    Presentations without a reply, and questions without options or known ground truth, have no value.
+    Returns:
+        None if the request failed, if the question has no options, or if its correct answer is not available.
     """
     answer = scored.answers.get((prediction.sample_id, prediction.turn))
-    if answer is None or not answer.options or prediction.error is not None:
+    if answer is None or not answer.options:
         return None
-    return float(prediction.choice in answer.options)
+    if prediction.error is not None:
+        return None
+    is_correct = prediction.choice in answer.options
+    return float(is_correct)

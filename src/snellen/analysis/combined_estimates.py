@@ -63,14 +63,19 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def _margins_of_sum(estimates: Sequence[Estimate]) -> tuple[float, float]:
-    """Return the distances from a sum of independent estimates down and up to the ends of its interval.
+    """Return how far the 95% interval of a sum of independent estimates extends below and above the sum.
 
-    The margins of a score interval whose variance v changes linearly have the product z^2 v and the difference z^2 v',
-    and v v' is the third cumulant (Morris 1982). Variances and third cumulants add up, so the products do, and the
-    difference is the mean of the differences, weighted by the products. Margins of an estimate at the end of its
-    range, whose variance is unknown, are squared and added (MOVER; Zou and Donner 2008, equation 4): skewed errors
-    of many estimates add up to one side, where MOVER alone is too short. On few questions a score interval's
-    product is less than z^2 v by a factor 1 + z^2 / n, for the sum of B by 1 + z^2 / (B n): most is put back.
+    An estimate has the margins `below` (value minus the low end) and `above` (high end minus value). For a score interval
+    whose variance v changes linearly with the value, below * above = z^2 v, and above - below = z^2 v' (Morris 1982; v v'
+    is the third cumulant). Variances and third cumulants of a sum add up. So the products of the margins add up, and the
+    difference of the margins is the mean of the differences, weighted by the products.
+
+    Two corrections follow:
+
+    - An estimate at the end of its range has an unknown variance. The margins of such estimates are squared and added
+      (MOVER; Zou and Donner 2008, equation 4).
+    - With n questions, the product of a score interval is smaller than z^2 v by the factor 1 + z^2 / n. For the sum of B
+      benchmarks the factor should be 1 + z^2 / (B n), so most of the shortfall is added again.
     """
     products: list[float] = []
     weighted_differences: list[float] = []
@@ -103,7 +108,12 @@ def _margins_of_sum(estimates: Sequence[Estimate]) -> tuple[float, float]:
 
 
 def _mean_worst_cases(estimates: Sequence[Estimate]) -> Interval:
-    """Return the mean of the worst cases, or a pair of None if no reply is missing or a worst case is unknown."""
+    """Return the mean of several estimates if all missing replies were wrong, and if all were right.
+
+    Returns:
+        The lowest and the highest mean. A pair of None if no reply is missing, or if an estimate with missing replies has
+        no worst case.
+    """
     if not any(estimate.unanswered for estimate in estimates):
         return None, None
     least: list[float] = []

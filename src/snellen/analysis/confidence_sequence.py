@@ -58,16 +58,18 @@ class PopulationCounts(Struct, frozen=True):
 def sequence_interval(
     draws: Sequence[DrawnImage], population: PopulationCounts, aims: Sequence[float]
 ) -> tuple[float, float]:
-    """Return the interval of the mean over the whole benchmark after some images.
+    """Return an interval of the mean score over a whole benchmark, after only some of its images were evaluated.
+
+    The interval stays valid even if it is computed after every image and the run stops as soon as it is narrow enough.
 
     Args:
-        draws: The images in the random order in which they were drawn.
-        population: All images of the benchmark.
-        aims: Distances from the mean, in [0, 1], at which a wrong mean is to be ruled out soonest.
+        draws: The evaluated images, in the random order in which they were drawn.
+        population: The number of images and of questions of the whole benchmark.
+        aims: Distances from the mean, in [0, 1]. The method is tuned to exclude wrong means at these distances soonest.
 
     Returns:
-        Lower and upper end in [0, 1]. If all images are drawn and all values known, both are the mean itself. Without
-        draws they are 0 and 1.
+        Lower and upper end in [0, 1]. They are 0 and 1 without any image, and both are the mean itself if all images were
+        drawn and all values are available.
 
     Examples:
         >>> draws = [DrawnImage(1, 1.0, 1.0)] * 40
@@ -131,28 +133,41 @@ class Bets:
         population: PopulationCounts,
         aims: Sequence[float],
     ) -> None:
+        """Choose the stake of each bet, from nothing but the images before it.
+
+        Args:
+            totals: For each image, its number of questions and the sum of their values.
+            population: The number of images and of questions of the whole benchmark.
+            aims: Distances from the true mean. There is one series of bets for each.
+        """
         self._steps: list[_Step] = []
         self._largest = population.largest
         self._n_aims = len(aims)
-        questions = 0.0
-        total = 0.0
+        questions_so_far = 0.0
+        total_so_far = 0.0
         squared_deviations = 0.0
-        for index, (size, value) in enumerate(totals):
-            # Estimates from the images before, and one image of average size and variance.
-            mean_size = (population.questions / population.images + questions) / (1 + index)
-            variance = (PRIOR_VARIANCE * mean_size**2 + squared_deviations) / (1 + index)
+        for index, (n_questions, total) in enumerate(totals):
+            # Estimates from the images before, and from one image of average size and variance.
+            n_images = 1 + index
+            average_size = population.questions / population.images
+            mean_size = (average_size + questions_so_far) / n_images
+            variance = (PRIOR_VARIANCE * mean_size**2 + squared_deviations) / n_images
             remaining = population.images - index
             drift = mean_size * population.images / remaining
             bets = tuple(aim * drift / variance for aim in aims)
-            self._steps.append(_Step(size, value, remaining, questions, total, bets))
+            step = _Step(n_questions, total, remaining, questions_so_far, total_so_far, bets)
+            self._steps.append(step)
 
-            questions += size
-            total += value
-            expected = size * (total + 0.5) / (questions + 1)
-            squared_deviations += (value - expected) ** 2
+            questions_so_far += n_questions
+            total_so_far += total
+            expected_total = n_questions * (total_so_far + 0.5) / (questions_so_far + 1)
+            squared_deviations += (total - expected_total) ** 2
 
     def log_capital(self, mean: float) -> float:
-        """Return the log of the final capital against a mean, starting from 1."""
+        """Return the logarithm of the gambler's final capital, if each bet was against this mean. The initial capital is 1.
+
+        A large capital is evidence that the true mean is not `mean`.
+        """
         final_logs: list[float] = []
         for logs in self._logs_by_aim(mean):
             final_logs = logs
@@ -164,7 +179,10 @@ class Bets:
             yield _log_of_mean(logs)
 
     def _logs_by_aim(self, mean: float) -> Iterator[list[float]]:
-        """Yield the log of the capital of each aim after each image; the same list each time, updated."""
+        """Yield, after each image, a list with the logarithm of the capital of each series of bets.
+
+        It is always the same list object, which is updated in place.
+        """
         logs = [0.0] * self._n_aims
         for step in self._steps:
             previous = (step.previous_total - mean * step.previous_questions) / step.remaining

@@ -13,19 +13,25 @@ MOST_NAMED = 8
 
 
 def member_names(run: ScoredRun, names: Collection[str]) -> str:
-    """Return the names of benchmarks, each with the part of its questions that was run, such as `vqa (first 100)`.
+    """Join names of benchmarks, each with the part of its questions that was run, such as `vqa (first 100)`.
 
-    If all benchmarks have the same part, it is named once. Equal texts thus mean equal questions.
+    If the same part of each benchmark was run, it is named once at the end: `a, b (each: first 100)`. So two equal
+    texts mean equal questions.
     """
-    asked_parts = dict(_asked_parts(run))
-    distinct_parts = {asked_parts.get(name, "") for name in names}
+    part_by_name = dict(_asked_parts(run))
+    distinct_parts = {part_by_name.get(name, "") for name in names}
     if len(names) > 1 and len(distinct_parts) == 1:
         [common_part] = distinct_parts
         if common_part:
             return f"{', '.join(sorted(names))} (each: {common_part})"
-    return ", ".join(
-        f"{name} ({asked_parts[name]})" if name in asked_parts else name for name in sorted(names)
-    )
+
+    described: list[str] = []
+    for name in sorted(names):
+        if name in part_by_name:
+            described.append(f"{name} ({part_by_name[name]})")
+        else:
+            described.append(name)
+    return ", ".join(described)
 
 
 def describe_missing(
@@ -36,41 +42,44 @@ def describe_missing(
     with_options: bool,
     dimension: str = "",
 ) -> str:
-    """Describe which benchmarks and questions a number does not cover; empty if it covers all.
+    """Describe which benchmarks and questions a summary number does not include, such as `7 of all 8 benchmarks`.
 
     Args:
         run: The run.
-        names: The benchmarks in the number.
+        names: The benchmarks that the number includes.
         estimate: The number.
-        with_options: Whether only benchmarks with options are expected.
-        dimension: The dimension that the number is about; if empty, benchmarks of all dimensions are expected.
+        with_options: Whether the number is expected to include only benchmarks with multiple-choice questions.
+        dimension: The ability dimension that the number is about; if empty, benchmarks of all dimensions are expected.
+
+    Returns:
+        Clauses separated by semicolons; empty if nothing is missing.
     """
-    specs = [spec for spec in _named(run, with_options) if dimension in ("", spec.dimension)]
-    missing = [spec for spec in specs if spec.name not in names]
-    clauses = []
+    clauses: list[str] = []
+    missing: list[str] = []
+    for spec in _named(run, with_options):
+        if dimension in ("", spec.dimension) and spec.name not in names:
+            missing.append(spec.name)
     if missing and dimension:
-        clauses.append(without_words(spec.name for spec in missing))
+        clauses.append(without_words(missing))
     elif missing:
         total = len(names) + len(missing)
         expected = f"{total} benchmarks with options" if with_options else f"all {total} benchmarks"
         clauses.append(f"{len(names)} of {expected}")
+
     if not dimension:
-        unused_specs = [
-            scored.spec
-            for scored in run.benchmarks
-            if len(scored.predictions) and scored.spec.name not in names
-        ]
-        clauses.append(
-            without_words(
-                spec.name for spec in unused_specs if not with_options or spec.formulation != "text"
-            )
-        )
+        unused: list[str] = []
+        for scored in run.benchmarks:
+            is_expected = not with_options or scored.spec.formulation != "text"
+            if len(scored.predictions) and scored.spec.name not in names and is_expected:
+                unused.append(scored.spec.name)
+        clauses.append(without_words(unused))
+
     partly_run = [name.rpartition("/")[2] for name, _ in _asked_parts(run) if name in names]
     if partly_run:
         clauses.append(f"only some of the questions of {few_names(partly_run)} were run")
     if estimate.n < estimate.questions:
         clauses.append(f"{estimate.n:,} of {estimate.questions:,} questions have a value")
-    return "; ".join(filter(None, clauses))
+    return "; ".join(clause for clause in clauses if clause)
 
 
 def without_words(names: Iterable[str]) -> str:
@@ -80,11 +89,20 @@ def without_words(names: Iterable[str]) -> str:
 
 
 def missing_dimensions(run: ScoredRun, present: Collection[str], *, with_options: bool) -> str:
-    """Return how many dimensions of the suites of a run are present, such as `3 of 8 dimensions`; empty if all are."""
-    dimensions = {spec.dimension for spec in _named(run, with_options)}
-    if dimensions <= set(present):
+    """Describe how many ability dimensions a number includes, such as `3 of 8 dimensions`.
+
+    Args:
+        run: The run. Its suites determine which dimensions are expected.
+        present: The dimensions that the number includes.
+        with_options: Whether only benchmarks with multiple-choice questions are expected.
+
+    Returns:
+        The description; empty if no expected dimension is missing.
+    """
+    expected = {spec.dimension for spec in _named(run, with_options)}
+    if expected <= set(present):
         return ""
-    return f"{len(present)} of {len(dimensions)} dimensions"
+    return f"{len(present)} of {len(expected)} dimensions"
 
 
 def _named(run: ScoredRun, with_options: bool) -> list[BenchmarkSpec]:
@@ -109,7 +127,11 @@ def _named(run: ScoredRun, with_options: bool) -> list[BenchmarkSpec]:
 
 
 def _asked_parts(run: ScoredRun) -> Iterator[tuple[str, str]]:
-    """Yield the name of each benchmark that was run in part, with a description of the part."""
+    """Yield each benchmark of which a run used only some questions, and what restricted it.
+
+    Yields:
+        The name of the benchmark, and a description such as `where level=hard, first 100`.
+    """
     counts = {scored.spec.name: len(scored.samples) for scored in run.benchmarks}
     for use in run.manifest.benchmarks:
         restrictions: list[str] = []
@@ -124,7 +146,7 @@ def _asked_parts(run: ScoredRun) -> Iterator[tuple[str, str]]:
 
 
 def few_names(names: Iterable[str]) -> str:
-    """Join names in alphabetical order. If there are many, the first ones are listed and the others counted.
+    """Join names in alphabetical order. If there are many, only the first ones are listed and the others counted.
 
     Examples:
         >>> few_names([f"q{i}" for i in range(20)])
@@ -134,4 +156,5 @@ def few_names(names: Iterable[str]) -> str:
     n_unlisted = len(ordered) - MOST_NAMED
     if n_unlisted <= 1:
         return ", ".join(ordered)
-    return f"{', '.join(ordered[:MOST_NAMED])} and {n_unlisted} others"
+    listed = ", ".join(ordered[:MOST_NAMED])
+    return f"{listed} and {n_unlisted} others"

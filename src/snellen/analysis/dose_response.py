@@ -60,7 +60,13 @@ class HalfDose(Struct, frozen=True):
 
 
 def dose_responses(scored: ScoredBenchmark) -> list[DoseResponse]:
-    """Return the dose response of each degradation that was evaluated in addition to clean images, sorted by name.
+    """Return how the score of a benchmark falls as its images are degraded more and more.
+
+    A dose is the strength of a degradation, such as the width of a blur. The benchmark needs results on clean images
+    and on degraded ones.
+
+    Returns:
+        One entry for each kind of degradation, sorted by name; empty if no degraded images were evaluated.
 
     Examples:
         >>> from snellen.plugin_api import score_run
@@ -73,16 +79,17 @@ def dose_responses(scored: ScoredBenchmark) -> list[DoseResponse]:
     doses = _doses(protocol for protocol, _, metric in scored.score_rows if metric in headlines)
     if not doses:
         return []
-    measured = {}
+    measured: dict[tuple[str, str], QuestionMeasures] = {}
     for values in question_values(scored, headlines):
         measured[values.protocol, values.metric] = values
-    responses = []
-    for (clean_protocol, degradation), labels in sorted(doses.items()):
+
+    responses: list[DoseResponse] = []
+    for (clean_protocol, degradation), doses_and_labels in sorted(doses.items()):
         for (protocol, metric), clean in measured.items():
             if protocol != clean_protocol:
                 continue
-            degraded_by_dose = {}
-            for dose, label in labels:
+            degraded_by_dose: dict[float, QuestionMeasures] = {}
+            for dose, label in doses_and_labels:
                 if (label, metric) in measured:
                     degraded_by_dose[dose] = measured[label, metric]
             if degraded_by_dose:
@@ -90,10 +97,15 @@ def dose_responses(scored: ScoredBenchmark) -> list[DoseResponse]:
     return responses
 
 
-def _doses(labels: Iterable[str]) -> Mapping[tuple[str, str], list[tuple[float, str]]]:
-    """Return the doses and their protocol labels, by protocol with clean images and kind of degradation."""
+def _doses(protocol_labels: Iterable[str]) -> Mapping[tuple[str, str], list[tuple[float, str]]]:
+    """Collect the doses of image degradation among the protocols of a run.
+
+    Returns:
+        A mapping from (label of the same protocol with clean images, kind of degradation) to pairs of a dose and the
+        label of the protocol with that dose.
+    """
     doses: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
-    for label in dict.fromkeys(labels):
+    for label in dict.fromkeys(protocol_labels):
         declared = labelled_declaration(label)
         if declared.dose is not None:
             degradation, dose = declared.dose
@@ -104,29 +116,39 @@ def _doses(labels: Iterable[str]) -> Mapping[tuple[str, str], list[tuple[float, 
 def _response(
     degradation: str, clean: QuestionMeasures, degraded_by_dose: Mapping[float, QuestionMeasures]
 ) -> DoseResponse:
-    """Return the response to one kind of degradation. `degraded_by_dose` has the measures at each dose."""
+    """Return how the score of a benchmark falls with one kind of degradation.
+
+    Args:
+        degradation: The name of the degradation.
+        clean: The values of the questions with clean images.
+        degraded_by_dose: The values of the questions at each dose.
+    """
     clean_dose = DEGRADATIONS[degradation].none
-    ordered = sorted(degraded_by_dose, key=lambda dose: abs(dose - clean_dose))
-    points = []
-    for dose in ordered:
-        paired = pair(
-            (clean.protocol, degraded_by_dose[dose].protocol), clean, degraded_by_dose[dose]
-        ).result
+    doses = sorted(degraded_by_dose, key=lambda dose: abs(dose - clean_dose))  # weakest first
+    points: list[DosePoint] = []
+    for dose in doses:
+        degraded = degraded_by_dose[dose]
+        labels = (clean.protocol, degraded.protocol)
+        paired = pair(labels, clean, degraded).result
         points.append(DosePoint(dose, paired.second_value, paired.difference))
-    keys = sorted(clean.keys.intersection(*(degraded_by_dose[dose].keys for dose in ordered)))
-    overall = clean.spread_over(keys)
-    chance = (clean.scored.chance_accuracy or 0.0) if clean.metric == "accuracy" else 0.0
-    curves = [clean, *(degraded_by_dose[dose] for dose in ordered)]
+
+    curves = [clean, *(degraded_by_dose[dose] for dose in doses)]
+    common_keys = sorted(frozenset.intersection(*(curve.keys for curve in curves)))
+    clean_spread = clean.spread_over(common_keys)
+    clean_value = clean_spread[0] if clean_spread else math.nan
+    chance = 0.0
+    if clean.metric == "accuracy":
+        chance = clean.scored.chance_accuracy or 0.0
     return DoseResponse(
         clean.scored.spec.name,
         clean.protocol,
         clean.metric,
         clean.row.unit,
         degradation,
-        overall[0] if overall else math.nan,
+        clean_value,
         chance,
         tuple(points),
-        _half_dose([clean_dose, *ordered], curves, keys, chance),
+        _half_dose([clean_dose, *doses], curves, common_keys, chance),
     )
 
 
@@ -136,13 +158,18 @@ def _half_dose(
     keys: Sequence[tuple[str, int]],
     chance: float,
 ) -> HalfDose:
-    """Return the half dose, at which half of the accuracy above chance is lost, with its bootstrap interval.
+    """Return the dose at which half of the accuracy above chance is lost, with a bootstrap interval.
+
+    Image groups are drawn with replacement `RESAMPLES` times, and the dose is computed each time.
 
     Args:
-        doses: Doses of a degradation, the clean images first.
-        curves: Values of the questions at each dose.
+        doses: Doses of a degradation; the first is that of clean images.
+        curves: The values of the questions at each dose.
         keys: The questions that have a value at every dose.
         chance: Accuracy of guessing.
+
+    Returns:
+        The dose and its interval, or a `HalfDose` without a value that says why it has none.
     """
     clean = curves[0]
     if not keys or any(curve.counted_by or curve.censored for curve in curves):
@@ -183,38 +210,56 @@ def _finite(dose: float | None) -> float | None:
 
 
 def _means(sums: Sequence[tuple[list[float], int]]) -> list[float]:
-    """Return the mean at each dose, given for each image group the sums at each dose and the number of questions."""
-    total = sum(count for _, count in sums)
-    return [
-        math.fsum(values) / total for values in zip(*(values for values, _ in sums), strict=True)
-    ]
+    """Return the mean score at each dose.
+
+    Args:
+        sums: For each image group, the list of its summed scores at each dose, and its number of questions.
+    """
+    n_questions = sum(count for _, count in sums)
+    group_sums = [sums_at_doses for sums_at_doses, _ in sums]
+    means: list[float] = []
+    for sums_at_dose in zip(*group_sums, strict=True):
+        means.append(math.fsum(sums_at_dose) / n_questions)
+    return means
 
 
 def _crossing(doses: Sequence[float], means: Sequence[float], chance: float) -> float | None:
-    """Return the dose at which the falling curve through the means has lost half of its height above chance.
+    """Return the dose at which the mean score has lost half of its height above chance.
 
-    Infinity if the curve stays above it, None if the score on clean images is not above chance.
+    The means are first fitted by a falling curve, which is linear between doses.
+
+    Returns:
+        Infinity if no dose lowers the score that far; None if the score on clean images is not above chance.
     """
     fitted = falling(means)
-    half = chance + (fitted[0] - chance) / 2
-    if fitted[0] <= chance:
+    clean_score = fitted[0]
+    if clean_score <= chance:
         return None
-    for (dose, value), (next_dose, next_value) in pairwise(zip(doses, fitted, strict=True)):
-        if next_value <= half < value:
-            return dose + (next_dose - dose) * (value - half) / (value - next_value)
+    half = chance + (clean_score - chance) / 2
+    for (dose, score), (next_dose, next_score) in pairwise(zip(doses, fitted, strict=True)):
+        if next_score <= half < score:
+            return dose + (next_dose - dose) * (score - half) / (score - next_score)
     return math.inf
 
 
 def falling(values: Sequence[float]) -> list[float]:
-    """Return the non-increasing sequence with the least squared distance to `values`.
+    """Return the non-increasing sequence that is nearest to `values` by the sum of squared distances.
 
-    Neighbours that rise are averaged (pool adjacent violators; Barlow et al. 1972, chapter 1).
+    Neighbours that rise are replaced by their mean until none do (pool adjacent violators; Barlow et al. 1972,
+    chapter 1). For example, [3, 1, 2] becomes [3, 1.5, 1.5].
     """
-    blocks: list[tuple[float, int]] = []
+    blocks: list[tuple[float, int]] = []  # the mean of a block of neighbours, and its length
     for value in values:
-        mean, count = value, 1
+        mean = value
+        length = 1
         while blocks and blocks[-1][0] < mean:
-            before, members = blocks.pop()
-            mean, count = (before * members + mean * count) / (members + count), members + count
-        blocks.append((mean, count))
-    return [mean for mean, count in blocks for _ in range(count)]
+            previous_mean, previous_length = blocks.pop()
+            total_length = previous_length + length
+            mean = (previous_mean * previous_length + mean * length) / total_length
+            length = total_length
+        blocks.append((mean, length))
+
+    fitted: list[float] = []
+    for mean, length in blocks:
+        fitted.extend([mean] * length)
+    return fitted

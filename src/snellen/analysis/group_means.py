@@ -22,19 +22,24 @@ def estimate_mean(
     bounds: Bounds = UNIT_INTERVAL,
     unscored: int = 0,
 ) -> Estimate:
-    """Estimate a mean with a 95% interval. Values of one group (image, dialogue) may depend on each other.
+    """Estimate the mean over questions with a 95% interval that allows for dependence within groups.
 
-    The standard error is that of the delete-one-group jackknife (`group_spread`). The interval is a score interval
-    (`score_interval`) with Student's t, because few groups estimate that error poorly. For independent zeros and ones
-    it is Wilson's interval, and wider if one of them is rare (`share_interval`). Bounds on both sides of zero mean a
-    difference, whose gains and losses are estimated separately. There is no interval for a single group, nor for equal
-    values without bounds, because an unseen value could be arbitrarily different.
+    Questions about the same image, or of the same dialogue, form a group, because their values may depend on each other.
+
+    Method: the standard error is that of the delete-one-group jackknife (`group_spread`). The interval is a score interval
+    (`score_interval`) with Student's t, because few groups estimate the error poorly. For independent zeros and ones it
+    is Wilson's interval, and wider if one of them is rare (`share_interval`). If the bounds are on both sides of zero,
+    the values are differences, and gains and losses are estimated separately.
 
     Args:
         values: One value per question.
         groups: The group of each question.
         bounds: The least and the greatest possible value.
-        unscored: Number of questions without a value, for the record only.
+        unscored: Number of questions without a value. It is copied to the result and changes nothing else.
+
+    Returns:
+        The mean, its standard error and interval. There is no interval for a single group, nor for equal values without
+        bounds, because an unseen value could be arbitrarily different.
 
     Examples:
         >>> estimate_mean([1.0, 0.0, 1.0, 1.0], ["a", "a", "b", "c"]).value
@@ -45,11 +50,12 @@ def estimate_mean(
         return Estimate(None, None, None, None, 0, unscored)
     mean = math.fsum(values) / n
     labels = GroupLabels.of(groups)
-    deviations = array("d", ((value - mean) / n for value in values))
-    spread = group_spread(deviations, labels)
+    influences = array("d", ((value - mean) / n for value in values))
+    spread = group_spread(influences, labels)
 
     lower_bound, upper_bound = bounds
-    varied = max(values) - min(values) > SAME * max(1.0, abs(mean))
+    rounding_error = SAME * max(1.0, abs(mean))
+    varied = max(values) - min(values) > rounding_error
     is_difference = lower_bound < 0 < upper_bound and math.isfinite(upper_bound - lower_bound)
     if is_difference and varied and spread.groups > 1:
         low, high = _difference_interval(values, labels, spread, bounds)
@@ -62,11 +68,18 @@ def estimate_mean(
 def _difference_interval(
     values: Sequence[float], groups: Sequence[Hashable], spread: GroupSpread, bounds: Bounds
 ) -> tuple[float, float]:
-    """Return the interval of mean gain minus mean loss by MOVER (Zou and Donner 2008, equation 3).
+    """Return the 95% interval of the mean gain g minus the mean loss l, by MOVER (Zou and Donner 2008, equation 3).
 
-    low = g - l - sqrt((g - g_low)^2 + (l_high - l)^2 - 2 r (g - g_low) (l_high - l)) with the correlation r of the
-    two, and high in the same way. So the interval of two systems that seldom differ still allows for unseen gains and
-    losses.
+    The values are differences between two systems. A positive one is a gain and a negative one a loss. The lower end is
+    g - l - sqrt((g - g_low)^2 + (l_high - l)^2 - 2 r (g - g_low) (l_high - l)), where r is the correlation of the two; the
+    upper end is computed in the same way. The interval therefore allows for gains and losses that were not seen, even if
+    the systems seldom differ.
+
+    Args:
+        values: The difference on each question.
+        groups: The group (image or dialogue) of each question.
+        spread: The spread of the mean difference over groups.
+        bounds: The least and the greatest possible difference.
     """
     greatest_gain = max(values)
     greatest_loss = -min(values)

@@ -47,12 +47,17 @@ class GroupLabels(tuple[GroupT, ...]):
 
     @cached_property
     def order(self) -> array[int]:
-        """Indexes of the questions, sorted by group."""
+        """Indexes of the questions, sorted by group. Within a group they keep their order.
+
+        For the groups `a, b, a` they are 0, 2, 1. This is a counting sort: `next_position` has the position at which the
+        next question of each group belongs.
+        """
         starts = accumulate(self.sizes.values(), initial=0)
         next_position = dict(zip(self.sizes, starts, strict=False))
-        order = array("q", bytes(8 * len(self)))
+        order = array("q", bytes(8 * len(self)))  # 8 zero bytes for each index
         for question, group in enumerate(self):
-            order[next_position[group]] = question
+            position = next_position[group]
+            order[position] = question
             next_position[group] += 1
         return order
 
@@ -88,16 +93,16 @@ class GroupSpread(Struct, frozen=True):
         return math.sqrt(self.jackknife)
 
     def variance(self, binary: bool = False) -> float:
-        """Return the variance whose square root times z is the 95% margin.
+        """Return the variance of a mean: its square root times the normal quantile z is the 95% margin.
 
-        The estimate from groups is multiplied by (t / z)^2 and kept between the variance of independent questions
-        and that of groups with equal values: 1 / sum w^2 <= n_eff (z / t)^2 <= n for the effective sample size.
-        The NCHS standards for proportions (Parker et al. 2017, after Korn and Graubard 1998) do the same without the
-        first bound.
+        The estimate from groups is multiplied by (t / z)^2, where t is the quantile of Student's distribution. The result is
+        kept between the variance of independent questions and that of groups whose questions all have equal values. For the
+        effective sample size this means 1 / sum w^2 <= n_eff (z / t)^2 <= n. The NCHS standards for proportions (Parker et al.
+        2017, after Korn and Graubard 1998) do the same without the first bound.
 
         Args:
-            binary: Whether each value is at a bound. The mean then determines the variance of a value; else that
-                variance is estimated too and has a t of its own.
+            binary: Whether each value is one of two, such as right and wrong. The mean then determines the variance of a
+                single value. Otherwise that variance is also an estimate, with a t of its own.
         """
         df = self.observed_df
         if binary:
@@ -191,7 +196,10 @@ def _sum_of_squares(values: Sequence[float]) -> float:
 def _shifts_without_group(
     sums: Mapping[Hashable, float], groups: GroupLabels[Hashable]
 ) -> list[float]:
-    """Return S_g / (1 - w_g) for each group: how far the mean moves without the group, up to its sign."""
+    """Return, for each group, how far the mean moves (except for the sign) if the group is left out.
+
+    It is S_g / (1 - w_g), where S_g is the sum of the group's deviations and w_g its share of the questions.
+    """
     n = len(groups)
     n_groups = len(groups.sizes)
     are_of_one_size = len(set(groups.sizes.values())) == 1
@@ -202,24 +210,38 @@ def _shifts_without_group(
 
 
 def sum_by_group(deviations: Sequence[float], groups: Sequence[GroupT]) -> dict[GroupT, float]:
-    """Return the sum of each group, which does not depend on the order of its questions."""
+    """Return the sum of the deviations of each group.
+
+    The sums are exact (`math.fsum`), so they do not depend on the order of the questions.
+
+    Args:
+        deviations: One number per question.
+        groups: The group of each question.
+    """
     labels = GroupLabels.of(groups)
     sorted_deviations = array("d", map(deviations.__getitem__, labels.order))
     sums: dict[GroupT, float] = {}
     start = 0
     for group, size in labels.sizes.items():
-        sums[group] = math.fsum(sorted_deviations[start : start + size])
-        start += size
+        end = start + size
+        sums[group] = math.fsum(sorted_deviations[start:end])
+        start = end
     return sums
 
 
 def _correlation_within_groups(
     deviations: Sequence[float], groups: GroupLabels[Hashable], sums: Mapping[Hashable, float]
 ) -> float:
-    """Return the mean correlation of two questions of a group, 0 to 1.
+    """Return the mean correlation between two questions of the same group, from 0 to 1.
 
-    It is sum_g sum_{i != j in g} d_i d_j / (n_g - 1), divided by the same for a correlation of 1. All questions in
-    groups of two or more have the same weight.
+    It is sum_g sum_{i != j in g} d_i d_j / (n_g - 1), divided by what that sum would be for a correlation of 1. Here d_i is
+    the deviation of question i and n_g the number of questions of group g. All questions in groups of two or more have
+    the same weight.
+
+    Args:
+        deviations: The deviation of each question from the mean.
+        groups: The group of each question.
+        sums: The sum of the deviations of each group.
     """
     n = len(deviations)
     sizes = groups.sizes
@@ -245,10 +267,12 @@ def _correlation_within_groups(
 
 
 def _carrier_groups(shifts: Sequence[float]) -> float:
-    """Return the effective number of groups, (sum x)^2 / sum x^2, on the side of the mean that has fewer.
+    """Return how many groups effectively determine how a mean varies, a number that can be fractional.
 
-    It is G / pi for many normal shifts. If few groups hold all wrong replies, only these tell how wrong replies
-    cluster.
+    A shift is the change of the mean that one group causes. The effective number of groups is (sum x)^2 / sum x^2, which is
+    the plain number if all shifts are equal. It is computed for upward and for downward shifts, and the smaller one is
+    returned: if few groups hold all wrong replies, only these tell how wrong replies cluster. For many normal shifts of G
+    groups it is G / pi.
     """
     upward = [shift for shift in shifts if shift > 0]
     downward = [shift for shift in shifts if shift < 0]

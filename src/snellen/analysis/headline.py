@@ -62,15 +62,17 @@ def headline_metric(spec: BenchmarkSpec) -> str:
 
 
 def headline_metrics(scored: ScoredBenchmark) -> list[str]:
-    """Return the rows that can stand for a benchmark, the best one first.
+    """Return the metrics that can serve as the one number of a benchmark, the preferred one first.
 
-    1. The published mean that the entry declares (`mean_over`, `mean_of`).
-    2. The row that the entry names (`headline`).
+    The order of preference is:
+
+    1. The published mean that the benchmark's catalogue entry declares (`mean_over`, `mean_of`).
+    2. The metric that the entry names (`headline`).
     3. If some questions have options and others are open: the mean over both kinds.
-    4. What a judge says of open questions, if a judged metric was asked for.
+    4. A metric that a judge model computes on open questions, if the user asked for one.
     5. Accuracy, or the first metric of open questions.
 
-    A run scored as published has the rows of its suite's paper in their place.
+    If the run is scored as published, the metrics of the suite's paper replace these.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
@@ -79,48 +81,66 @@ def headline_metrics(scored: ScoredBenchmark) -> list[str]:
     """
     spec = scored.spec
     rules = scored.published
+    names: list[str] = []
     if rules is not None and not rules.by_entry:
-        published = rules.headline if spec.formulation == "choice" else ""
-        declared_row = rules.instead.get(spec.headline, spec.headline)
-        names = [declared_row, published or headline_metric(spec)]
+        published_headline = rules.headline if spec.formulation == "choice" else ""
+        names.append(rules.instead.get(spec.headline, spec.headline))
+        names.append(published_headline or headline_metric(spec))
     else:
-        names = [PUBLISHED_MEAN] if spec.mean_over or spec.mean_of else []
-        names += [spec.headline, QUESTION_SCORE]
-        names += _requested_judged_rows(scored)
+        if spec.mean_over or spec.mean_of:
+            names.append(PUBLISHED_MEAN)
+        names.append(spec.headline)
+        names.append(QUESTION_SCORE)
+        names.extend(_requested_judged_rows(scored))
         if headline_metric(spec) == WORD_OVERLAP:
             names.append(JUDGED)
         names.append(headline_metric(spec))
-    return [name for name in dict.fromkeys(names) if name]
+
+    without_duplicates = dict.fromkeys(names)
+    return [name for name in without_duplicates if name]
 
 
 def _requested_judged_rows(scored: ScoredBenchmark) -> list[str]:
-    """Return the rows of judged metrics that a scoring of open questions was asked for, besides those of the entry."""
+    """Return the metrics of open questions that a judge model computed because the user asked for them.
+
+    Metrics that the benchmark's own catalogue entry lists are left out. A judged metric that yields several numbers is
+    represented by the first of them.
+    """
     spec = scored.spec
     if spec.formulation != "text":
         return []
-    names_of_entry = {row for name in spec.metrics for row in find_metric(name).names}
+    names_of_entry: set[str] = set()
+    for name in spec.metrics:
+        names_of_entry.update(find_metric(name).names)
+
     requested: dict[str, None] = {}
-    for _, _, row in scored.score_rows:
-        metric = metric_of(row)
-        is_judged = metric is not None and metric.computed_over == "judge"
-        if metric is not None and is_judged and row in metric.names and row not in names_of_entry:
+    for _, _, name in scored.score_rows:
+        metric = metric_of(name)
+        if metric is None or metric.computed_over != "judge":
+            continue
+        if name in metric.names and name not in names_of_entry:
             requested[metric.names[0]] = None
     return list(requested)
 
 
 def leading_headline(scored: ScoredBenchmark) -> str:
-    """Return the first row of `headline_metrics` that the benchmark was scored by."""
-    measured = {metric for _, _, metric in scored.score_rows}
+    """Return the preferred metric of a benchmark (see `headline_metrics`) among those that were computed."""
+    computed = {metric for _, _, metric in scored.score_rows}
     for tally in scored.tallies:
-        measured.update(find_metric(tally.metric).names)
-    names = headline_metrics(scored)
-    return next((name for name in names if name in measured), names[-1])
+        computed.update(find_metric(tally.metric).names)
+    preferred = headline_metrics(scored)
+    for name in preferred:
+        if name in computed:
+            return name
+    return preferred[-1]
 
 
 def headline_chance(scored: ScoredBenchmark, metric: str) -> float | None:
-    """Return what guessing scores in a headline row; None if no question has options, or if the row has no such level.
+    """Return the expected value of a benchmark's headline metric if a model only guesses.
 
-    Guessing is never right on an open question, unless it is answered with yes or no.
+    Returns:
+        The chance level. None if no question has options, or if the level of this metric is not defined. A guess at an open
+        question counts as wrong, unless the answer is yes or no.
     """
     if metric == "pope_accuracy":
         return 0.5
@@ -168,7 +188,15 @@ def protocol_preference(protocol: str) -> tuple[bool, int, bool, str]:
 
 
 def headline_rows(run: ScoredRun, rows: Sequence[Result]) -> dict[Method, list[Result]]:
-    """Return the rows that stand for the benchmarks of a run, one for each benchmark with a value, by method.
+    """Select one result row for each benchmark of a run: its headline metric under the preferred protocol.
+
+    Args:
+        run: The scored run.
+        rows: Its result rows.
+
+    Returns:
+        For each method (generation or likelihood), the selected rows in the order of the benchmarks. Benchmarks
+        without a value are missing.
 
     Examples:
         >>> from snellen.plugin_api import aggregate_run, score_run
@@ -178,26 +206,29 @@ def headline_rows(run: ScoredRun, rows: Sequence[Result]) -> dict[Method, list[R
         ['accuracy']
     """
     headlines = {scored.spec.name: headline_metrics(scored) for scored in run.benchmarks}
-    candidates = [
-        row for row in rows if row.metric in headlines.get(row.benchmark, ()) and not row.slice
-    ]
 
     def preference(row: Result) -> tuple[int, tuple[bool, int, bool, str]]:
         return headlines[row.benchmark].index(row.metric), protocol_preference(row.protocol)
 
+    candidates: list[Result] = []
+    for row in rows:
+        is_headline = row.metric in headlines.get(row.benchmark, ())
+        if is_headline and not row.slice and row.estimate.value is not None:
+            candidates.append(row)
     best: dict[tuple[Method, str], Result] = {}
     for row in sorted(candidates, key=preference):
-        if row.estimate.value is not None:
-            best.setdefault((row.method, row.benchmark), row)
+        best.setdefault((row.method, row.benchmark), row)
 
-    by_method: dict[Method, list[Result]] = defaultdict(list)
-    methods: dict[Method, None] = dict.fromkeys(row.method for row in rows)
-    for method in methods:
+    rows_by_method: dict[Method, list[Result]] = {}
+    for method in dict.fromkeys(row.method for row in rows):
+        selected: list[Result] = []
         for scored in run.benchmarks:
             row = best.get((method, scored.spec.name))
             if row is not None:
-                by_method[method].append(row)
-    return dict(by_method)
+                selected.append(row)
+        if selected:
+            rows_by_method[method] = selected
+    return rows_by_method
 
 
 # --- several benchmarks ----------------------------------------------------------------------------------------------
@@ -213,11 +244,14 @@ def aggregation_unit(specs: Iterable[BenchmarkSpec]) -> MeanOver:
 def benchmark_weights(
     specs: Sequence[BenchmarkSpec], metrics: Sequence[str], sizes: Sequence[int]
 ) -> list[float]:
-    """Return the weight of each benchmark in a mean over them; the weights add up to 1.
+    """Return the weight of each benchmark in a mean over several benchmarks. The weights add up to 1.
+
+    The suites of the benchmarks declare what has equal weight: all questions, all ability dimensions, or all benchmarks.
+    Weights by questions also need the same metric for all benchmarks.
 
     Args:
         specs: The benchmarks.
-        metrics: The row that stands for each benchmark.
+        metrics: The metric of each benchmark that enters the mean.
         sizes: The number of questions of each benchmark.
     """
     unit = aggregation_unit(specs)
@@ -232,13 +266,20 @@ def benchmark_weights(
 
 
 def why_no_mean(rows: Sequence[Result]) -> Reason | None:
-    """Return why numbers have no mean, or None if they have one. A single number is its own mean."""
+    """Return why numbers of several benchmarks have no meaningful mean, or None if they have one.
+
+    They have none if their metrics have different scales or directions (`scales differ`), or if the metrics declare no
+    scale at all (`no scale`). A single number is its own mean.
+    """
     if len(rows) == 1:
         return None
     metrics = [declared_row(row.metric) for row in rows]
-    if len({(metric.scale, metric.better) for metric in metrics}) > 1:
+    kinds = {(metric.scale, metric.better) for metric in metrics}
+    if len(kinds) > 1:
         return "scales differ"
-    return None if metrics[0].scale else "no scale"
+    if not metrics[0].scale:
+        return "no scale"
+    return None
 
 
 def bounded_mean(estimates: Sequence[Estimate], metric: MetricRow) -> Estimate:

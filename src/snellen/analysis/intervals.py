@@ -28,14 +28,14 @@ FEW_UNBOUNDED_GROUPS = 5
 def interval_of(
     value: float, spread: GroupSpread, bounds: Bounds, *, varied: bool = True, binary: bool = False
 ) -> Interval:
-    """Return the 95% interval of an estimate from its spread over groups, or a pair of None for a single group.
+    """Return the 95% interval of an estimate, or a pair of None if it comes from a single group.
 
     Args:
         value: The estimate.
-        spread: Its spread over groups.
-        bounds: The least and the greatest possible value.
-        varied: Whether the values differ from each other.
-        binary: Whether each value is at a bound.
+        spread: How much the estimate varies over groups of questions.
+        bounds: The least and the greatest possible value of the metric.
+        varied: Whether the values of the questions differ from each other.
+        binary: Whether each value is at one of the bounds, such as right and wrong.
     """
     if spread.groups < 2:
         return None, None
@@ -117,9 +117,16 @@ def score_interval(
 
 
 def skewed_margins(product: float, difference: float) -> tuple[float, float]:
-    """Return the margins of an asymmetric interval from their product and difference.
+    """Return how far an asymmetric interval extends below and above its value.
 
-    They are the distances below and above `value` of the two mu with (value - mu)^2 = product + difference (mu - value).
+    The ends of the interval are the two solutions mu of (value - mu)^2 = product + difference (mu - value).
+
+    Args:
+        product: The margin below times the margin above.
+        difference: The margin above minus the margin below.
+
+    Returns:
+        The margin below and the margin above.
     """
     half = difference / 2
     root = math.hypot(half, math.sqrt(product))
@@ -127,11 +134,16 @@ def skewed_margins(product: float, difference: float) -> tuple[float, float]:
 
 
 def unvaried_interval(value: float, groups: float, bounds: Bounds) -> Interval:
-    """Return the interval of a mean of equal values, because other values may exist unseen.
+    """Return the 95% interval of a mean if all observed values are equal. Other values may exist that were not observed.
 
-    By the upper limit q for 0 of G independent groups, a share q of the values may be at a bound:
-    [value - q (value - a), value + q (b - value)], which at 0 and 1 is that of a share. Without bounds, the interval
-    is a pair of None.
+    If 0 of G independent groups have some property, at most a share q of all groups has it (with 95% confidence). A share q
+    of the values may therefore be at a bound, a or b: [value - q (value - a), value + q (b - value)]. For a value of 0 or 1
+    this is the interval of a share.
+
+    Args:
+        value: The common value.
+        groups: The number of independent groups G, which can be fractional.
+        bounds: The least and the greatest possible value. If one of them is infinite, the interval is a pair of None.
 
     Examples:
         >>> low, high = unvaried_interval(1.0, 40, (0.0, 1.0))
@@ -168,9 +180,11 @@ def wilson(share: float, n: float) -> tuple[float, float]:
 
 
 def share_interval(share: float, n: float, rare_n: float | None = None) -> tuple[float, float]:
-    """Return Wilson's interval, extended to the limits of rare outcomes (Brown, Cai and DasGupta 2001, 4.1.1).
+    """Return the 95% interval of a share, such as 3 of 30 trials with some outcome.
 
-    Wilson's alone covers 0.005 in 86 of 100 samples of 30, since one outcome has 0.0059 as its lower limit.
+    It is Wilson's interval, extended where one outcome is rare (Brown, Cai and DasGupta 2001, 4.1.1). Wilson's interval
+    alone is too narrow there: it contains a true share of 0.005 in only 86 of 100 samples of 30 trials, because a single
+    outcome already has 0.0059 as its lower limit.
 
     Args:
         share: The share of trials with the outcome.

@@ -62,39 +62,43 @@ RowFunction = Callable[[Counts], Sequence[float | None]]
 def corpus_estimates(
     scored: ScoredBenchmark, tallied: Sequence[QuestionCounts]
 ) -> dict[str, Estimate]:
-    """Estimate each row of a metric that is computed from summed counts, such as a corpus BLEU.
+    """Estimate a metric that is computed from sums over all questions, such as a corpus BLEU.
 
     Args:
         scored: The benchmark.
-        tallied: The counts of its questions, all by one metric.
+        tallied: What each question adds to the sums. All belong to one metric.
 
     Returns:
-        The estimates by row.
+        A metric can yield several numbers, such as precision and recall. The mapping goes from the name of each to its
+        estimate.
     """
-    first = tallied[0]
-    metric = summed_metric(first.metric)
-    tallies_with_counts = [tally for tally in tallied if tally.counts]
-    counts = [tally.counts for tally in tallies_with_counts]
-    groups = [scored.samples[tally.sample_id].group for tally in tallies_with_counts]
+    metric = summed_metric(tallied[0].metric)
+    counts: list[Counts] = []
+    groups: list[Hashable] = []
+    for tally in tallied:
+        if tally.counts:
+            counts.append(tally.counts)
+            groups.append(scored.samples[tally.sample_id].group)
     bounds = [row.bounds for row in metric.rows]
-    row_estimates = linearised_estimates(counts, groups, metric.compute, bounds)
-    estimates = {}
-    for row, estimate in zip(metric.names, row_estimates, strict=True):
-        estimates[row] = with_counts(estimate, tallied, len(tallies_with_counts))
+    estimate_list = linearised_estimates(counts, groups, metric.compute, bounds)
+
+    estimates: dict[str, Estimate] = {}
+    for name, estimate in zip(metric.names, estimate_list, strict=True):
+        estimates[name] = with_counts(estimate, tallied, len(counts))
     return estimates
 
 
 def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[str, Estimate]:
-    """Return the correlation and the slope of accuracy against the number of the round, with intervals.
+    """Estimate how accuracy changes over the rounds of dialogues: its correlation with the round, and its slope.
 
-    Rounds are unweighted, as in ReForm-Eval (A.8, Table 21); dialogues are the independent groups.
+    Rounds have equal weight, as in ReForm-Eval (A.8, Table 21). Dialogues are the independent groups.
 
     Args:
         scored: A benchmark of dialogues.
         scores: The accuracies of all rounds.
 
     Returns:
-        The estimates by row; empty below three rounds.
+        The two estimates by name; empty if no dialogue has three rounds.
     """
     n_rounds = max((score.turn for score in scores), default=-1) + 1
     if n_rounds < FEWEST_ROUNDS:
@@ -107,27 +111,27 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
             continue
         n_values += 1
         counts = counts_by_dialogue[score.sample_id]
-        counts[score.turn] += score.value or 0.0
+        counts[score.turn] += score.value
         counts[n_rounds + score.turn] += 1
 
     def compute(sums: Counts) -> tuple[float | None, float | None]:
-        """Return the correlation and the slope from the sums of right and of all answers in each round."""
-        right = sums[:n_rounds]
-        answered = sums[n_rounds:]
-        if not all(answered):
+        """Return the correlation and the slope, from the sums of accuracies and then of answers in each round."""
+        accuracy_sums = sums[:n_rounds]
+        answer_counts = sums[n_rounds:]
+        if not all(answer_counts):
             return None, None  # a round that no dialogue has reached
-        return round_trend(
-            [n_right / n_answered for n_right, n_answered in zip(right, answered, strict=True)]
-        )
+        accuracies: list[float] = []
+        for accuracy_sum, n_answers in zip(accuracy_sums, answer_counts, strict=True):
+            accuracies.append(accuracy_sum / n_answers)
+        return round_trend(accuracies)
 
-    groups = [scored.samples[name].group for name in counts_by_dialogue]
+    groups = [scored.samples[sample_id].group for sample_id in counts_by_dialogue]
     all_counts = [tuple(counts) for counts in counts_by_dialogue.values()]
     bounds = [TREND_BOUNDS] * len(ROUND_TREND.names)
-    estimates = {}
-    for row, estimate in zip(
-        ROUND_TREND.names, linearised_estimates(all_counts, groups, compute, bounds), strict=True
-    ):
-        estimates[row] = with_counts(estimate, scores, n_values)
+    estimate_list = linearised_estimates(all_counts, groups, compute, bounds)
+    estimates: dict[str, Estimate] = {}
+    for name, estimate in zip(ROUND_TREND.names, estimate_list, strict=True):
+        estimates[name] = with_counts(estimate, scores, n_values)
     return estimates
 
 
@@ -135,26 +139,27 @@ def round_trend(accuracies: Sequence[float]) -> tuple[float | None, float]:
     """Describe how accuracy changes over the rounds of a dialogue (ReForm-Eval, appendix A.8 and Table 21).
 
     Args:
-        accuracies: Mean accuracy of each round over all tests. Rounds have equal weight.
+        accuracies: The mean accuracy in round 1, in round 2, and so on. Rounds have equal weight.
 
     Returns:
-        Pearson's r of the accuracy with the number of the round, None if all accuracies are equal; and the least-squares
-        change of accuracy per round. The paper prints r alone.
+        The correlation (Pearson's r) of the accuracy with the number of the round, which is None if all accuracies are
+        equal; and the change of accuracy per round by least squares. The paper prints only r.
     """
     n_rounds = len(accuracies)
     mean_round = (n_rounds + 1) / 2
     mean_accuracy = math.fsum(accuracies) / n_rounds
-    round_offsets = [number - mean_round for number in range(1, n_rounds + 1)]
-    accuracy_offsets = [accuracy - mean_accuracy for accuracy in accuracies]
-    round_squares = math.fsum(offset**2 for offset in round_offsets)
-    accuracy_squares = math.fsum(offset**2 for offset in accuracy_offsets)
-    if max(accuracies) == min(accuracies) or accuracy_squares == 0.0:
+    round_deviations = [number - mean_round for number in range(1, n_rounds + 1)]
+    accuracy_deviations = [accuracy - mean_accuracy for accuracy in accuracies]
+    sum_of_round_squares = math.fsum(deviation**2 for deviation in round_deviations)
+    sum_of_accuracy_squares = math.fsum(deviation**2 for deviation in accuracy_deviations)
+    if max(accuracies) == min(accuracies) or sum_of_accuracy_squares == 0.0:
         return None, 0.0
 
-    products = math.fsum(map(mul, round_offsets, accuracy_offsets))
-    correlation = products / math.sqrt(round_squares * accuracy_squares)
-    slope = products / round_squares
-    return max(-1.0, min(1.0, correlation)), slope
+    sum_of_products = math.fsum(map(mul, round_deviations, accuracy_deviations))
+    slope = sum_of_products / sum_of_round_squares
+    correlation = sum_of_products / math.sqrt(sum_of_round_squares * sum_of_accuracy_squares)
+    correlation = max(-1.0, min(1.0, correlation))  # rounding may lead out of the range
+    return correlation, slope
 
 
 def document_field(sample: Sample) -> str:
@@ -165,15 +170,15 @@ def document_field(sample: Sample) -> str:
 def macro_estimate(
     scored: ScoredBenchmark, scores: Sequence[Score], part_of: Callable[[Score], str]
 ) -> Estimate:
-    """Estimate the unweighted mean over parts (fields, classes) of the mean of each part.
+    """Estimate a macro average: the unweighted mean over parts (such as fields or classes) of the mean of each part.
 
-    A rare part counts as much as a common one. A part without a scored question is left out. Of K parts, question i of
-    part k, which has n_k questions, moves the value by (x_i - mean_k) / (K n_k).
+    A part with few questions thus counts as much as a part with many. A part without a scored question is left out. With K
+    parts, question i of part k, which has n_k questions, shifts the average by (x_i - mean_k) / (K n_k).
 
     Args:
         scored: The benchmark.
         scores: Scores of its questions.
-        part_of: Function from a score to the name of its part.
+        part_of: Function that returns the name of the part that a score belongs to.
     """
     scores_by_part: dict[str, list[Score]] = defaultdict(list)
     for score in scores:
@@ -206,34 +211,49 @@ def linearised_estimates(
     compute: RowFunction,
     bounds: Sequence[Bounds],
 ) -> list[Estimate]:
-    """Return the value of each row with its 95% interval, from a sum of deviations.
+    """Estimate numbers that are computed from sums over questions, each with a 95% interval.
 
-    The method is that of Woodruff (1971) and Binder (1983, section 4).
+    The method is linearisation (Woodruff 1971; Binder 1983, section 4). The influence of a question is how much the
+    number would change, to first order, if the question counted once more: sum_j dvalue/dsum_j count_j. The interval is
+    computed from the influences as it is from the values of a mean.
 
-    A question deviates by sum_j dvalue/dsum_j count_j, the first-order change of the value when it is counted once
-    more. The deviations are then treated like those of a mean: by group, with Student's t, within the bounds. There is
-    no interval for one or two groups, or where the value is undefined nearby; a value outside the bounds is treated as
-    unbounded.
+    Args:
+        counts: For each question, what it adds to the sums.
+        groups: The group (image or dialogue) of each question.
+        compute: Function from the sums to the numbers.
+        bounds: For each number, its least and greatest possible value. A number outside of them is treated as unbounded.
+
+    Returns:
+        One estimate for each number. There is no interval for one or two groups, or if the number is undefined for
+        sums close to the observed ones.
     """
     if not counts:
         return [Estimate(None, None, None, None, 0)] * len(bounds)
     values = compute(_summed(counts))
     linearised = linearised_deviations(counts, compute, len(bounds))
-    return [
-        linear_estimate(deviations, groups, row_bounds)
-        if deviations
-        else Estimate(value, None, None, None, len(counts), groups=len(set(groups)))
-        for deviations, value, row_bounds in zip(linearised, values, bounds, strict=True)
-    ]
+    estimates: list[Estimate] = []
+    for deviations, value, row_bounds in zip(linearised, values, bounds, strict=True):
+        if deviations:
+            estimates.append(linear_estimate(deviations, groups, row_bounds))
+        else:
+            n_groups = len(set(groups))
+            estimates.append(Estimate(value, None, None, None, len(counts), groups=n_groups))
+    return estimates
 
 
 def linearised_deviations(
     counts: Sequence[Counts], compute: RowFunction, rows: int
 ) -> list[tuple[float, list[float]] | None]:
-    """Return the value of each row, and the change of that value by each question's deviation from the mean.
+    """Compute numbers from sums over questions, and how much each question contributes to each number.
 
-    The changes of all questions sum to zero. An item is None if the row is undefined, at these counts or close to them,
-    or if nothing was counted.
+    Args:
+        counts: For each question, what it adds to the sums.
+        compute: Function from the sums to the numbers.
+        rows: How many numbers it returns.
+
+    Returns:
+        For each number, its value and a list with the influence of each question. The influences sum to zero. The item is
+        None if the number is undefined for these sums or for sums close to them, or if there are no questions.
     """
     if not counts:
         return [None] * rows
@@ -252,7 +272,12 @@ def linearised_deviations(
 def linear_estimate(
     linearised: tuple[float, list[float]], groups: Sequence[Hashable], bounds: Bounds
 ) -> Estimate:
-    """Return a value with its interval, from the change of the value by each question's deviation from the mean.
+    """Return an estimate with a 95% interval, given how much each question contributes to its value.
+
+    Args:
+        linearised: The value, and the influence of each question on it. The influences sum to zero.
+        groups: The group of each question.
+        bounds: The least and the greatest possible value; ignored if the value is outside of them.
 
     Examples:
         >>> groups = ["a", "a", "b", "c"]
@@ -262,7 +287,8 @@ def linear_estimate(
     """
     value, deviations = linearised
     spread = group_spread(deviations, groups)
-    low, high = interval_of(value, spread, bounds if bounds[0] <= value <= bounds[1] else NO_BOUNDS)
+    is_within_bounds = bounds[0] <= value <= bounds[1]
+    low, high = interval_of(value, spread, bounds if is_within_bounds else NO_BOUNDS)
     if spread.groups < FEWEST_GROUPS:
         low = high = None
     error = spread.error if spread.groups > 1 else None
@@ -282,29 +308,38 @@ def gradient_of(compute: Callable[[Counts], float | None], sums: Counts) -> Coun
 
 
 def _gradients(compute: RowFunction, sums: Counts, rows: int) -> list[list[float] | None]:
-    """dvalue/dsum_j for each row, by central differences; None where the value is undefined nearby.
+    """Return the partial derivatives of numbers by the sums that they are computed from, by central differences.
 
-    Where a sum is zero all its counts are zero, so its derivative affects no question.
+    Args:
+        compute: Function from sums to numbers.
+        sums: The sums at which to differentiate.
+        rows: How many numbers the function returns.
+
+    Returns:
+        For each number, its derivative by each sum; None if the number is undefined for sums close to these.
     """
-    columns: list[Sequence[float | None]] = []
+    derivatives_by_sum: list[list[float | None]] = []
     for j, total in enumerate(sums):
         if not total:
-            columns.append([0.0] * rows)
+            # All counts in a sum of zero are zero, so its derivative affects no question.
+            derivatives_by_sum.append([0.0] * rows)
             continue
         step = abs(total) * STEP
-        above, below = (
-            compute((*sums[:j], total + sign * step, *sums[j + 1 :])) for sign in (1, -1)
-        )
-        columns.append(
-            [
-                None if high is None or low is None else (high - low) / (2 * step)
-                for high, low in zip(above, below, strict=True)
-            ]
-        )
+        values_above = compute((*sums[:j], total + step, *sums[j + 1 :]))
+        values_below = compute((*sums[:j], total - step, *sums[j + 1 :]))
+        derivatives: list[float | None] = []
+        for above, below in zip(values_above, values_below, strict=True):
+            if above is None or below is None:
+                derivatives.append(None)
+            else:
+                derivatives.append((above - below) / (2 * step))
+        derivatives_by_sum.append(derivatives)
+
     gradients: list[list[float] | None] = []
-    for row in zip(*columns, strict=True):
-        slopes = [slope for slope in row if slope is not None]
-        gradients.append(slopes if len(slopes) == len(row) else None)
+    for derivatives_of_number in zip(*derivatives_by_sum, strict=True):
+        defined = [derivative for derivative in derivatives_of_number if derivative is not None]
+        is_defined = len(defined) == len(derivatives_of_number)
+        gradients.append(defined if is_defined else None)
     return gradients
 
 

@@ -39,41 +39,56 @@ class LetterPreference(Struct, frozen=True):
 
 
 def order_shown(prediction: Prediction) -> tuple[int, ...] | None:
-    """Options in the order shown; None if none were shown, if earlier replies decided what was shown, or if another
-    model chose."""
+    """Return the order in which the options of a question were shown to the model.
+
+    The result has the index of the option under A, then that of the option under B, and so on.
+
+    Returns:
+        None if no letters were shown, if earlier replies decided what was shown (which biases counts of letters), or if
+        another model chose the option.
+    """
     labels = prediction.variant.labels
     declared_by = _declared(prediction.protocol)
     if not labels or declared_by.conclude:
         return None
     if declared_by.stops_early and not declared_by.is_unbiased(prediction.variant):
         return None
-    return prediction.variant.order or tuple(range(len(labels)))
+    unchanged_order = tuple(range(len(labels)))
+    return prediction.variant.order or unchanged_order
 
 
 def letter_preferences(benchmarks: Sequence[ScoredBenchmark]) -> list[LetterPreference]:
-    """Return how often each label was chosen, for each protocol and number of options, over all benchmarks.
+    """Return how often each option letter was chosen, and how often the correct option has it.
 
-    If only some answers are known, the figures that need them are about those replies.
+    The benchmarks are counted together. Each protocol, number of options and letter has an entry. If only some correct
+    answers are available, an entry describes the replies to these questions.
     """
-    pools: defaultdict[tuple[str, int, str], _Replies] = defaultdict(_Replies)
-    groups: dict[tuple[str, str], int] = {}
+    replies_by_letter: defaultdict[tuple[str, int, str], _Replies] = defaultdict(_Replies)
+    group_numbers: dict[tuple[str, str], int] = {}
     for scored in benchmarks:
         for prediction, order in _readable(scored):
-            group = groups.setdefault(
-                (scored.spec.name, scored.samples[prediction.sample_id].group), len(groups)
-            )
+            group_key = (scored.spec.name, scored.samples[prediction.sample_id].group)
+            group_number = group_numbers.setdefault(group_key, len(group_numbers))
             answer = scored.answers.get((prediction.sample_id, prediction.turn))
-            gold = answer.options if answer else ()
+            correct_options = answer.options if answer else ()
             for option, label in zip(order, prediction.variant.labels, strict=False):
-                is_correct = option in gold if gold else None
-                pools[prediction.protocol, len(order), label].add(
-                    prediction.choice == option, is_correct, group
-                )
-    return [pool.preference(*key) for key, pool in sorted(pools.items())]
+                is_chosen = prediction.choice == option
+                is_correct = option in correct_options if correct_options else None
+                replies = replies_by_letter[prediction.protocol, len(order), label]
+                replies.add(is_chosen, is_correct, group_number)
+
+    preferences: list[LetterPreference] = []
+    for (protocol, n_options, label), replies in sorted(replies_by_letter.items()):
+        preferences.append(replies.preference(protocol, n_options, label))
+    return preferences
 
 
 def _readable(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, tuple[int, ...]]]:
-    """Yield the replies that name one of the displayed options, with the order of these options."""
+    """Yield the generated replies from which one of the shown options could be read.
+
+    Yields:
+        The prediction, and the order in which its options were shown (see `order_shown`).
+    """
     for prediction in scored.predictions:
         if prediction.method == "generation" and prediction.choice is not None:
             order = order_shown(prediction)
@@ -99,9 +114,9 @@ class _Replies:
             self._groups.append(group)
 
     def preference(self, protocol: str, options: int, label: str) -> LetterPreference:
-        """Return how often a letter is chosen, how often it is correct, and the difference.
+        """Return how often a letter is chosen, how often it is correct, and the difference of the two shares.
 
-        A difference above 0 means that the model prefers the letter.
+        A difference above 0 means that the model prefers the letter. Without available answers, only the first is returned.
         """
         if not self._chosen:
             absent = Estimate(None, None, None, None, 0)

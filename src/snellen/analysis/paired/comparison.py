@@ -147,7 +147,7 @@ def _rank_intervals(
     resamples: int,
     seed: int,
 ) -> list[RankInterval]:
-    """Rank the runs by one method on the questions for which all runs have a value."""
+    """Rank the runs, for one method (generation or likelihood), on the questions for which all of them have a value."""
     from snellen.analysis.paired.rank_intervals import rank_intervals
 
     everywhere = [measures for measures in common_measures(tables) if measures[0].method == method]
@@ -223,31 +223,38 @@ def _pair_key(difference: PairedDifference) -> tuple[object, ...]:
 
 
 def run_measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeasures]]:
-    """Return the values of a run by benchmark and method, then by protocol.
+    """Collect the values of all questions of a run, so that it can be compared with another run.
 
-    Without `metric`, each benchmark has the values of its headline metric.
+    Args:
+        run: The scored run.
+        metric: A metric, or empty for the preferred metric of each benchmark.
+
+    Returns:
+        By (benchmark, method) and then by protocol, the values of the questions.
     """
-    table: dict[Place, dict[str, QuestionMeasures]] = defaultdict(dict)
+    measures_by_place: dict[Place, dict[str, QuestionMeasures]] = defaultdict(dict)
     corrected_number = corrected_numbers(run)
     for scored in run.benchmarks:
-        names = [metric] if metric else headline_metrics(scored)
-        measured = list(question_values(scored, names))
-        # The first metric is the preferred one, so it comes last and overwrites the others.
-        for measures in sorted(measured, key=lambda values: -names.index(values.metric)):
+        metrics = [metric] if metric else headline_metrics(scored)
+        measured = list(question_values(scored, metrics))
+        # The preferred metric is the first of `metrics`. It comes last here, so that it overwrites the others.
+        measured.sort(key=lambda measures: -metrics.index(measures.metric))
+        for measures in measured:
             audited = corrected_number(scored.spec.name, measures.protocol, measures.metric)
-            table[scored.spec.name, measures.method][measures.protocol] = replace(
-                measures, audited=audited
-            )
-    return table
+            place = (scored.spec.name, measures.method)
+            measures_by_place[place][measures.protocol] = replace(measures, audited=audited)
+    return measures_by_place
 
 
 def common_measures(
     tables: Sequence[dict[Place, dict[str, QuestionMeasures]]],
 ) -> Iterator[tuple[QuestionMeasures, ...]]:
-    """Yield the measures of all runs for each benchmark and method that all of them have.
+    """Yield, for each benchmark and method that all runs have, the values of each run under a protocol that they share.
 
-    The measures are under a protocol that the runs share. Places without such a protocol, or where the headline metrics
-    of the runs differ, are skipped.
+    A benchmark is skipped if the runs share no protocol, or if their preferred metrics differ.
+
+    Args:
+        tables: For each run, the result of `run_measures`.
     """
     for place in tables[0]:
         if not all(place in table for table in tables):
@@ -274,47 +281,68 @@ def is_instrument(manifest: RunManifest) -> bool:
 def _corrected(
     differences: Sequence[PairedDifference], correction: Correction, instruments: Collection[str]
 ) -> Iterator[PairedDifference]:
-    """Yield the differences with p-values corrected for the number of differences of the same kind.
+    """Correct the p-values of differences for multiple comparisons.
 
-    A kind is a scope (benchmark, dimension or overall), a method, and whether an instrument takes part.
+    Differences of one kind are corrected together. Their kind is the scope (benchmark, dimension or overall), the method,
+    and whether one of the two runs is an instrument, that is, a reference such as random guessing.
+
+    Args:
+        differences: The differences between runs.
+        correction: The method of correction, such as Holm's.
+        instruments: The labels of runs that are instruments.
+
+    Yields:
+        The differences in their order. One without a p-value is unchanged.
     """
-    by_kind: dict[tuple[str, Method, bool], list[int]] = defaultdict(list)
-    for i, difference in enumerate(differences):
+    indices_by_kind: dict[tuple[str, Method, bool], list[int]] = defaultdict(list)
+    for index, difference in enumerate(differences):
         if difference.p is not None:
-            by_kind[difference.scope, difference.method, _has_any(difference, instruments)].append(
-                i
-            )
+            has_instrument = _has_any(difference, instruments)
+            kind = (difference.scope, difference.method, has_instrument)
+            indices_by_kind[kind].append(index)
+
     corrected: dict[int, PairedDifference] = {}
-    for indices in by_kind.values():
-        p_values = adjusted([differences[i].p or 0.0 for i in indices], correction)
-        family = 1 if correction == "none" else len(indices)
-        for i, p in zip(indices, p_values, strict=True):
-            corrected[i] = _as_one_of(differences[i], p, family)
-    for i, difference in enumerate(differences):
-        yield corrected.get(i, difference)
+    for indices in indices_by_kind.values():
+        p_values = [differences[index].p or 0.0 for index in indices]
+        n_compared = 1 if correction == "none" else len(indices)
+        for index, p_adjusted in zip(indices, adjusted(p_values, correction), strict=True):
+            corrected[index] = _as_one_of(differences[index], p_adjusted, n_compared)
+    for index, difference in enumerate(differences):
+        yield corrected.get(index, difference)
 
 
-def _as_one_of(difference: PairedDifference, p_adjusted: float, family: int) -> PairedDifference:
-    """Add a corrected p-value and the interval that agrees with it. `family` is the number of differences."""
+def _as_one_of(
+    difference: PairedDifference, p_adjusted: float, n_compared: int
+) -> PairedDifference:
+    """Add a corrected p-value to a difference, and the interval that agrees with that p-value.
+
+    Args:
+        difference: The difference of two runs.
+        p_adjusted: Its p-value, corrected for multiple comparisons.
+        n_compared: The number of differences that are corrected together.
+    """
     if difference.p is None:
         return replace(difference, p_adjusted=p_adjusted)
-    low, high = corrected_interval(difference.difference, difference.p, p_adjusted, family)
+    low, high = corrected_interval(difference.difference, difference.p, p_adjusted, n_compared)
     if difference.unit == SHARE and low is not None and high is not None:
-        low, high = max(low, -1.0), min(high, 1.0)
+        # The difference of two shares is between -1 and 1.
+        low = max(low, -1.0)
+        high = min(high, 1.0)
     return replace(difference, p_adjusted=p_adjusted, low_corrected=low, high_corrected=high)
 
 
 def _partial(labels: Sequence[str], runs: Sequence[ScoredRun]) -> dict[str, tuple[str, ...]]:
-    """Return the benchmarks that only some runs have, with the labels of these runs."""
-    holders: dict[str, list[str]] = defaultdict(list)
+    """Return the benchmarks that are missing in some runs, with the labels of the runs that have them."""
+    labels_by_benchmark: dict[str, list[str]] = defaultdict(list)
     for label, run in zip(labels, runs, strict=True):
         for scored in run.benchmarks:
-            holders[scored.spec.name].append(label)
-    return {
-        benchmark: tuple(benchmark_labels)
-        for benchmark, benchmark_labels in holders.items()
-        if len(benchmark_labels) < len(labels)
-    }
+            labels_by_benchmark[scored.spec.name].append(label)
+
+    partial: dict[str, tuple[str, ...]] = {}
+    for benchmark, holders in labels_by_benchmark.items():
+        if len(holders) < len(labels):
+            partial[benchmark] = tuple(holders)
+    return partial
 
 
 # --- comparisons shared by a page ------------------------------------------------------------------------------------
@@ -357,7 +385,15 @@ class ComparedRuns(Struct, frozen=True, dict=True):
 def differences_of(
     comparison: Comparison, first: str, second: str, method: Method, metric: str
 ) -> Iterator[PairedDifference]:
-    """Yield the differences between two runs by one method, seen from the first. An empty metric means any metric."""
+    """Yield the differences between two runs, as value of `first` minus value of `second`.
+
+    Args:
+        comparison: A comparison of two or more runs.
+        first: The label of a run.
+        second: The label of another run.
+        method: Only differences by this method, generation or likelihood.
+        metric: Only differences in this metric; if empty, in any metric.
+    """
     for difference in comparison.differences:
         is_of_both = {difference.first, difference.second} == {first, second}
         if is_of_both and difference.method == method and metric in ("", difference.metric):
@@ -365,10 +401,13 @@ def differences_of(
 
 
 def overall_difference(differences: Iterable[PairedDifference]) -> PairedDifference | None:
-    """Return the overall difference between two runs, given all their differences in one metric.
+    """Select the overall difference between two runs from all their differences in one metric.
 
-    If there is no overall row, that of the only benchmark or of the only dimension takes its place. None if there is
-    no such row either.
+    If there is no row over all benchmarks, the row of the only benchmark or of the only dimension takes its place and is
+    relabelled as overall.
+
+    Returns:
+        The row; None if there is no such row, or if it has no value.
     """
     rows = [difference for difference in differences if difference.difference.value is not None]
     benchmark_rows = [row for row in rows if row.scope == "benchmark"]
@@ -389,16 +428,17 @@ def _has_any(difference: PairedDifference, labels: Collection[str]) -> bool:
 
 
 def as_one_of(difference: PairedDifference, comparison: Comparison) -> PairedDifference:
-    """Correct a further difference between two compared runs for the number of compared pairs (Bonferroni).
+    """Correct the p-value of one more difference between two compared runs (Bonferroni).
 
-    If one of the runs is an instrument, only pairs with an instrument count, otherwise only pairs of models.
+    It is multiplied by the number of pairs of runs in the comparison. If one of the two runs is an instrument (a
+    reference such as random guessing), only pairs with an instrument count, otherwise only pairs without one.
     """
     has_instrument = _has_any(difference, comparison.instruments)
-    pairs = {
-        frozenset((compared.first, compared.second))
-        for compared in comparison.differences
-        if _has_any(compared, comparison.instruments) == has_instrument
-    }
-    family = len(pairs)
+    pairs: set[frozenset[str]] = set()
+    for compared in comparison.differences:
+        if _has_any(compared, comparison.instruments) == has_instrument:
+            pairs.add(frozenset((compared.first, compared.second)))
+    n_pairs = len(pairs)
     p = 1.0 if difference.p is None else difference.p
-    return _as_one_of(difference, min(1.0, family * p), family)
+    p_adjusted = min(1.0, n_pairs * p)
+    return _as_one_of(difference, p_adjusted, n_pairs)

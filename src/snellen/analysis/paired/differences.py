@@ -173,11 +173,16 @@ class PairedDifference(Struct, frozen=True):
 
     @property
     def may_turn(self) -> bool:
-        """Whether unsure readings could turn the sign of the difference."""
+        """Whether the sign of the difference could change if uncertain replies were read differently.
+
+        Reading means to find out which option a reply chooses.
+        """
         value = self.difference.value
         if value is None or self.least_by_reading is None or self.most_by_reading is None:
             return False
-        return self.least_by_reading <= 0 if value > 0 else self.most_by_reading >= 0
+        if value > 0:
+            return self.least_by_reading <= 0
+        return self.most_by_reading >= 0
 
     @property
     def scope(self) -> str:
@@ -468,9 +473,12 @@ class Comparison(Struct, frozen=True):
     def __getitem__(self, name: str) -> Comparison: ...
 
     def __getitem__(self, name: int | str) -> PairedDifference | Comparison:
-        """Return a difference by its index, or the comparison on a benchmark (`modern/mmstar`, `mmstar`).
+        """Return one difference by its index, or the part of the comparison that is about one benchmark.
 
-        P-values and intervals stay corrected for all comparisons.
+        The part keeps p-values and intervals that are corrected for all comparisons.
+
+        Args:
+            name: An index, or the name of a benchmark with or without its suite: `modern/mmstar` or `mmstar`.
 
         Raises:
             UnknownNameError: The comparison has no such benchmark.
@@ -602,7 +610,17 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
         return self._own_spread if len(keys) == len(self.keys) else self._spread_over(keys)
 
     def _spread_over(self, keys: Sequence[QuestionKey]) -> Spread:
-        """Return the value over some questions, and how much each question moves it; None if there is no value."""
+        """Return the value of the metric over some questions, and the influence of each question on it.
+
+        There are three kinds of metrics: one computed from summed counts, a mean corrected for sequences of requests that
+        ended early, and a plain mean.
+
+        Args:
+            keys: The questions.
+
+        Returns:
+            The value and the influences, which sum to zero; None if the metric has no value over these questions.
+        """
         if self.counted_by:
             metric = summed_metric(self.counted_by)
             row = metric.names.index(self.metric)
@@ -617,9 +635,11 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
             return corrected.value, corrected.deviations
         if not keys:
             return None
+        n = len(keys)
         values = [self.values[key] for key in keys]
-        mean = math.fsum(values) / len(values)
-        return mean, [(value - mean) / len(values) for value in values]
+        mean = math.fsum(values) / n
+        influences = [(value - mean) / n for value in values]
+        return mean, influences
 
 
 def difference_bounds(row: MetricRow) -> Bounds:
@@ -687,11 +707,19 @@ def question_values(
 
 
 def _censored(scores: Sequence[Score]) -> Mapping[QuestionKey, Score]:
-    """Return the scores by question if rows of answers broke off, else nothing. Unbegun questions are left out."""
+    """Return the scores by question if a mean over them needs a correction for failed requests; otherwise nothing.
+
+    The correction is needed if a question takes several requests in a row and some rows ended early. Questions of which
+    no request was sent are left out.
+    """
     if not is_censored(scores):
         return {}
-    counted = (score for score in scores if score.value is not None or score.steps or score.broken)
-    return {(score.sample_id, score.turn): score for score in counted}
+    scores_by_question: dict[QuestionKey, Score] = {}
+    for score in scores:
+        was_begun = score.value is not None or score.steps or score.broken
+        if was_begun:
+            scores_by_question[score.sample_id, score.turn] = score
+    return scores_by_question
 
 
 def shared_protocol(runs: Sequence[Iterable[str]]) -> str | None:
@@ -803,22 +831,31 @@ class AuditCorrection(NamedTuple):
 
 
 def _correction(run: QuestionMeasures, keys: Sequence[QuestionKey]) -> AuditCorrection:
-    """Return the correction of a run's value by an audit; zero if `keys` are not all questions of the run.
+    """Return by how much an audit of the replies corrects a run's value.
 
-    The margins are those of the corrected interval in excess of the margins of sampling.
+    In an audit, people label a sample of the replies, which shows how often they were read wrongly.
+
+    Args:
+        run: The values of a run.
+        keys: The questions that are compared. If the run has further questions, the correction is zero, because the
+            audit is about all of them.
+
+    Returns:
+        The shift of the value, and how far the corrected interval exceeds the interval of sampling on each side.
     """
     audited = run.audited
     if audited is None or audited.value is None or len(keys) < len(run.keys) or run.counted_by:
         return AuditCorrection()
-    read = estimate_mean(
-        [run.values[key] for key in keys], GroupLabels(map(run.group, keys)), bounds=run.row.bounds
-    )
-    if None in (audited.low, audited.high, read.value, read.low, read.high):
+    values = [run.values[key] for key in keys]
+    groups = GroupLabels(map(run.group, keys))
+    unaudited = estimate_mean(values, groups, bounds=run.row.bounds)
+    needed = (audited.low, audited.high, unaudited.value, unaudited.low, unaudited.high)
+    if None in needed:
         return AuditCorrection()
     below, above = audited.margins
-    below_sampling, above_sampling = read.margins
+    below_sampling, above_sampling = unaudited.margins
     return AuditCorrection(
-        audited.value - (read.value or 0.0),
+        audited.value - (unaudited.value or 0.0),
         math.sqrt(max(0.0, below**2 - below_sampling**2)),
         math.sqrt(max(0.0, above**2 - above_sampling**2)),
     )
@@ -827,9 +864,17 @@ def _correction(run: QuestionMeasures, keys: Sequence[QuestionKey]) -> AuditCorr
 def _corrected_difference(
     difference: Estimate, corrections: tuple[AuditCorrection, AuditCorrection], bounds: Bounds
 ) -> Estimate:
-    """Correct a difference by the audits of both runs. The margins are combined as root sums of squares (MOVER)."""
+    """Correct the difference of two runs by the audits of their replies.
+
+    Args:
+        difference: The value of the first run minus that of the second.
+        corrections: The correction of each run's value, with its margins. Margins are combined as root sums of squares
+            (MOVER).
+        bounds: The least and the greatest possible difference.
+    """
     first, second = corrections
-    if first == second == AuditCorrection():
+    no_correction = AuditCorrection()
+    if first == no_correction and second == no_correction:
         return difference
     value = (difference.value or 0.0) + first.shift - second.shift
     if difference.low is None or difference.high is None:
@@ -837,15 +882,20 @@ def _corrected_difference(
     below, above = difference.margins
     below = math.hypot(below, first.below, second.above)
     above = math.hypot(above, first.above, second.below)
-    low, high = max(bounds[0], value - below), min(bounds[1], value + above)
+    low = max(bounds[0], value - below)
+    high = min(bounds[1], value + above)
     return replace(difference, value=value, low=low, high=high)
 
 
 def _doubtful_differences(
     first: QuestionMeasures, second: QuestionMeasures, keys: Sequence[QuestionKey]
 ) -> list[DoubtfulValue]:
-    """Return the difference on each question with an uncertain reading, and its possible other values."""
-    # Labels of an audit already correct for misread replies on average.
+    """Return the difference on each question for which a reply could be read in more than one way.
+
+    Returns:
+        Pairs of the difference, first minus second, and the doubt: its expected value, its variance, and its range.
+    """
+    # If a run was audited, the human labels already correct for misread replies on average.
     first_doubts = first.doubts if first.audited is None else {}
     second_doubts = second.doubts if second.audited is None else {}
     doubtful: list[DoubtfulValue] = []
@@ -854,7 +904,8 @@ def _doubtful_differences(
             continue
         if key not in first.values or key not in second.values:
             continue
-        first_value, second_value = first.values[key], second.values[key]
+        first_value = first.values[key]
+        second_value = second.values[key]
         first_doubt = first_doubts.get(key) or certain(first_value)
         second_doubt = second_doubts.get(key) or certain(second_value)
         doubtful.append((first_value - second_value, difference_doubt(first_doubt, second_doubt)))
@@ -874,10 +925,11 @@ def _with_broken_rows(
     second: QuestionMeasures,
     keys: Sequence[QuestionKey],
 ) -> Estimate:
-    """Set the counts of a difference in which rows of answers broke off.
+    """Set the question counts of a difference if some questions have a value in only one of the two runs.
 
-    `n` counts the questions for which both runs have a value. The other questions, which affect the difference through
-    its weights, count as errors or as not run to the end.
+    A question can need several requests in a row. If a request fails or the run stops, the question has no value, but it
+    still affects the difference through the weights of the others. `n` counts the questions for which both runs have a
+    value. The others count as errors or as unfinished.
     """
     lacking: list[Score] = []
     for key in keys:
@@ -897,12 +949,21 @@ def _estimate(
     gap: float,
     deviations: Sequence[float],
 ) -> Estimate:
-    """Return the difference `gap` with its interval: from paired values if possible, else from deviations."""
+    """Return the difference of two runs with its 95% interval.
+
+    Args:
+        first: The values of the first run.
+        second: The values of the second run.
+        keys: The questions on which they are compared.
+        groups: The image group of each question.
+        gap: The difference. It is used if it is not a mean over differences on single questions.
+        deviations: The influence of each question on `gap`.
+    """
     bounds = difference_bounds(first.row)
-    if not (first.counted_by or first.censored or second.censored):
-        return estimate_mean(
-            [first.values[key] - second.values[key] for key in keys], groups, bounds=bounds
-        )
+    is_plain_mean = not (first.counted_by or first.censored or second.censored)
+    if is_plain_mean:
+        differences = [first.values[key] - second.values[key] for key in keys]
+        return estimate_mean(differences, groups, bounds=bounds)
     spread = group_spread(deviations, groups)
     low, high = interval_of(gap, spread, bounds)
     return Estimate(gap, spread.error, low, high, len(keys), groups=spread.groups)
@@ -911,13 +972,25 @@ def _estimate(
 def _counted(
     first: QuestionMeasures, second: QuestionMeasures, keys: Sequence[QuestionKey]
 ) -> tuple[int | None, int | None]:
-    """Return the number of questions on which the first run is better, and on which the second is."""
+    """Count the questions on which the first run is better, and those on which the second run is better.
+
+    Returns:
+        A pair of None if the metric has no values of single questions, such as a corpus BLEU.
+    """
     if first.counted_by:
         return None, None
-    sign = -1 if first.row.better == "lower" else 1
-    common_keys = (key for key in keys if key in first.values and key in second.values)
-    gaps = [sign * (first.values[key] - second.values[key]) for key in common_keys]
-    return sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
+    n_higher_first = 0
+    n_higher_second = 0
+    for key in keys:
+        if key not in first.values or key not in second.values:
+            continue
+        if first.values[key] > second.values[key]:
+            n_higher_first += 1
+        elif first.values[key] < second.values[key]:
+            n_higher_second += 1
+    if first.row.better == "lower":
+        return n_higher_second, n_higher_first
+    return n_higher_first, n_higher_second
 
 
 def flips(
@@ -941,25 +1014,30 @@ def flips(
 
 
 def mean_differences(pairs: Sequence[Paired]) -> Iterator[PairedDifference]:
-    """Yield the mean difference over the benchmarks of each dimension, and the overall mean.
+    """Yield the mean difference of two runs over the benchmarks of each ability dimension, then over all benchmarks.
 
-    There is no mean over metrics with different scales, and no overall mean if there is only one dimension. Benchmarks
-    or questions have equal weights, as the suites declare.
+    There is no mean over metrics with different scales, and no overall mean if all benchmarks belong to one dimension.
+    The suites declare whether benchmarks or questions have equal weight.
 
-    `pairs` are differences between the same two runs by the same method.
+    Args:
+        pairs: The difference on each benchmark, between the same two runs and by the same method.
     """
     usable = [paired for paired in pairs if paired.result.difference.value is not None]
-    by_dimension: dict[str, list[Paired]] = defaultdict(list)
+    pairs_by_dimension: dict[str, list[Paired]] = defaultdict(list)
     for paired in usable:
         if paired.result.dimension:
-            by_dimension[paired.result.dimension].append(paired)
-    for dimension, members in by_dimension.items():
-        if mean := mean_of_pairs(members, dimension):
+            pairs_by_dimension[paired.result.dimension].append(paired)
+    for dimension, members in pairs_by_dimension.items():
+        mean = mean_of_pairs(members, dimension)
+        if mean:
             yield mean.result
-    is_of_one_dimension = len(by_dimension) == 1 and all(
-        paired.result.dimension for paired in usable
-    )
-    if len(usable) > 1 and not is_of_one_dimension and (overall := mean_of_pairs(usable, OVERALL)):
+
+    all_have_dimension = all(paired.result.dimension for paired in usable)
+    is_of_one_dimension = len(pairs_by_dimension) == 1 and all_have_dimension
+    if len(usable) < 2 or is_of_one_dimension:
+        return
+    overall = mean_of_pairs(usable, OVERALL)
+    if overall:
         yield overall.result
 
 

@@ -183,9 +183,22 @@ def check_gate(
 def judge_release(
     candidate: str, baseline: str, data: Sequence[RuleData], alpha: float = ALPHA
 ) -> GateResult:
-    """Return the verdict of each rule, and of all together."""
-    p_fails = holm([_p_beyond(each, above=False) for each in data])
-    outcomes = [_outcome(each, p_fail, alpha) for each, p_fail in zip(data, p_fails, strict=True)]
+    """Decide whether a candidate may replace its baseline, given the measured difference for each rule.
+
+    The candidate fails if it fails any rule. It passes only if it passes all of them.
+
+    Args:
+        candidate: Label of the candidate's run.
+        baseline: Label of the baseline's run.
+        data: For each rule, the difference and the margin by which the candidate may be worse.
+        alpha: The probability of a false alarm, and of a miss.
+    """
+    # A failure of any rule fails the release, so the p-values of failures are corrected for the number of rules.
+    p_fails = holm([_p_beyond(rule_data, above=False) for rule_data in data])
+    outcomes: list[GateOutcome] = []
+    for rule_data, p_fail in zip(data, p_fails, strict=True):
+        outcomes.append(_outcome(rule_data, p_fail, alpha))
+
     verdicts = {outcome.verdict for outcome in outcomes}
     verdict: GateVerdict = "pass"
     if "fail" in verdicts:
@@ -251,7 +264,7 @@ def _negated(value: float | None) -> float | None:
 
 
 def _at_level(estimate: Estimate, alpha: float) -> Estimate:
-    """Return the estimate with its 95% interval rescaled to the level 1 - 2 alpha."""
+    """Replace the 95% interval of an estimate by one with the confidence level 1 - 2 alpha, with proportional margins."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
     scale = z(2 * alpha) / z()
@@ -263,16 +276,25 @@ def _at_level(estimate: Estimate, alpha: float) -> Estimate:
 
 
 def _p_beyond(data: RuleData, *, above: bool) -> float:
-    """Return the one-sided p-value that the difference is not above (or not below) minus the margin.
+    """Return the one-sided p-value for the claim that a difference is above, or below, minus its margin.
 
-    The end of the 95% interval on the side of the boundary, at the distance w from the value d, stands for a standard
-    error of w / z (Altman and Bland 2011).
+    Minus the margin is the boundary: the candidate may be worse than the baseline by the margin, but not by more. The
+    standard error is taken from the 95% interval, on the side that faces the boundary: if its end is at the distance w
+    from the value, the standard error is w / z (Altman and Bland 2011).
+
+    Args:
+        data: The difference, candidate minus baseline, with its interval and margin.
+        above: Whether the claim is "above the boundary" (the candidate passes) or "below" (it fails).
     """
     value, low, high = data.estimate.value, data.estimate.low, data.estimate.high
     if value is None or low is None or high is None:
         return 1.0
-    distance = value + data.margin if above else -data.margin - value
-    width = value - low if above else high - value
+    if above:
+        distance = value + data.margin
+        width = value - low
+    else:
+        distance = -data.margin - value
+        width = high - value
     if distance <= 0:
         return 1.0
     if not width:
@@ -281,7 +303,14 @@ def _p_beyond(data: RuleData, *, above: bool) -> float:
 
 
 def _more_questions(data: RuleData, alpha: float) -> int | None:
-    """Return how many more questions would decide a rule four times in five, if the difference is as observed."""
+    """Estimate how many more questions would be needed to decide a rule.
+
+    With that many, the rule would be decided with the probability `POWER`, if the true difference is the observed one.
+
+    Returns:
+        The number, at least 1; None if the difference is at the boundary or has no interval, or if more than `FARTHEST`
+        times as many questions were needed.
+    """
     value, low, high = data.estimate.value, data.estimate.low, data.estimate.high
     if value is None or low is None or high is None:
         return None
@@ -290,17 +319,28 @@ def _more_questions(data: RuleData, alpha: float) -> int | None:
     if not distance or not width:
         return None
     quantiles = z(2 * alpha) + NormalDist().inv_cdf(POWER)
-    factor = (quantiles * width / z() / distance) ** 2
-    if factor > FARTHEST:
+    # The interval implies a standard error of width / z. The standard error is inversely proportional to the square root of the number of questions.
+    times_as_many = (quantiles * width / z() / distance) ** 2
+    if times_as_many > FARTHEST:
         return None
-    return max(1, math.ceil((factor - 1) * data.estimate.n))
+    return max(1, math.ceil((times_as_many - 1) * data.estimate.n))
 
 
 # --- what a rule is about --------------------------------------------------------------------------------------------
 
 
 def rule_data(candidate: ScoredRun, baseline: ScoredRun, rule: GateRule) -> RuleData:
-    """Return the paired difference that a rule is about. Raises DataError."""
+    """Measure the difference between a candidate and its baseline that a rule is about.
+
+    Args:
+        candidate: The run that is to replace the baseline.
+        baseline: The run that it is compared with.
+        rule: What must not be worse, and by how much. `rule.on` names a benchmark, a metric or both, as `BENCHMARK:METRIC`.
+            Without a benchmark the difference is the mean over all that both runs have.
+
+    Raises:
+        DataError: The runs do not both have such a value, or the benchmarks have no common scale.
+    """
     check_same_builds([candidate, baseline])
     benchmark, _, metric = rule.on.partition(":")
     paired = _pairs(candidate, baseline, row_called(metric) if metric else "")
@@ -329,14 +369,25 @@ def rule_data(candidate: ScoredRun, baseline: ScoredRun, rule: GateRule) -> Rule
 
 
 def _pairs(candidate: ScoredRun, baseline: ScoredRun, metric: str) -> list[Paired]:
-    """Return the difference in each benchmark by the first method that both runs have."""
-    names = ("candidate", "baseline")
+    """Return the difference of two runs on each benchmark that both have.
+
+    Only one method is used, generation or likelihood: the first in `METHODS` that both runs have.
+
+    Args:
+        candidate: A run.
+        baseline: The run that it is compared with.
+        metric: The metric; if empty, the preferred metric of each benchmark.
+    """
+    labels = ("candidate", "baseline")
     tables = [run_measures(candidate, metric), run_measures(baseline, metric)]
     common = list(common_measures(tables))
     for method in METHODS:
-        of_method = [measures for measures in common if measures[0].method == method]
-        if of_method:
-            return [pair(names, first, second) for first, second in of_method]
+        paired: list[Paired] = []
+        for first, second in common:
+            if first.method == method:
+                paired.append(pair(labels, first, second))
+        if paired:
+            return paired
     return []
 
 
@@ -371,29 +422,38 @@ def _data(rule: GateRule, paired: Paired) -> RuleData:
 def plan_gate(
     first: ScoredRun, second: ScoredRun, rules: Sequence[GateRule], alpha: float = ALPHA
 ) -> list[GatePlan]:
-    """Return what the questions of two runs can detect, from how much their differences vary."""
+    """Estimate what a release gate could detect with the questions of two existing runs.
+
+    How much the two runs differ from question to question tells how precise a comparison will be.
+
+    Args:
+        first: A run.
+        second: A run of another model on the same questions.
+        rules: What a candidate must not be worse in, and by how much.
+        alpha: The probability of a false alarm, and of a miss.
+
+    Returns:
+        For each rule: the probability that an equally good candidate passes, the difference that is detected with the
+        probability `POWER`, and the number of questions at which an equally good candidate passes with that probability.
+    """
     plans: list[GatePlan] = []
+    z_power = NormalDist().inv_cdf(POWER)
+    z_pass = z(2 * alpha)
+    z_fail = NormalDist().inv_cdf(1 - alpha / len(rules))
     for rule in rules:
         data = rule_data(first, second, rule)
         error = data.estimate.stderr or 0.0
         low, high = data.estimate.low, data.estimate.high
         if low is not None and high is not None:
             error = max(error, (high - low) / 2 / z())
-        quantile = NormalDist().inv_cdf(1 - alpha / len(rules))
-        power = NormalDist().inv_cdf(POWER)
-        passes = NormalDist().cdf(data.margin / error - z(2 * alpha)) if error else 1.0
-        factor = ((z(2 * alpha) + power) * error / data.margin) ** 2
-        plans.append(
-            GatePlan(
-                data.on,
-                data.estimate.n,
-                data.margin,
-                data.unit,
-                passes,
-                data.margin + (quantile + power) * error,
-                math.ceil(factor * data.estimate.n),
-            )
+        chance_to_pass = NormalDist().cdf(data.margin / error - z_pass) if error else 1.0
+        detectable = data.margin + (z_fail + z_power) * error
+        times_as_many = ((z_pass + z_power) * error / data.margin) ** 2
+        questions = math.ceil(times_as_many * data.estimate.n)
+        plan = GatePlan(
+            data.on, data.estimate.n, data.margin, data.unit, chance_to_pass, detectable, questions
         )
+        plans.append(plan)
     return plans
 
 

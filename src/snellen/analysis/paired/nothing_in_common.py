@@ -49,7 +49,12 @@ def _shared(values: Sequence[Sequence[str]]) -> set[str]:
 
 
 def _name_each(labels: Sequence[str], values: Sequence[Sequence[str]]) -> str:
-    """Return what each run has: `vanilla in snellen:tiny, circular in snellen:tiny-xs`."""
+    """List what each run has, such as `vanilla in snellen:tiny, circular in snellen:tiny-xs`.
+
+    Args:
+        labels: The label of each run.
+        values: For each run, the names of its benchmarks, protocols or metrics. Only the first three are listed.
+    """
     phrases = []
     for label, names in zip(labels, values, strict=True):
         listed = ", ".join(names[:3]) or "nothing"
