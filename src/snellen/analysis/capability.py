@@ -109,8 +109,8 @@ class _Means(Struct, frozen=True):
         """Return the one number for the whole run: a mean with the weights that the suites declare.
 
         Args:
-            dimensions: The mean of each ability dimension. If the suites give dimensions equal weight, the number is the
-                mean of these; otherwise it is the mean over benchmarks or questions.
+            dimensions: The mean of each ability dimension. If the suites give dimensions equal weight, the number is
+                the mean of these; otherwise it is the mean over benchmarks or questions.
         """
         unit_of_weight = self._aggregation_unit(self.headlines)
         if why_no_mean(self.headlines):

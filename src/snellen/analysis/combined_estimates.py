@@ -65,17 +65,17 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 def _margins_of_sum(estimates: Sequence[Estimate]) -> tuple[float, float]:
     """Return how far the 95% interval of a sum of independent estimates extends below and above the sum.
 
-    An estimate has the margins `below` (value minus the low end) and `above` (high end minus value). For a score interval
-    whose variance v changes linearly with the value, below * above = z^2 v, and above - below = z^2 v' (Morris 1982; v v'
-    is the third cumulant). Variances and third cumulants of a sum add up. So the products of the margins add up, and the
-    difference of the margins is the mean of the differences, weighted by the products.
+    An estimate has the margins `below` (value minus the low end) and `above` (high end minus value). For a score
+    interval whose variance v changes linearly with the value, below * above = z^2 v, and above - below = z^2 v' (Morris
+    1982; v v' is the third cumulant). Variances and third cumulants of a sum add up. So the products of the margins add
+    up, and the difference of the margins is the mean of the differences, weighted by the products.
 
     Two corrections follow:
 
     - An estimate at the end of its range has an unknown variance. The margins of such estimates are squared and added
       (MOVER; Zou and Donner 2008, equation 4).
-    - With n questions, the product of a score interval is smaller than z^2 v by the factor 1 + z^2 / n. For the sum of B
-      benchmarks the factor should be 1 + z^2 / (B n), so most of the shortfall is added again.
+    - With n questions, the product of a score interval is smaller than z^2 v by the factor 1 + z^2 / n. For the sum of
+      B benchmarks the factor should be 1 + z^2 / (B n), so most of the shortfall is added again.
     """
     products: list[float] = []
     weighted_differences: list[float] = []
@@ -111,8 +111,8 @@ def _mean_worst_cases(estimates: Sequence[Estimate]) -> Interval:
     """Return the mean of several estimates if all missing replies were wrong, and if all were right.
 
     Returns:
-        The lowest and the highest mean. A pair of None if no reply is missing, or if an estimate with missing replies has
-        no worst case.
+        The lowest and the highest mean. A pair of None if no reply is missing, or if an estimate with missing replies
+        has no worst case.
     """
     if not any(estimate.unanswered for estimate in estimates):
         return None, None

@@ -68,8 +68,8 @@ def sequence_interval(
         aims: Distances from the mean, in [0, 1]. The method is tuned to exclude wrong means at these distances soonest.
 
     Returns:
-        Lower and upper end in [0, 1]. They are 0 and 1 without any image, and both are the mean itself if all images were
-        drawn and all values are available.
+        Lower and upper end in [0, 1]. They are 0 and 1 without any image, and both are the mean itself if all images
+        were drawn and all values are available.
 
     Examples:
         >>> draws = [DrawnImage(1, 1.0, 1.0)] * 40
@@ -118,8 +118,8 @@ class Bets:
     """Bets that the mean is greater than a given one, on images in the order in which they were drawn.
 
     A bet depends only on the images before. If the given mean is off by an aim a, D_i has the mean a n P / (P - i + 1),
-    where n is the mean size of an image. The best bet is this divided by the variance of t_g - m n_g, which is estimated
-    with the mean so far.
+    where n is the mean size of an image. The best bet is this divided by the variance of t_g - m n_g, which is
+    estimated with the mean so far.
 
     Args:
         totals: For each image the number of its questions and the sum of their values.

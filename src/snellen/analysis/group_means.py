@@ -24,12 +24,13 @@ def estimate_mean(
 ) -> Estimate:
     """Estimate the mean over questions with a 95% interval that allows for dependence within groups.
 
-    Questions about the same image, or of the same dialogue, form a group, because their values may depend on each other.
+    Questions about the same image, or of the same dialogue, form a group, because their values may depend on each
+    other.
 
-    Method: the standard error is that of the delete-one-group jackknife (`group_spread`). The interval is a score interval
-    (`score_interval`) with Student's t, because few groups estimate the error poorly. For independent zeros and ones it
-    is Wilson's interval, and wider if one of them is rare (`share_interval`). If the bounds are on both sides of zero,
-    the values are differences, and gains and losses are estimated separately.
+    Method: the standard error is that of the delete-one-group jackknife (`group_spread`). The interval is a score
+    interval (`score_interval`) with Student's t, because few groups estimate the error poorly. For independent zeros
+    and ones it is Wilson's interval, and wider if one of them is rare (`share_interval`). If the bounds are on both
+    sides of zero, the values are differences, and gains and losses are estimated separately.
 
     Args:
         values: One value per question.
@@ -71,9 +72,9 @@ def _difference_interval(
     """Return the 95% interval of the mean gain g minus the mean loss l, by MOVER (Zou and Donner 2008, equation 3).
 
     The values are differences between two systems. A positive one is a gain and a negative one a loss. The lower end is
-    g - l - sqrt((g - g_low)^2 + (l_high - l)^2 - 2 r (g - g_low) (l_high - l)), where r is the correlation of the two; the
-    upper end is computed in the same way. The interval therefore allows for gains and losses that were not seen, even if
-    the systems seldom differ.
+    g - l - sqrt((g - g_low)^2 + (l_high - l)^2 - 2 r (g - g_low) (l_high - l)), where r is the correlation of the two;
+    the upper end is computed in the same way. The interval therefore allows for gains and losses that were not seen,
+    even if the systems seldom differ.
 
     Args:
         values: The difference on each question.

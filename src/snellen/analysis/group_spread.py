@@ -49,8 +49,8 @@ class GroupLabels(tuple[GroupT, ...]):
     def order(self) -> array[int]:
         """Indexes of the questions, sorted by group. Within a group they keep their order.
 
-        For the groups `a, b, a` they are 0, 2, 1. This is a counting sort: `next_position` has the position at which the
-        next question of each group belongs.
+        For the groups `a, b, a` they are 0, 2, 1. This is a counting sort: `next_position` has the position at which
+        the next question of each group belongs.
         """
         starts = accumulate(self.sizes.values(), initial=0)
         next_position = dict(zip(self.sizes, starts, strict=False))
@@ -95,14 +95,14 @@ class GroupSpread(Struct, frozen=True):
     def variance(self, binary: bool = False) -> float:
         """Return the variance of a mean: its square root times the normal quantile z is the 95% margin.
 
-        The estimate from groups is multiplied by (t / z)^2, where t is the quantile of Student's distribution. The result is
-        kept between the variance of independent questions and that of groups whose questions all have equal values. For the
-        effective sample size this means 1 / sum w^2 <= n_eff (z / t)^2 <= n. The NCHS standards for proportions (Parker et al.
-        2017, after Korn and Graubard 1998) do the same without the first bound.
+        The estimate from groups is multiplied by (t / z)^2, where t is the quantile of Student's distribution. The
+        result is kept between the variance of independent questions and that of groups whose questions all have equal
+        values. For the effective sample size this means 1 / sum w^2 <= n_eff (z / t)^2 <= n. The NCHS standards for
+        proportions (Parker et al. 2017, after Korn and Graubard 1998) do the same without the first bound.
 
         Args:
-            binary: Whether each value is one of two, such as right and wrong. The mean then determines the variance of a
-                single value. Otherwise that variance is also an estimate, with a t of its own.
+            binary: Whether each value is one of two, such as right and wrong. The mean then determines the variance of
+                a single value. Otherwise that variance is also an estimate, with a t of its own.
         """
         df = self.observed_df
         if binary:
@@ -234,9 +234,9 @@ def _correlation_within_groups(
 ) -> float:
     """Return the mean correlation between two questions of the same group, from 0 to 1.
 
-    It is sum_g sum_{i != j in g} d_i d_j / (n_g - 1), divided by what that sum would be for a correlation of 1. Here d_i is
-    the deviation of question i and n_g the number of questions of group g. All questions in groups of two or more have
-    the same weight.
+    It is sum_g sum_{i != j in g} d_i d_j / (n_g - 1), divided by what that sum would be for a correlation of 1. Here
+    d_i is the deviation of question i and n_g the number of questions of group g. All questions in groups of two or
+    more have the same weight.
 
     Args:
         deviations: The deviation of each question from the mean.
@@ -269,10 +269,10 @@ def _correlation_within_groups(
 def _carrier_groups(shifts: Sequence[float]) -> float:
     """Return how many groups effectively determine how a mean varies, a number that can be fractional.
 
-    A shift is the change of the mean that one group causes. The effective number of groups is (sum x)^2 / sum x^2, which is
-    the plain number if all shifts are equal. It is computed for upward and for downward shifts, and the smaller one is
-    returned: if few groups hold all wrong replies, only these tell how wrong replies cluster. For many normal shifts of G
-    groups it is G / pi.
+    A shift is the change of the mean that one group causes. The effective number of groups is (sum x)^2 / sum x^2,
+    which is the plain number if all shifts are equal. It is computed for upward and for downward shifts, and the
+    smaller one is returned: if few groups hold all wrong replies, only these tell how wrong replies cluster. For many
+    normal shifts of G groups it is G / pi.
     """
     upward = [shift for shift in shifts if shift > 0]
     downward = [shift for shift in shifts if shift < 0]

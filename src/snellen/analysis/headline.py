@@ -139,8 +139,8 @@ def headline_chance(scored: ScoredBenchmark, metric: str) -> float | None:
     """Return the expected value of a benchmark's headline metric if a model only guesses.
 
     Returns:
-        The chance level. None if no question has options, or if the level of this metric is not defined. A guess at an open
-        question counts as wrong, unless the answer is yes or no.
+        The chance level. None if no question has options, or if the level of this metric is not defined. A guess at an
+        open question counts as wrong, unless the answer is yes or no.
     """
     if metric == "pope_accuracy":
         return 0.5
@@ -246,8 +246,8 @@ def benchmark_weights(
 ) -> list[float]:
     """Return the weight of each benchmark in a mean over several benchmarks. The weights add up to 1.
 
-    The suites of the benchmarks declare what has equal weight: all questions, all ability dimensions, or all benchmarks.
-    Weights by questions also need the same metric for all benchmarks.
+    The suites of the benchmarks declare what has equal weight: all questions, all ability dimensions, or all
+    benchmarks. Weights by questions also need the same metric for all benchmarks.
 
     Args:
         specs: The benchmarks.

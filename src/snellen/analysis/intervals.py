@@ -136,9 +136,9 @@ def skewed_margins(product: float, difference: float) -> tuple[float, float]:
 def unvaried_interval(value: float, groups: float, bounds: Bounds) -> Interval:
     """Return the 95% interval of a mean if all observed values are equal. Other values may exist that were not observed.
 
-    If 0 of G independent groups have some property, at most a share q of all groups has it (with 95% confidence). A share q
-    of the values may therefore be at a bound, a or b: [value - q (value - a), value + q (b - value)]. For a value of 0 or 1
-    this is the interval of a share.
+    If 0 of G independent groups have some property, at most a share q of all groups has it (with 95% confidence). A
+    share q of the values may therefore be at a bound, a or b: [value - q (value - a), value + q (b - value)]. For a
+    value of 0 or 1 this is the interval of a share.
 
     Args:
         value: The common value.
@@ -183,8 +183,8 @@ def share_interval(share: float, n: float, rare_n: float | None = None) -> tuple
     """Return the 95% interval of a share, such as 3 of 30 trials with some outcome.
 
     It is Wilson's interval, extended where one outcome is rare (Brown, Cai and DasGupta 2001, 4.1.1). Wilson's interval
-    alone is too narrow there: it contains a true share of 0.005 in only 86 of 100 samples of 30 trials, because a single
-    outcome already has 0.0059 as its lower limit.
+    alone is too narrow there: it contains a true share of 0.005 in only 86 of 100 samples of 30 trials, because a
+    single outcome already has 0.0059 as its lower limit.
 
     Args:
         share: The share of trials with the outcome.

@@ -172,8 +172,8 @@ def macro_estimate(
 ) -> Estimate:
     """Estimate a macro average: the unweighted mean over parts (such as fields or classes) of the mean of each part.
 
-    A part with few questions thus counts as much as a part with many. A part without a scored question is left out. With K
-    parts, question i of part k, which has n_k questions, shifts the average by (x_i - mean_k) / (K n_k).
+    A part with few questions thus counts as much as a part with many. A part without a scored question is left out.
+    With K parts, question i of part k, which has n_k questions, shifts the average by (x_i - mean_k) / (K n_k).
 
     Args:
         scored: The benchmark.
@@ -221,7 +221,8 @@ def linearised_estimates(
         counts: For each question, what it adds to the sums.
         groups: The group (image or dialogue) of each question.
         compute: Function from the sums to the numbers.
-        bounds: For each number, its least and greatest possible value. A number outside of them is treated as unbounded.
+        bounds: For each number, its least and greatest possible value. A number outside of them is treated as
+            unbounded.
 
     Returns:
         One estimate for each number. There is no interval for one or two groups, or if the number is undefined for
@@ -252,8 +253,8 @@ def linearised_deviations(
         rows: How many numbers it returns.
 
     Returns:
-        For each number, its value and a list with the influence of each question. The influences sum to zero. The item is
-        None if the number is undefined for these sums or for sums close to them, or if there are no questions.
+        For each number, its value and a list with the influence of each question. The influences sum to zero. The item
+        is None if the number is undefined for these sums or for sums close to them, or if there are no questions.
     """
     if not counts:
         return [None] * rows

@@ -116,7 +116,8 @@ class _Replies:
     def preference(self, protocol: str, options: int, label: str) -> LetterPreference:
         """Return how often a letter is chosen, how often it is correct, and the difference of the two shares.
 
-        A difference above 0 means that the model prefers the letter. Without available answers, only the first is returned.
+        A difference above 0 means that the model prefers the letter. Without available answers, only the first is
+        returned.
         """
         if not self._chosen:
             absent = Estimate(None, None, None, None, 0)

@@ -17,7 +17,10 @@ from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row
 
 
 def pooled_benchmarks(run: ScoredRun) -> Iterator[ScoredBenchmark]:
-    """Yield the pools of which the run has every benchmark, each as a benchmark called SUITE/POOL."""
+    """Yield the pools of a run. A pool is a set of benchmarks that their suite scores together, as if they were one.
+
+    A pool is left out unless the run has all its benchmarks. Its name is SUITE/POOL.
+    """
     scored_by_name = {scored.spec.name: scored for scored in run.benchmarks}
     for suite in suite_facts().values():
         for pool, short_names in suite.pools.items():
@@ -31,19 +34,20 @@ def pooled_benchmarks(run: ScoredRun) -> Iterator[ScoredBenchmark]:
 
 
 def _pool(name: str, members: Sequence[ScoredBenchmark]) -> ScoredBenchmark:
-    """Return all questions of the members as one benchmark, with the metrics that every member has.
+    """Combine all questions of several benchmarks into one benchmark, with the metrics that all of them have.
 
-    Ids begin with the name of their benchmark, because two benchmarks can have the same ids.
+    The name of the original benchmark is put before each sample identifier, because two benchmarks can use the same
+    identifiers.
     """
     kinds_by_member: list[set[tuple[str, str]]] = []
     for member in members:
         records = (*member.scores, *member.tallies)
         kinds_by_member.append({_kind(record) for record in records})
-    common_kinds = set.intersection(*kinds_by_member)
-    # A published mean weighs the parts of one benchmark, so there is none of a pool.
-    pooled_kinds = {
-        (protocol, metric) for protocol, metric in common_kinds if metric != PUBLISHED_MEAN
-    }
+    # Pairs of a protocol and a metric. A published mean weighs the parts of one benchmark, so a pool has none.
+    pooled_kinds: set[tuple[str, str]] = set()
+    for protocol, metric in set.intersection(*kinds_by_member):
+        if metric != PUBLISHED_MEAN:
+            pooled_kinds.add((protocol, metric))
 
     samples: dict[str, Sample] = {}
     answers: dict[tuple[str, int], Answer] = {}
@@ -55,16 +59,12 @@ def _pool(name: str, members: Sequence[ScoredBenchmark]) -> ScoredBenchmark:
             samples[prefix + sample_id] = replace(sample, id=prefix + sample_id)
         for (sample_id, turn), answer in member.answers.items():
             answers[prefix + sample_id, turn] = answer
-        scores += [
-            replace(score, sample_id=prefix + score.sample_id)
-            for score in member.scores
-            if _kind(score) in pooled_kinds
-        ]
-        tallies += [
-            replace(tally, sample_id=prefix + tally.sample_id)
-            for tally in member.tallies
-            if _kind(tally) in pooled_kinds
-        ]
+        for score in member.scores:
+            if _kind(score) in pooled_kinds:
+                scores.append(replace(score, sample_id=prefix + score.sample_id))
+        for tally in member.tallies:
+            if _kind(tally) in pooled_kinds:
+                tallies.append(replace(tally, sample_id=prefix + tally.sample_id))
     return ScoredBenchmark(
         spec=replace(members[0].spec, name=name),
         samples=samples,

@@ -14,11 +14,18 @@ RARE = 11
 
 @lru_cache(maxsize=4096)
 def rare_limit(count: float, n: float = math.inf) -> float:
-    """Return the least expected count at which `count` or more of n trials have a chance of 5%.
+    """Return the smallest expected count with which a count this large still has a probability of 5%.
 
-    It is n times the 5% quantile of Beta(count, n - count + 1), or the quantile of Gamma(count) for a Poisson count.
-    Both numbers may be fractional. The logarithm of the chance is concave in that of the expected count, so Newton's
-    steps rise to the solution from the second on.
+    This is the lower confidence limit of a rare count: seeing 3 cases, the expected number is at least 0.82. It is n
+    times the 5% quantile of Beta(count, n - count + 1), or the 5% quantile of Gamma(count) for unlimited trials
+    (Poisson).
+
+    The logarithm of the probability is concave in the logarithm of the expected count, so from the second step on
+    Newton's method approaches the solution from below.
+
+    Args:
+        count: The observed count, whole or fractional.
+        n: The number of trials, whole or fractional.
 
     Returns:
         The expected count; 0 for a count of 0, and n if the count is not rare.
@@ -62,10 +69,11 @@ def z(level: float = 0.05) -> float:
 
 @lru_cache(maxsize=4096)
 def student_t(df: float, confidence: float = CONFIDENCE) -> float:
-    """Return the t with P(|T| <= t) = confidence: the 97.5% quantile by default.
+    """Return the t with P(|T| <= t) = confidence: the 97.5% quantile of Student's distribution by default.
 
-    With t = sqrt(df) tan x, P(|T| <= t) = 2 / B(1/2, df / 2) times the integral of cos^(df - 1) from 0 to x, which is
-    concave in x, so that Newton's steps from the normal quantile, which is too small, rise to the solution.
+    With t = sqrt(df) tan x, the probability is 2 / B(1/2, df / 2) times the integral of cos^(df - 1) from 0 to x. It is
+    concave in x, so Newton's method approaches the solution from below. It starts at the normal quantile, which is too
+    small.
 
     Args:
         df: Degrees of freedom, whole or fractional, at least 1.

@@ -10,11 +10,11 @@ If failures do not depend on what the model would have answered, weighting corre
 answer among those that were waiting for it (Kaplan and Meier 1958). The mean of circular verdicts is then the product
 over passes of the shares right. Requests of one question may fail together.
 
-The same applies to a run that was stopped or is still running: questions that fail early end before those that are right
-each time, but how far a question came depends on when it was begun. Steps that no question has reached are unknown. If
-they have more than a little weight (`LITTLE`) there is no mean. If few rows have reached them (`FEW`), the interval
-covers the worst cases. Restricting the mean to the questions before the first unfinished one would not help: it is
-still biased towards wrong answers (`bench/unfinished.py`).
+The same applies to a run that was stopped or is still running: questions that fail early end before those that are
+right each time, but how far a question came depends on when it was begun. Steps that no question has reached are
+unknown. If they have more than a little weight (`LITTLE`) there is no mean. If few rows have reached them (`FEW`), the
+interval covers the worst cases. Restricting the mean to the questions before the first unfinished one would not help:
+it is still biased towards wrong answers (`bench/unfinished.py`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
-from operator import mul
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -87,14 +85,17 @@ def is_censored(scores: Sequence[Score]) -> bool:
 
 
 def censored_mean(scores_of_benchmarks: Sequence[Sequence[Score]]) -> CensoredMean | None:
-    """Return the mean over all scores, corrected for rows of answers that broke off.
+    """Return the mean over all scores, corrected for questions whose sequence of requests ended early.
+
+    The module's docstring explains why a plain mean of the remaining values is biased.
 
     Args:
-        scores_of_benchmarks: The scores of each benchmark. The probabilities of an answer are estimated for each benchmark separately.
+        scores_of_benchmarks: The scores of each benchmark. How likely a request is answered is estimated for each
+            benchmark separately.
 
     Returns:
-        The mean and the deviation of each score, which includes the error of the estimated probabilities (for verdicts,
-        they give Greenwood's variance); None if no score has a value.
+        The mean and the influence of each score on it, which includes the error of the estimated probabilities
+        (Greenwood's variance for verdicts); None if no score has a value.
     """
     rows_by_benchmark = [_Rows(scores) for scores in scores_of_benchmarks]
     weights: list[float] = []
@@ -120,9 +121,11 @@ def censored_mean(scores_of_benchmarks: Sequence[Sequence[Score]]) -> CensoredMe
 
 
 def with_doubtful_as(scores: Sequence[Score], value: float) -> list[Score]:
-    """Return the scores with `value` for each row that broke off at or after a step that fewer than `FEW` rows passed.
+    """Fill in `value` for the questions that ended early at a step of which little is known.
 
-    All rows are cut at that step.
+    A step is a request in the sequence of a question. The first step at which some questions ended early, and fewer
+    than `FEW` others continued, is the last one that is kept. A question that ended there or later receives the value;
+    all others are cut at that step.
     """
     doubtful_from = _Rows(scores).doubtful_from
     if doubtful_from is None:
@@ -159,31 +162,43 @@ class _Rows:
         self._count()
 
     def _count(self) -> None:
-        """Count, for each step, the rows that passed it and the rows that reached it, and compute the weights."""
-        lengths = Counter(self._steps)
-        broken = Counter(
-            steps for steps, score in zip(self._steps, self._scores, strict=True) if score.broken
-        )
-        longer = len(self._steps) - sum(number for steps, number in lengths.items() if steps < 0)
+        """Count, for each step, the rows that reached it and the rows that passed it, and compute the weights of values.
+
+        A row is the sequence of answers behind a score. It reaches step k if it has k answers, and passes it if it has
+        more.
+        """
+        n_rows_by_length = Counter(self._steps)
+        n_broken_by_length: Counter[int] = Counter()
+        n_unbegun = 0
+        for steps, score in zip(self._steps, self._scores, strict=True):
+            if score.broken:
+                n_broken_by_length[steps] += 1
+            if steps < 0:
+                n_unbegun += 1
+
         self._answered: list[int] = []
         self._waiting: list[int] = []
-        for k in range(max(self._steps, default=0) + 1):
-            longer -= lengths[k]
-            self._answered.append(longer)
-            self._waiting.append(longer + broken[k])
-        inverse_shares = [
-            waiting / answered if answered else 1.0
-            for waiting, answered in zip(self._waiting, self._answered, strict=True)
-        ]
-        self._weights: list[float] = [1.0, *accumulate(inverse_shares, mul)]
-        """Weight of a value by the number of answers that it took."""
+        n_longer = len(self._steps) - n_unbegun
+        for step in range(max(self._steps, default=0) + 1):
+            n_longer -= n_rows_by_length[step]
+            self._answered.append(n_longer)
+            self._waiting.append(n_longer + n_broken_by_length[step])
+
+        self._weights: list[float] = [1.0]
+        """Weight of a value, by the number of answers that it took."""
+        for waiting, answered in zip(self._waiting, self._answered, strict=True):
+            inverse_share = waiting / answered if answered else 1.0
+            self._weights.append(self._weights[-1] * inverse_share)
 
     def _first_step_with_fewer(self, fewest: int) -> int | None:
-        """Return the first step from 1 on at which rows broke off and fewer than `fewest` others continued."""
-        for k in range(1, len(self._waiting)):
-            has_broken = self._waiting[k] > self._answered[k]
-            if has_broken and self._answered[k] < fewest:
-                return k
+        """Return the first step from 1 on at which some rows ended early and fewer than `fewest` others continued.
+
+        A row is a question's sequence of requests, and a step is one request of it. None if there is no such step.
+        """
+        for step in range(1, len(self._waiting)):
+            some_ended = self._waiting[step] > self._answered[step]
+            if some_ended and self._answered[step] < fewest:
+                return step
         return None
 
     def _weight_from(self, step: int | None) -> float:
@@ -197,12 +212,19 @@ class _Rows:
         return self._weights[step] * n_broken
 
     def _shorten_rows_without_survivors(self) -> None:
-        """Shorten each broken row until another row passed its last step; to -1 if no row has an answer."""
-        for k in range(max(self._steps, default=0), -1, -1):
-            if not any(steps > k for steps in self._steps):
-                for i, score in enumerate(self._scores):
-                    if score.broken and self._steps[i] == k:
-                        self._steps[i] -= 1
+        """Shorten the rows that ended early until at least one other row is longer.
+
+        A row is a question's sequence of answers, and `_steps` has their lengths. If all rows ended at the same step,
+        there is nothing to tell how they would have continued. They then count as if they had ended one step earlier,
+        down to a length of -1.
+        """
+        for length in range(max(self._steps, default=0), -1, -1):
+            has_longer_row = any(steps > length for steps in self._steps)
+            if has_longer_row:
+                continue
+            for index, score in enumerate(self._scores):
+                if score.broken and self._steps[index] == length:
+                    self._steps[index] -= 1
 
     def weighted_values(self) -> Iterator[tuple[float, float]]:
         """Yield the weight and the value of each score with a value."""
@@ -211,26 +233,35 @@ class _Rows:
                 yield self._weights[steps], score.value
 
     def shifts(self, mean: float) -> list[float]:
-        """Return the influence of each score: its weighted deviation, and its effect on the weights of all values."""
-        deviations = [
-            0.0 if score.value is None else self._weights[steps] * (score.value - mean)
-            for score, steps in zip(self._scores, self._steps, strict=True)
-        ]
-        later = [0.0] * len(
-            self._answered
-        )  # for each step, the summed deviations of rows that passed it
+        """Return the influence of each score on a corrected mean.
+
+        A score has two effects: its own weighted deviation from the mean, and its effect on the weights of other
+        values. An answer at a step lowers the weights of all values that needed that step; a failed request raises
+        them.
+        """
+        deviations: list[float] = []
+        for score, steps in zip(self._scores, self._steps, strict=True):
+            if score.value is None:
+                deviations.append(0.0)
+            else:
+                deviations.append(self._weights[steps] * (score.value - mean))
+
+        # For each step, the summed deviations of the rows that passed it.
+        deviations_after = [0.0] * len(self._answered)
         for deviation, steps in zip(deviations, self._steps, strict=True):
             if deviation:
-                for k in range(steps):
-                    later[k] += deviation
+                for step in range(steps):
+                    deviations_after[step] += deviation
 
-        # An answer at a step lowers the weights of all values after it; a failure raises them.
         gains_when_failed: list[float] = []
-        losses_when_answered: list[float] = []
-        for after, waiting, answered in zip(later, self._waiting, self._answered, strict=True):
-            gains_when_failed.append(after / waiting if waiting else 0.0)
-            losses_when_answered.append(after / answered - after / waiting if answered else 0.0)
-        losses_until = [0.0, *accumulate(losses_when_answered)]
+        losses_until = [0.0]  # summed over the steps before
+        for after, waiting, answered in zip(
+            deviations_after, self._waiting, self._answered, strict=True
+        ):
+            gain = after / waiting if waiting else 0.0
+            loss = after / answered - after / waiting if answered else 0.0
+            gains_when_failed.append(gain)
+            losses_until.append(losses_until[-1] + loss)
 
         shifts: list[float] = []
         for score, deviation, steps in zip(self._scores, deviations, self._steps, strict=True):
@@ -257,21 +288,22 @@ def why_withheld(estimate: Estimate, scores: Sequence[Score]) -> Reason | None:
 
 
 def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
-    """Return the mean of one metric over the questions of several benchmarks, with its interval.
+    """Return the mean of one metric over the questions of several benchmarks, with a 95% interval.
 
-    Questions about the same image form one group. The mean is corrected for rows of answers that broke off.
+    Questions about the same image form one group of dependent values. The mean is corrected for questions whose
+    sequence of requests ended early. The interval includes the uncertainty about which option a reply chooses.
 
     Args:
         parts: Each benchmark with the scores of its questions.
-        metric: The row of a metric.
+        metric: The name of the metric.
     """
     row = declared_row(metric)
     all_scores: list[Score] = []
     values: list[float] = []
     groups: list[str] = []
-    # Values that depend on an unsure reading of the reply, and what is in doubt.
+    # The values of questions whose reply can be read in more than one way, with the doubt about them.
     doubtful: list[tuple[float, ReadingDoubt]] = []
-    # Number of questions by numbers of presentations and of options.
+    # The number of questions, by (number of presentations, number of options). The two determine a question's maximum.
     n_questions_by_maximum: Counter[tuple[int, int]] = Counter()
     for scored, scores in parts:
         samples = scored.samples
@@ -315,7 +347,13 @@ def with_counts(estimate: Estimate, records: Sequence[Score | QuestionCounts], n
 
 
 def _censored_estimate(parts: Sequence[Part], bounds: Bounds, plain: Estimate) -> Estimate:
-    """Return the mean corrected for rows of answers that broke off. `plain` is the uncorrected mean."""
+    """Return the mean corrected for questions whose sequence of requests ended early.
+
+    Args:
+        parts: Each benchmark with the scores of its questions.
+        bounds: The least and the greatest possible mean.
+        plain: The uncorrected mean with its question counts. It is returned if no question has a value.
+    """
     mean = censored_mean([scores for _, scores in parts])
     if mean is None:
         return plain
@@ -332,29 +370,44 @@ def _censored_estimate(parts: Sequence[Part], bounds: Bounds, plain: Estimate) -
 
 
 def _spread_of(parts: Sequence[Part], mean: CensoredMean) -> GroupSpread:
-    """Return the spread of a corrected mean over image groups."""
-    all_scores = (
-        (scored.samples[score.sample_id].group, score)
-        for scored, scores in parts
-        for score in scores
-    )
-    shifts = []
-    groups = []
-    for (group, score), shift in zip(all_scores, mean.deviations, strict=True):
-        if score.value is not None or abs(shift) > SAME:
-            shifts.append(shift)
+    """Return how much a corrected mean varies over image groups.
+
+    Args:
+        parts: Each benchmark with the scores of its questions.
+        mean: The mean over them, with the influence of each score in the same order.
+    """
+    all_scores: list[tuple[str, Score]] = []
+    for scored, scores in parts:
+        for score in scores:
+            group = scored.samples[score.sample_id].group
+            all_scores.append((group, score))
+    influences: list[float] = []
+    groups: list[str] = []
+    for (group, score), influence in zip(all_scores, mean.deviations, strict=True):
+        if score.value is not None or abs(influence) > SAME:
+            influences.append(influence)
             groups.append(group)
-    return group_spread(shifts, groups)
+    return group_spread(influences, groups)
 
 
 def _limit_where_doubtful(parts: Sequence[Part], bounds: Bounds, end: int) -> float | None:
-    """Return an end of the interval (0: low, 1: high) if all doubtful rows had the least or the greatest value.
+    """Return one end of the interval of a mean in the worst case.
 
-    None if the metric has no bound at that end.
+    In the worst case all questions that ended early, at a step of which too little is known, had the least value (or
+    the greatest one).
+
+    Args:
+        parts: Each benchmark with the scores of its questions.
+        bounds: The least and the greatest possible value.
+        end: 0 for the low end of the interval, 1 for the high end.
+
+    Returns:
+        The end; None if the metric has no bound there.
     """
-    if math.isinf(bounds[end]):
+    worst_value = bounds[end]
+    if math.isinf(worst_value):
         return None
-    worst_parts = [(scored, with_doubtful_as(scores, bounds[end])) for scored, scores in parts]
+    worst_parts = [(scored, with_doubtful_as(scores, worst_value)) for scored, scores in parts]
     mean = censored_mean([scores for _, scores in worst_parts])
     if mean is None:
         return None
@@ -415,11 +468,17 @@ def _is_mean_over_questions(run: ScoredRun, metric: str) -> bool:
 
 
 def _bounds(n_questions_by_maximum: Counter[tuple[int, int]], row: MetricRow) -> Bounds:
-    """Return the declared bounds of a mean. `n_questions_by_maximum` counts questions by numbers of presentations and of options."""
-    if row.question_maximum and n_questions_by_maximum:
-        maxima = (
-            count * row.question_maximum(*arguments)
-            for arguments, count in n_questions_by_maximum.items()
-        )
-        return row.bounds[0], math.fsum(maxima) / n_questions_by_maximum.total()
-    return row.bounds
+    """Return the least and the greatest possible mean of a metric.
+
+    Args:
+        n_questions_by_maximum: The number of questions, by (number of presentations, number of options).
+        row: The metric. If the greatest value of a question depends on these two numbers, the greatest mean is the mean
+            of the greatest values.
+    """
+    if not row.question_maximum or not n_questions_by_maximum:
+        return row.bounds
+    maxima: list[float] = []
+    for (n_presentations, n_options), n_questions in n_questions_by_maximum.items():
+        maxima.append(n_questions * row.question_maximum(n_presentations, n_options))
+    greatest_mean = math.fsum(maxima) / n_questions_by_maximum.total()
+    return row.bounds[0], greatest_mean

@@ -24,14 +24,24 @@ DIGITS = 2
 def competition_ranks(
     values: Sequence[float] | Sequence[Decimal], better: Better = "higher"
 ) -> list[int]:
-    """Return competition ranks, 1 for the best; equal values share the better rank, and the next is skipped (1, 2, 2, 4).
+    """Return the rank of each value, 1 for the best. Equal values share the better rank, and the next rank is skipped.
+
+    Args:
+        values: The values to rank.
+        better: Whether the `higher` or the `lower` value is the better one.
 
     Examples:
         >>> competition_ranks([0.9, 0.5, 0.9])
         [1, 3, 1]
     """
-    sign = -1 if better == "lower" else 1
-    return [1 + sum(sign * rival > sign * value for rival in values) for value in values]
+    ranks: list[int] = []
+    for value in values:
+        if better == "lower":
+            n_better = sum(other < value for other in values)
+        else:
+            n_better = sum(other > value for other in values)
+        ranks.append(1 + n_better)
+    return ranks
 
 
 def average_rank_rows(tables: Sequence[Sequence[Result]]) -> Iterator[Result]:
@@ -77,13 +87,15 @@ def _capabilities(table: Sequence[Result], method: Method) -> dict[str, Result]:
 
 
 def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | None]:
-    """Return, for each model, the mean of its ranks over the dimensions in which all models are comparable.
+    """Return the average rank of each model over ability dimensions, with ranks from 1 for the best model.
+
+    Only dimensions in which all models can be compared are used.
 
     Args:
-        models: For each model, its capability by dimension.
+        models: For each model, its result in each dimension, by the name of the dimension.
 
     Returns:
-        None for each model if there is only one model, or no such dimension.
+        One estimate for each model. None for each model if there is only one model, or no such dimension.
     """
     common_dimensions = ranked_dimensions(models)
     if len(models) < 2 or not common_dimensions:
@@ -103,29 +115,32 @@ def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | Non
 
 
 def mean_ranks(models: Sequence[Mapping[str, Result]]) -> list[float | None]:
-    """Return the mean over benchmarks of each model's rank, for models whose benchmarks have no common scale.
+    """Return the mean rank of each model over benchmarks. It compares models whose benchmarks have no common scale.
 
     Args:
-        models: For each model the headline of each benchmark, by its name.
+        models: For each model, its headline result on each benchmark, by the name of the benchmark.
 
     Returns:
-        None for each model if there is only one, or no benchmark that all of them have in the same metric.
+        One mean rank for each model, 1 being the best. None for each model if there is only one model, or no benchmark
+        that all models have in the same metric.
     """
-    common: list[str] = []
-    for name, first in (models[0] if models else {}).items():
-        rows = [headlines.get(name) for headlines in models]
+    if len(models) < 2:
+        return [None] * len(models)
+    common_benchmarks: list[str] = []
+    for benchmark, first in models[0].items():
+        rows = [headlines.get(benchmark) for headlines in models]
         if all(row is not None and row.metric == first.metric for row in rows):
-            common.append(name)
-    if len(models) < 2 or not common:
+            common_benchmarks.append(benchmark)
+    if not common_benchmarks:
         return [None] * len(models)
 
-    totals = [0.0] * len(models)
-    for name in common:
-        rows = [headlines[name] for headlines in models]
+    rank_sums = [0.0] * len(models)
+    for benchmark in common_benchmarks:
+        rows = [headlines[benchmark] for headlines in models]
         values = [row.estimate.value or 0.0 for row in rows]
         for index, rank in enumerate(fractional_ranks_from_best(values, rows[0].better)):
-            totals[index] += rank
-    return [total / len(common) for total in totals]
+            rank_sums[index] += rank
+    return [rank_sum / len(common_benchmarks) for rank_sum in rank_sums]
 
 
 def fractional_ranks_from_best(values: Sequence[float], better: Better) -> list[float]:
@@ -135,22 +150,35 @@ def fractional_ranks_from_best(values: Sequence[float], better: Better) -> list[
 
 
 def ranked_dimensions(models: Sequence[Mapping[str, Result]]) -> list[str]:
-    """Return the dimensions in which all models have a value in the same unit on the same benchmarks."""
-    return [
-        name
-        for name in (models[0] if models else ())
-        if all(_comparable(capabilities.get(name), models[0][name]) for capabilities in models)
-    ]
+    """Return the ability dimensions in which all models have a value, in the same unit and on the same benchmarks.
+
+    Args:
+        models: For each model, its result in each dimension, by the name of the dimension.
+    """
+    if not models:
+        return []
+    dimensions: list[str] = []
+    for dimension, first in models[0].items():
+        if all(_comparable(capabilities.get(dimension), first) for capabilities in models):
+            dimensions.append(dimension)
+    return dimensions
 
 
 def _what_is_not_ranked(models: Sequence[Mapping[str, Result]]) -> str:
-    """Describe the dimensions that are not ranked, and the ranked ones with different numbers of questions."""
+    """Describe which ability dimensions an average rank leaves out, and which compare different numbers of questions.
+
+    Args:
+        models: For each model, its result in each dimension, by the name of the dimension.
+
+    Returns:
+        One or two clauses, separated by a semicolon; empty if there is nothing to say.
+    """
     dimensions: dict[str, None] = {}
     for capabilities in models:
         dimensions.update(dict.fromkeys(capabilities))
     ranked = ranked_dimensions(models)
     not_ranked = [name for name in dimensions if name not in ranked]
-    uneven = []
+    uneven: list[str] = []
     for name in ranked:
         question_counts = {capabilities[name].estimate.n for capabilities in models}
         if len(question_counts) > 1:
@@ -184,21 +212,22 @@ def _comparable(result: Result | None, first: Result) -> bool:
 
 
 def fractional_ranks(values: Sequence[float]) -> list[float]:
-    """Return ranks from 1; equal values share their mean rank.
+    """Return the rank of each value, 1 for the lowest; equal values share the mean of their ranks.
 
     Examples:
         >>> fractional_ranks([0.5, 0.9, 0.9])
         [1.0, 2.5, 2.5]
     """
-    order = sorted(range(len(values)), key=values.__getitem__)
-    ranked = [0.0] * len(values)
+    ascending = sorted(range(len(values)), key=values.__getitem__)  # indexes of the values
+    ranks = [0.0] * len(values)
     n_ranked = 0
-    for _, group in groupby(order, key=values.__getitem__):
-        tied = list(group)
-        for index in tied:
-            ranked[index] = n_ranked + (len(tied) + 1) / 2
-        n_ranked += len(tied)
-    return ranked
+    for _, equal_values in groupby(ascending, key=values.__getitem__):
+        tied_indexes = list(equal_values)
+        mean_rank = n_ranked + (len(tied_indexes) + 1) / 2
+        for index in tied_indexes:
+            ranks[index] = mean_rank
+        n_ranked += len(tied_indexes)
+    return ranks
 
 
 def rounded(value: Decimal, digits: int) -> Decimal:

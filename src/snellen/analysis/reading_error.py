@@ -42,15 +42,16 @@ DoubtfulValue = tuple[float, ReadingDoubt]
 def widened_by_reading(
     estimate: Estimate, doubtful: Iterable[DoubtfulValue], n: int, bounds: Bounds
 ) -> Estimate:
-    """Return a mean over `n` questions with the error of reading in its interval and standard error.
+    """Widen the interval of a mean by the uncertainty about which option a reply chooses.
 
-    The variances of sampling and of reading add up, on each side of the mean (MOVER; Zou and Donner 2008). If the
-    expected mean differs from the mean, the side towards it grows by the difference.
+    Reading a reply means to find out which option it chooses. The variances of sampling and of reading are added on
+    each side of the mean (MOVER; Zou and Donner 2008). If the uncertain replies are expected to change the mean, the
+    interval also grows by that difference, on the side of the expected mean.
 
     Args:
-        estimate: The mean, with the interval of sampling alone.
-        doubtful: The questions of which a reading is not certain; all others have no error of reading.
-        n: The number of questions in the mean.
+        estimate: The mean, with an interval for sampling alone.
+        doubtful: The value of each question whose reply is uncertain, with its expected value and variance.
+        n: The number of all questions in the mean.
         bounds: The least and the greatest possible mean.
 
     Examples:

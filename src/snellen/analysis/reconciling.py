@@ -198,21 +198,28 @@ def _side_step(cause: str, items: Sequence[ReconciledItem], change: Fraction) ->
 
 
 def _cause_steps(differences: Iterable[Difference], n_common: int) -> list[BridgeStep]:
-    """Return a step for each cause, also for those without questions. `n_common` is the number of common questions."""
+    """Compute how much each cause contributes to the difference between two evaluation results.
+
+    Args:
+        differences: The questions on which the results differ, each with its cause.
+        n_common: The number of questions that both results have.
+
+    Returns:
+        One step for each possible cause, even if no question has it: how many questions became right or wrong, and the
+        change of the mean.
+    """
     by_cause: dict[Cause, list[Difference]] = defaultdict(list)
     for difference in differences:
         by_cause[difference.cause].append(difference)
+
     steps: list[BridgeStep] = []
     for cause, description in CAUSES.items():
-        members = by_cause.get(cause, [])
-        changes = [difference.change for difference in members]
+        changes = [difference.change for difference in by_cause.get(cause, [])]
         n_gained = sum(change > 0 for change in changes)
+        n_lost = len(changes) - n_gained
         total_change = sum(changes, Fraction(0)) / n_common
-        steps.append(
-            BridgeStep(
-                cause, description, len(members), n_gained, len(members) - n_gained, total_change
-            )
-        )
+        step = BridgeStep(cause, description, len(changes), n_gained, n_lost, total_change)
+        steps.append(step)
     return steps
 
 
@@ -220,12 +227,15 @@ def _cause_steps(differences: Iterable[Difference], n_common: int) -> list[Bridg
 
 
 def folded_text(text: str) -> str:
-    """Return a text without the details that differ between evaluation harnesses.
+    """Return a text without the details in which evaluation harnesses differ, so that two texts can be compared.
 
-    These are blanks, capitals, image placeholders, and a final full stop or question mark.
+    Line breaks and repeated spaces become one space, capital letters become small, and image placeholders and a final
+    full stop or question mark are removed.
     """
-    plain = text.replace("<image>", " ").replace("<image 1>", " ")
-    return " ".join(plain.split()).casefold().rstrip(".?").rstrip()
+    for placeholder in ("<image>", "<image 1>"):
+        text = text.replace(placeholder, " ")
+    with_single_spaces = " ".join(text.split())
+    return with_single_spaces.casefold().rstrip(".?").rstrip()
 
 
 Pair = tuple[str, ReconciledItem, ReconciledItem]
@@ -234,13 +244,14 @@ Pair = tuple[str, ReconciledItem, ReconciledItem]
 def joined_items(
     first: Sequence[ReconciledItem], second: Sequence[ReconciledItem]
 ) -> tuple[list[Pair], list[ReconciledItem], list[ReconciledItem]]:
-    """Join the items of two sides by their ids, or by text, options and image of their questions.
+    """Find the items of two evaluation results that are about the same question.
 
-    Ids are used if both sides share more than half of the items of the smaller side by id, and more than half of these
-    may be the same question by their text.
+    They are joined by their identifiers if both results share more than half of these (of the smaller result), and if
+    more than half of the shared ones have texts that may be the same question. Otherwise they are joined by the text,
+    options and image of their questions.
 
     Returns:
-        The pairs with their names, the items that only the first side has, and those that only the second side has.
+        The pairs with their names, the items that only the first result has, and those that only the second one has.
     """
     second_by_id = {item.id: item for item in second if item.id}
     n_shared = 0
@@ -271,11 +282,17 @@ def _may_be_same(first: ReconciledItem, second: ReconciledItem) -> bool:
 
 
 def _content_key(item: ReconciledItem) -> tuple[object, ...]:
-    """Return a key of the text, the options in any order, and the file name of the image; empty without a text."""
+    """Return what identifies a question by its content: text, options in any order, and file name of the image.
+
+    Returns:
+        An empty tuple if the text was not recorded.
+    """
     text = folded_text(item.question or item.prompt)
     if not text:
         return ()
-    return text, frozenset(map(folded_text, item.options)), item.image.rpartition("/")[2]
+    options = frozenset(map(folded_text, item.options))
+    file_name = item.image.rpartition("/")[2]
+    return text, options, file_name
 
 
 def _joined_by(
@@ -283,7 +300,13 @@ def _joined_by(
     second: Sequence[ReconciledItem],
     key: Callable[[ReconciledItem], tuple[object, ...]],
 ) -> tuple[list[Pair], list[ReconciledItem], list[ReconciledItem]]:
-    """Join items by a key. Items with an empty key are not joined; items with equal keys are joined in order."""
+    """Find the items of two evaluation results that have the same key.
+
+    Items with an empty key are not joined. If several items have the same key, they are joined in their order.
+
+    Returns:
+        The pairs with their names, the items that only the first result has, and those that only the second one has.
+    """
     unmatched_by_key: dict[tuple[object, ...], list[ReconciledItem]] = defaultdict(list)
     only_second: list[ReconciledItem] = []
     for item in second:
@@ -321,7 +344,11 @@ def cause_of(first: ReconciledItem, second: ReconciledItem) -> Cause:
 
 
 def _input_cause(first: ReconciledItem, second: ReconciledItem) -> Cause | None:
-    """Return how the questions or their inputs differ; None if everything recorded on both sides is the same."""
+    """Return the first respect in which two evaluations of the same question had different input.
+
+    Returns:
+        A cause such as `prompt` or `option order`; None if everything that both sides recorded is the same.
+    """
     items = (first, second)
     options = [frozenset(map(folded_text, item.options)) for item in items]
     golds = [frozenset(map(folded_text, item.golds)) for item in items]
@@ -361,23 +388,35 @@ def _reply_text(item: ReconciledItem) -> str:
 
 
 def _reply_cause(first: ReconciledItem, second: ReconciledItem) -> Cause:
-    """Return why two replies to the same recorded input differ."""
+    """Return why two evaluations of the same question have different replies although their input is the same.
+
+    A reply may be cut off at the token limit. Otherwise it is an ordinary difference; the cause also says if some of
+    the input was not recorded, because that could differ too.
+    """
     shorter, longer = sorted((_reply_text(first), _reply_text(second)), key=len)
     is_beginning = bool(shorter) and longer.startswith(shorter)
     if is_beginning or first.is_cut != second.is_cut:
         return "cut reply"
-    is_recorded = all(item.prompt or (item.question and item.options) for item in (first, second))
-    has_decoding = bool(first.decoding and second.decoding)
-    return "reply" if is_recorded and has_decoding else "reply, input not recorded"
+    for item in (first, second):
+        has_input = item.prompt or (item.question and item.options)
+        if not has_input or not item.decoding:
+            return "reply, input not recorded"
+    return "reply"
 
 
 def _scoring_cause(first: ReconciledItem, second: ReconciledItem) -> Cause:
-    """Return why the same reply has two verdicts."""
-    if first.reading is not None and second.reading is not None:
-        if folded_text(first.reading) != folded_text(second.reading):
-            return "random fallback" if first.is_drawn or second.is_drawn else "reading"
-        return "judge" if first.judge != second.judge else "metric"
-    return "judge" if first.judge != second.judge else "metric or judge"
+    """Return why the same reply was scored as right by one evaluation and as wrong by another.
+
+    Either the answer was read differently from the reply (a random fallback is one that guesses if nothing can be
+    read), or a different judge or metric scored it.
+    """
+    has_other_judge = first.judge != second.judge
+    if first.reading is None or second.reading is None:
+        return "judge" if has_other_judge else "metric or judge"
+    if folded_text(first.reading) != folded_text(second.reading):
+        used_fallback = first.is_drawn or second.is_drawn
+        return "random fallback" if used_fallback else "reading"
+    return "judge" if has_other_judge else "metric"
 
 
 # --- aggregation ------------------------------------------------------------------------------------------------------------
@@ -386,7 +425,19 @@ def _scoring_cause(first: ReconciledItem, second: ReconciledItem) -> Cause:
 def guess_aggregation(
     items: Sequence[ReconciledItem], reported: float, tolerance: float = 0.006
 ) -> str:
-    """Return which aggregation of the verdicts gives a reported number in percent; empty if none of the known ones."""
+    """Find out how a reported number was computed from the verdicts on single questions.
+
+    Three ways are tried: the mean over questions, the mean of the means over categories, and the mean over answered
+    questions.
+
+    Args:
+        items: The questions with their verdicts.
+        reported: The reported number, in percent.
+        tolerance: How far a computed number may be from it, in percentage points.
+
+    Returns:
+        A description of the first way that gives the number; empty if there is none.
+    """
     candidates = {"mean over questions": _mean(items)}
     by_category: dict[str, list[ReconciledItem]] = defaultdict(list)
     for item in items:
@@ -397,7 +448,9 @@ def guess_aggregation(
     answered = [item for item in items if item.reply is not None]
     if answered and len(answered) < len(items):
         candidates["mean over answered questions"] = _mean(answered)
+
     for description, value in candidates.items():
-        if abs(float(value) * 100 - reported) <= tolerance:
+        percent = float(value) * 100
+        if abs(percent - reported) <= tolerance:
             return description
     return ""

@@ -87,7 +87,7 @@ def sequential_estimates(run: ScoredRun) -> list[SequentialEstimate]:
 
 
 def open_by_width(run: ScoredRun) -> list[str]:
-    """Return the benchmarks whose interval is still wider than the rule of the run allows."""
+    """Return the benchmarks of an adaptive run whose interval is still wider than the run's stopping rule allows."""
     names: dict[str, None] = {}
     for estimate in sequential_estimates(run):
         if estimate.is_open and not estimate.part.awaits_verdict:
@@ -105,7 +105,15 @@ def parts_of(run: ScoredRun) -> dict[str, RandomPart]:
 
 
 def _estimates(scored: ScoredBenchmark, evaluated_part: RandomPart) -> Iterator[SequentialEstimate]:
-    """Yield the estimate of each protocol that has the metric of the rule."""
+    """Yield the current estimate of a benchmark in an adaptive run, one for each protocol.
+
+    An adaptive run evaluates images in random order until an interval is narrow enough. The interval remains valid
+    although the run stops because of it.
+
+    Args:
+        scored: The benchmark with the scores so far.
+        evaluated_part: The random part of its images that was evaluated, and the stopping rule.
+    """
     rule = rule_of(evaluated_part.rule)
     aims = AIMS if rule.half_width is None else (rule.half_width / rule.span,)
     n_evaluated = sum(len(sample.rounds) for sample in scored.samples.values())
@@ -130,19 +138,24 @@ def _estimates(scored: ScoredBenchmark, evaluated_part: RandomPart) -> Iterator[
 def _scores_by_protocol(
     scored: ScoredBenchmark, metric: str
 ) -> dict[tuple[str, Method], dict[QuestionKey, Score]]:
-    """Return the scores of a metric by protocol and question, without questions whose answer is hidden."""
+    """Return the scores in a metric, by (protocol, method) and then by question.
+
+    Questions without a value that no reply could give them, such as those with a hidden answer, are left out.
+    """
     scores: dict[tuple[str, Method], dict[QuestionKey, Score]] = defaultdict(dict)
     for score in scored.scores_of(metric):
-        if score.reason not in NO_VALUE:
-            scores[score.protocol, score.method][score.sample_id, score.turn] = score
+        if score.reason in NO_VALUE:
+            continue
+        question = (score.sample_id, score.turn)
+        scores[score.protocol, score.method][question] = score
     return scores
 
 
 def _question_bounds(scores: Mapping[QuestionKey, Score], rule: StoppingRule) -> Bounds:
-    """Return the least and the greatest possible value of each question, as shares of the metric's range.
+    """Return the least and the greatest possible value of each question, as a share of the metric's range.
 
-    Both are the value if there is one. A question that received no reply may have any value, 0 to 1. One without a value
-    for another reason is not part of the mean.
+    If a question has a value, both bounds are that value. If it received no reply, its value could be anything from 0
+    to 1. A question without a value for another reason is not part of the mean and is left out.
     """
     bounds: dict[QuestionKey, tuple[float, float]] = {}
     for key, score in scores.items():
@@ -156,13 +169,24 @@ def _question_bounds(scores: Mapping[QuestionKey, Score], rule: StoppingRule) ->
 
 
 def _draws(scored: ScoredBenchmark, evaluated_part: RandomPart, bounds: Bounds) -> list[DrawnImage]:
-    """Return the evaluated images in their random order, including those without a question in `bounds`."""
+    """Return the evaluated images in the random order in which they were drawn.
+
+    Args:
+        scored: The benchmark.
+        evaluated_part: The random part of its images that was evaluated.
+        bounds: The least and the greatest possible value of each question.
+
+    Returns:
+        For each image, its number of questions and the sums of both bounds. Images without a question in `bounds` have
+        0 questions.
+    """
     groups = (sample.group for sample in scored.samples.values())
-    bounds_by_group: dict[str, list[tuple[float, float]]] = {
-        group: [] for group in image_order(groups, evaluated_part.seed)
-    }
-    for (sample_id, _), bound in bounds.items():
-        bounds_by_group[scored.samples[sample_id].group].append(bound)
+    bounds_by_group: dict[str, list[tuple[float, float]]] = {}
+    for group in image_order(groups, evaluated_part.seed):
+        bounds_by_group[group] = []
+    for (sample_id, _), question_bounds in bounds.items():
+        group = scored.samples[sample_id].group
+        bounds_by_group[group].append(question_bounds)
 
     draws: list[DrawnImage] = []
     for group_bounds in bounds_by_group.values():
@@ -201,14 +225,14 @@ class SequentialDifference(SequentialEstimate, frozen=True, kw_only=True):
 def sequential_differences(
     first: ScoredRun, second: ScoredRun, equivalent: Mapping[str, float] = MappingProxyType({})
 ) -> list[SequentialDifference]:
-    """Return the differences of two runs on each benchmark of which both evaluated the same part.
+    """Return the differences between two adaptive runs, on each benchmark of which both evaluated the same images.
 
-    Each method has a difference, by its preferred protocol.
+    Each method (generation or likelihood) has one difference, under its preferred protocol.
 
     Args:
         first: A run.
         second: The other run.
-        equivalent: The greatest difference that does not matter, by benchmark and in the unit of the values. By
+        equivalent: For each benchmark, the greatest difference that does not matter, in the unit of the values. By
             default every difference matters.
     """
     first_label, second_label = run_labels([first, second])
@@ -239,8 +263,15 @@ class _RunPair(Struct, frozen=True):
 
 
 def _differences(run_pair: _RunPair, equivalent: float) -> Iterator[SequentialDifference]:
-    """Yield the difference of two runs that a stopping rule evaluates, with an interval that holds whenever one stops,
-    for each protocol and method that both have."""
+    """Yield the difference between two adaptive runs on one benchmark, for each method that both have.
+
+    The interval remains valid although a run stops because of it. The difference of each question is scaled from [-1,
+    1] to [0, 1] for the computation, and the result is scaled back.
+
+    Args:
+        run_pair: The two runs on the benchmark, and the random part of its images that both evaluated.
+        equivalent: The greatest difference that does not matter; 0 if every difference matters.
+    """
     rule = rule_of(run_pair.part.rule)
     aims = _difference_aims(rule, equivalent)
     n_evaluated = sum(len(sample.rounds) for sample in run_pair.first.samples.values())
@@ -282,18 +313,26 @@ def _differences(run_pair: _RunPair, equivalent: float) -> Iterator[SequentialDi
 def _preferred_protocols(
     protocols: AbstractSet[tuple[str, Method]],
 ) -> list[tuple[str, Method]]:
-    """Return the preferred protocol of each method, from pairs of a protocol and a method."""
-    by_method: dict[Method, tuple[str, Method]] = {}
-    preferred_first = sorted(
-        protocols, key=lambda protocol_and_method: protocol_preference(protocol_and_method[0])
-    )
+    """Select one protocol for each method.
+
+    Args:
+        protocols: Pairs of a protocol and a method, generation or likelihood.
+
+    Returns:
+        The pair with the preferred protocol for each method.
+    """
+    preferred_first = sorted(protocols, key=lambda pair: protocol_preference(pair[0]))
+    selected: dict[Method, tuple[str, Method]] = {}
     for protocol, method in reversed(preferred_first):
-        by_method[method] = (protocol, method)
-    return list(by_method.values())
+        selected[method] = (protocol, method)  # the preferred one comes last
+    return list(selected.values())
 
 
 def _difference_aims(rule: StoppingRule, equivalent: float) -> tuple[float, ...]:
-    """Return the differences to detect, on the scale of `_difference_bounds`: half of a share of the metric's range."""
+    """Return the differences that an adaptive comparison should detect soonest.
+
+    They are shares of the metric's range, divided by two, because differences are scaled from [-1, 1] to [0, 1].
+    """
     aims = list(AIMS)
     if equivalent:
         aims.insert(0, equivalent / rule.span)
@@ -301,9 +340,9 @@ def _difference_aims(rule: StoppingRule, equivalent: float) -> tuple[float, ...]
 
 
 def _difference_bounds(first: Bounds, second: Bounds) -> Bounds:
-    """Return the least and the greatest difference of each question that both runs have.
+    """Return the least and the greatest possible difference, first minus second, of each question that both runs have.
 
-    Differences, between -1 and 1, are scaled to [0, 1]: no difference is 0.5.
+    Differences are scaled from [-1, 1] to [0, 1]: 0.5 means no difference.
     """
     bounds: dict[QuestionKey, tuple[float, float]] = {}
     for key in sorted(first.keys() & second.keys()):

@@ -45,18 +45,19 @@ class StoppingRule(Struct, frozen=True):
 
 
 def width_rule(text: str) -> StoppingRule:
-    """Parse a rule about the width of an interval, such as `accuracy ±2`.
+    """Parse a stopping rule about the width of an interval: `accuracy ±2` stops at ±2 percentage points.
 
     Raises:
         DataError: The text has another form, or the metric is not a mean of bounded values.
         UnknownNameError: The metric does not exist.
     """
+    where = setting("until", text, is_quoted=True)
     match = _WIDTH_RULE.fullmatch(text)
     if match is None:
-        raise DataError(f"{setting('until', text, is_quoted=True)}: {_FORM}")
-    where = setting("until", text, is_quoted=True)
-    row = bounded_row(match[1], where)
-    return StoppingRule(row, margin_in_unit(row, float(match[2]), where))
+        raise DataError(f"{where}: {_FORM}")
+    metric, margin = match[1], float(match[2])
+    row = bounded_row(metric, where)
+    return StoppingRule(row, margin_in_unit(row, margin, where))
 
 
 def margin_in_unit(row: MetricRow, margin: float, where: str) -> float:

@@ -14,7 +14,8 @@ from snellen.common.conditions import Condition
 from snellen.errors import DataError
 from snellen.protocols.base import UNDECLARED, labelled_declaration
 from snellen.reasons import Reason
-from snellen.records import Prediction
+from snellen.records import Answer, Prediction
+from snellen.runs.run_folder import BenchmarkUse
 from snellen.scoring.scored_run import ExcludedQuestion, ScoredBenchmark, ScoredRun, by_row
 
 Key = tuple[str, str]
@@ -79,14 +80,14 @@ def filter_runs(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
 def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
     """Restrict runs to the questions that all of them answered.
 
-    A question is answered if its requests did not fail and the model did not refuse. A reply without an option counts as
-    an answer. `ScoredRun.left_out` of each returned run lists the other questions with the reason.
+    A question is answered if its requests did not fail and the model did not refuse. A reply without an option counts
+    as an answer. `ScoredRun.left_out` of each returned run lists the other questions with the reason.
 
     Raises:
         DataError: The runs are on different builds of a benchmark, or no question was answered by all.
     """
     check_same_builds(runs)
-    shortfalls_by_run = [_reasons(run) for run in runs]
+    reasons_by_run = [_reasons(run) for run in runs]
     all_keys: dict[tuple[str, str], None] = {}
     for run in runs:
         for scored in run.benchmarks:
@@ -95,8 +96,8 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
 
     common_keys = set()
     for key in all_keys:
-        # A question without an entry was never asked; None stands for an answer.
-        if all(shortfalls.get(key, NEVER) is None for shortfalls in shortfalls_by_run):
+        # A sample without an entry was never sent to the model; the reason None means that it was answered.
+        if all(reasons.get(key, NEVER) is None for reasons in reasons_by_run):
             common_keys.add(key)
     if not common_keys:
         raise DataError(
@@ -105,11 +106,11 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
 
     note = f"only the {len(common_keys):,} of {len(all_keys):,} questions that all {len(runs)} runs answered"
     restricted_runs = []
-    for run, shortfalls in zip(runs, shortfalls_by_run, strict=True):
+    for run, reasons in zip(runs, reasons_by_run, strict=True):
         left_out: list[ExcludedQuestion] = []
         for key in all_keys:
             if key not in common_keys:
-                reason, detail = shortfalls.get(key, NEVER) or (None, "")
+                reason, detail = reasons.get(key, NEVER) or (None, "")
                 left_out.append(ExcludedQuestion(*key, reason, detail))
         restricted_run = _noted(narrow_run(run, common_keys), note)
         restricted_runs.append(replace(restricted_run, left_out=tuple(left_out)))
@@ -131,25 +132,29 @@ def replied_by_all(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
 
 
 def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
-    """Restrict a run to some samples. Benchmarks without any of them are removed; request counts stay unchanged.
+    """Return a run with only some of its samples. Benchmarks that have none of them are removed.
 
-    A stopping rule evaluates a random part of all questions of a benchmark, not of the remaining ones. The manifest of
-    the returned run therefore names no such part.
+    Request counts stay unchanged. The result no longer says that a stopping rule chose a random part of each benchmark,
+    because that part is not random among the remaining samples.
+
+    Args:
+        run: The scored run.
+        keys: The samples to keep, as pairs of benchmark and sample identifier.
     """
     ids_by_benchmark: dict[str, set[str]] = defaultdict(set)
-    for benchmark, sample in keys:
-        ids_by_benchmark[benchmark].add(sample)
-    selections = [
-        (scored, ids_by_benchmark[scored.spec.name] & scored.samples.keys())
-        for scored in run.benchmarks
-    ]
+    for benchmark, sample_id in keys:
+        ids_by_benchmark[benchmark].add(sample_id)
+
+    narrowed: list[ScoredBenchmark] = []
+    for scored in run.benchmarks:
+        ids = ids_by_benchmark[scored.spec.name] & scored.samples.keys()
+        if ids:
+            narrowed.append(_narrowed(scored, ids))
+    uses = tuple(replace(use, part=None) for use in run.manifest.benchmarks)
     return replace(
         run,
-        manifest=replace(
-            run.manifest,
-            benchmarks=tuple(replace(use, part=None) for use in run.manifest.benchmarks),
-        ),
-        benchmarks=tuple(_narrowed(scored, ids) for scored, ids in selections if ids),
+        manifest=replace(run.manifest, benchmarks=uses),
+        benchmarks=tuple(narrowed),
         counterpart=narrow_run(run.counterpart, keys) if run.counterpart else None,
         kept_rows=None,
     )
@@ -157,21 +162,17 @@ def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
 
 def _narrowed(scored: ScoredBenchmark, ids: Collection[str]) -> ScoredBenchmark:
     """Return a scored benchmark with only the samples whose identifiers are in `ids`."""
-    samples = {name: sample for name, sample in scored.samples.items() if name in ids}
-    predictions = [prediction for prediction in scored.predictions if prediction.sample_id in ids]
-    scores = [score for score in scored.scores if score.sample_id in ids]
-    answers = {}
+    answers: dict[tuple[str, int], Answer] = {}
     for (sample_id, turn), answer in scored.answers.items():
         if sample_id in ids:
             answers[sample_id, turn] = answer
-    tallies = [tally for tally in scored.tallies if tally.sample_id in ids]
     return replace(
         scored,
-        samples=samples,
-        predictions=tuple(predictions),
-        score_rows=by_row(scores),
+        samples={name: sample for name, sample in scored.samples.items() if name in ids},
+        predictions=tuple(each for each in scored.predictions if each.sample_id in ids),
+        score_rows=by_row([score for score in scored.scores if score.sample_id in ids]),
         answers=answers,
-        tallies=tuple(tallies),
+        tallies=tuple(tally for tally in scored.tallies if tally.sample_id in ids),
     )
 
 
@@ -180,17 +181,17 @@ def _noted(run: ScoredRun, note: str) -> ScoredRun:
 
 
 def _reasons(run: ScoredRun) -> dict[Key, Shortfall]:
-    """Return, for each sample with a prediction, why it counts as not answered; None if it was answered."""
-    shortfalls: dict[Key, Shortfall] = {}
+    """Return, for each sample that was sent to the model, why it counts as not answered; None if it was answered."""
+    reasons: dict[Key, Shortfall] = {}
     declared = {label: labelled_declaration(label) for label in run.manifest.protocols}
     for scored in run.benchmarks:
         for prediction in scored.predictions:
             if not declared.get(prediction.protocol, UNDECLARED).is_unbiased(prediction.variant):
                 # Whether it was sent depends on earlier replies, so it must not decide which questions remain.
                 continue
-            key = scored.spec.name, prediction.sample_id
-            shortfalls[key] = shortfalls.get(key) or _reason(prediction)
-    return shortfalls
+            key = (scored.spec.name, prediction.sample_id)
+            reasons[key] = reasons.get(key) or _reason(prediction)
+    return reasons
 
 
 def _reason(prediction: Prediction) -> Shortfall:
@@ -200,11 +201,11 @@ def _reason(prediction: Prediction) -> Shortfall:
 
 
 def check_same_builds(runs: Sequence[ScoredRun]) -> None:
-    """Raise DataError if runs used different builds of a benchmark."""
-    first_uses = {use.name: (use, run) for run in reversed(runs) for use in run.manifest.benchmarks}
+    """Raise DataError if two runs used different builds of the same benchmark."""
+    first_uses: dict[str, tuple[BenchmarkUse, ScoredRun]] = {}
     for run in runs:
         for use in run.manifest.benchmarks:
-            first_use, first_run = first_uses[use.name]
+            first_use, first_run = first_uses.setdefault(use.name, (use, run))
             if not use.fits(first_use.version, first_use.questions):
                 raise DataError(
                     f"{run.folder} and {first_run.folder} used different builds of {use.name}; score both with "

@@ -24,23 +24,26 @@ TEMPLATE_DEVIATION = Metric(
 )
 
 
-def template_deviation(rights: Mapping[str, Sequence[float]]) -> Estimate:
+def template_deviation(correct_by_template: Mapping[str, Sequence[float]]) -> Estimate:
     """Estimate the standard deviation of the accuracy over prompt templates.
 
     Args:
-        rights: For each template, 1.0 for each presentation that was answered correctly and 0.0 for the others.
+        correct_by_template: For each template, 1.0 for each prompt that was answered correctly and 0.0 for the others.
 
     Returns:
-        The sample standard deviation of the accuracies, without an interval: of few templates there is none worth
-        giving. It is above 0 by chance even if templates make no difference. `n` is the number of presentations of
-        the template that was shown least.
+        The sample standard deviation of the accuracies. It has no interval, because a few templates are too few for a
+        useful one. It is above 0 by chance even if templates make no difference. `n` is the number of prompts of the
+        template that has the fewest.
 
     Examples:
         >>> template_deviation({"a": [1.0, 1.0], "b": [1.0, 0.0], "c": [0.0, 0.0]}).value
         0.5
     """
-    accuracies = [math.fsum(values) / len(values) for values in rights.values() if values]
-    n = min(map(len, rights.values()), default=0)
+    accuracies: list[float] = []
+    for values in correct_by_template.values():
+        if values:
+            accuracies.append(math.fsum(values) / len(values))
+    fewest = min(map(len, correct_by_template.values()), default=0)
     if len(accuracies) < 2:
-        return Estimate(None, None, None, None, n)
-    return Estimate(statistics.stdev(accuracies), None, None, None, n)
+        return Estimate(None, None, None, None, fewest)
+    return Estimate(statistics.stdev(accuracies), None, None, None, fewest)

@@ -283,8 +283,8 @@ def _corrected(
 ) -> Iterator[PairedDifference]:
     """Correct the p-values of differences for multiple comparisons.
 
-    Differences of one kind are corrected together. Their kind is the scope (benchmark, dimension or overall), the method,
-    and whether one of the two runs is an instrument, that is, a reference such as random guessing.
+    Differences of one kind are corrected together. Their kind is the scope (benchmark, dimension or overall), the
+    method, and whether one of the two runs is an instrument, that is, a reference such as random guessing.
 
     Args:
         differences: The differences between runs.
@@ -403,8 +403,8 @@ def differences_of(
 def overall_difference(differences: Iterable[PairedDifference]) -> PairedDifference | None:
     """Select the overall difference between two runs from all their differences in one metric.
 
-    If there is no row over all benchmarks, the row of the only benchmark or of the only dimension takes its place and is
-    relabelled as overall.
+    If there is no row over all benchmarks, the row of the only benchmark or of the only dimension takes its place and
+    is relabelled as overall.
 
     Returns:
         The row; None if there is no such row, or if it has no value.

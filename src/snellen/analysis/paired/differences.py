@@ -612,8 +612,8 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
     def _spread_over(self, keys: Sequence[QuestionKey]) -> Spread:
         """Return the value of the metric over some questions, and the influence of each question on it.
 
-        There are three kinds of metrics: one computed from summed counts, a mean corrected for sequences of requests that
-        ended early, and a plain mean.
+        There are three kinds of metrics: one computed from summed counts, a mean corrected for sequences of requests
+        that ended early, and a plain mean.
 
         Args:
             keys: The questions.
@@ -750,8 +750,8 @@ def pair(
 ) -> Paired:
     """Compare two runs in one metric of one benchmark, on the given questions or on all common ones.
 
-    The interval includes the doubt about uncertain readings and the corrections of audits. The p-value is of a sign-flip
-    test over images, and the interval is adjusted to agree with it.
+    The interval includes the doubt about uncertain readings and the corrections of audits. The p-value is of a
+    sign-flip test over images, and the interval is adjusted to agree with it.
     """
     keys, groups = first.questions(first.keys & second.keys if questions is None else questions)
     spec, n = first.scored.spec, len(keys)
@@ -927,9 +927,9 @@ def _with_broken_rows(
 ) -> Estimate:
     """Set the question counts of a difference if some questions have a value in only one of the two runs.
 
-    A question can need several requests in a row. If a request fails or the run stops, the question has no value, but it
-    still affects the difference through the weights of the others. `n` counts the questions for which both runs have a
-    value. The others count as errors or as unfinished.
+    A question can need several requests in a row. If a request fails or the run stops, the question has no value, but
+    it still affects the difference through the weights of the others. `n` counts the questions for which both runs have
+    a value. The others count as errors or as unfinished.
     """
     lacking: list[Score] = []
     for key in keys:

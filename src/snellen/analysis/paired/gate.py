@@ -335,8 +335,8 @@ def rule_data(candidate: ScoredRun, baseline: ScoredRun, rule: GateRule) -> Rule
     Args:
         candidate: The run that is to replace the baseline.
         baseline: The run that it is compared with.
-        rule: What must not be worse, and by how much. `rule.on` names a benchmark, a metric or both, as `BENCHMARK:METRIC`.
-            Without a benchmark the difference is the mean over all that both runs have.
+        rule: What must not be worse, and by how much. `rule.on` names a benchmark, a metric or both, as
+            `BENCHMARK:METRIC`. Without a benchmark the difference is the mean over all that both runs have.
 
     Raises:
         DataError: The runs do not both have such a value, or the benchmarks have no common scale.
@@ -434,7 +434,8 @@ def plan_gate(
 
     Returns:
         For each rule: the probability that an equally good candidate passes, the difference that is detected with the
-        probability `POWER`, and the number of questions at which an equally good candidate passes with that probability.
+        probability `POWER`, and the number of questions at which an equally good candidate passes with that
+        probability.
     """
     plans: list[GatePlan] = []
     z_power = NormalDist().inv_cdf(POWER)

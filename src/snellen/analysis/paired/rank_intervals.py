@@ -49,15 +49,16 @@ def rank_intervals(
 ) -> list[RankInterval]:
     """Rank several runs on each benchmark, in each dimension, and on average over the dimensions.
 
-    The interval of a rank is what the tests of differences leave open, so that no rank says more than a difference does.
-    How often a run is best, and the interval of the average rank, come from resamples: each image is drawn a Poisson
-    number of times, one on average (Hanley and MacGibbon 2006), the same for all runs. A value changes by the sum of the
-    deviations of its questions, so the total number of draws need not be fixed.
+    The interval of a rank is what the tests of differences leave open, so that no rank says more than a difference
+    does. How often a run is best, and the interval of the average rank, come from resamples: each image is drawn a
+    Poisson number of times, one on average (Hanley and MacGibbon 2006), the same for all runs. A value changes by the
+    sum of the deviations of its questions, so the total number of draws need not be fixed.
 
     Args:
         labels: Labels of the runs.
         benchmarks: For each benchmark, what all runs measured by the same metric and method.
-        better: By benchmark (or `*`) and dimension, pairs of labels: the first run is shown to be better than the second.
+        better: By benchmark (or `*`) and dimension, pairs of labels: the first run is shown to be better than the
+            second.
         resamples: Number of resamples.
         seed: Seed of the draws.
     """
@@ -103,10 +104,12 @@ def rank_intervals(
 
 
 def _resample(measures: Sequence[QuestionMeasures], resamples: int, seed: int) -> _Resampled | None:
-    """Resample the values of all runs on one benchmark.
+    """Compute the values that several runs would have on a benchmark if other images had been drawn (a bootstrap).
+
+    In each resample, every group of questions (an image) counts a random number of times, the same number for all runs.
 
     Args:
-        measures: What each run measured on the benchmark, by the same metric.
+        measures: The values of each run on the benchmark, in the same metric.
         resamples: Number of resamples.
         seed: Seed of the draws.
 
@@ -125,23 +128,25 @@ def _resample(measures: Sequence[QuestionMeasures], resamples: int, seed: int) -
         values.append(value)
         deviations_by_group.append(sum_by_group(deviations, groups))
     group_names = list(deviations_by_group[0])
+    # Shape (groups, runs): how much a run's value changes if the group counts once more.
     shifts = np.array([[run[group] for run in deviations_by_group] for group in group_names])
 
     spec = measures[0].scored.spec
     rng = np.random.default_rng(rng_for(spec.name, "rank intervals", str(seed)).getrandbits(64))
     if len(shifts) > UNITS:
-        # So many groups are resampled in bundles, which are drawn by lot.
+        # So many groups are put into `UNITS` random bundles of equal size, which are resampled in their place.
         bundles = rng.permutation(len(shifts)) % UNITS
         bundled_shifts = np.zeros((UNITS, len(measures)))
         np.add.at(bundled_shifts, bundles, shifts)
         shifts = bundled_shifts
 
-    draws = np.empty((resamples, len(measures)))
+    draws = np.empty((resamples, len(measures)))  # the value of each run in each resample
     for start in range(0, resamples, CHUNK):
         n_rows = min(CHUNK, resamples - start)
         random_indexes = rng.integers(0, len(_DRAWN), (n_rows, len(shifts)), dtype=np.uint16)
-        times_drawn = _DRAWN[random_indexes]
-        draws[start : start + n_rows] = np.array(values) + times_drawn @ shifts.astype(np.float32)
+        times_drawn = _DRAWN[random_indexes]  # shape (n_rows, groups), Poisson numbers of mean 1
+        changes = times_drawn @ shifts.astype(np.float32)  # shape (n_rows, runs)
+        draws[start : start + n_rows] = np.array(values) + changes
     return _Resampled(measures, np.array(values), draws, len(keys), len(group_names))
 
 
@@ -157,13 +162,13 @@ def _sign(benchmark: _Resampled) -> int:
 
 
 def _dimensions(resampled: Sequence[_Resampled]) -> dict[str, list[_Resampled]]:
-    """Return the benchmarks of each dimension whose metrics may be averaged."""
+    """Group benchmarks by ability dimension, without the dimensions whose metrics have no meaningful mean."""
     by_dimension: dict[str, list[_Resampled]] = defaultdict(list)
     for benchmark in resampled:
-        by_dimension[benchmark.measures[0].scored.spec.dimension].append(benchmark)
-    return {
-        name: members for name, members in by_dimension.items() if name and _share_scale(members)
-    }
+        dimension = benchmark.measures[0].scored.spec.dimension
+        if dimension:
+            by_dimension[dimension].append(benchmark)
+    return {name: members for name, members in by_dimension.items() if _share_scale(members)}
 
 
 def _share_scale(members: Sequence[_Resampled]) -> bool:
@@ -176,23 +181,26 @@ def _share_scale(members: Sequence[_Resampled]) -> bool:
 
 
 def _mean_ranks(members: Sequence[_Resampled]) -> tuple[Array, Array]:
-    """Rank runs by their mean over the benchmarks of a dimension.
+    """Rank runs by their mean over the benchmarks of an ability dimension.
 
-    The questions of the benchmarks have equal weight if their suites say so; else the benchmarks have.
+    The suites declare whether questions or benchmarks have equal weight in the mean.
+
+    Args:
+        members: For each benchmark, the observed value of each run and its values in the resamples.
 
     Returns:
-        The ranks of the values, and those of each resample.
+        The ranks by the observed means, of shape (1, runs), and those in each resample, of shape (resamples, runs).
     """
     sign = _sign(members[0])
     specs = [benchmark.measures[0].scored.spec for benchmark in members]
     metrics = [benchmark.measures[0].metric for benchmark in members]
     sizes = [benchmark.n for benchmark in members]
     weights = benchmark_weights(specs, metrics, sizes)
-    values = [benchmark.values for benchmark in members]
-    resamples = [benchmark.resamples for benchmark in members]
-    mean_values = np.average(values, axis=0, weights=weights)
-    mean_resamples = np.average(resamples, axis=0, weights=weights)
-    return _ranks(mean_values[None], sign), _ranks(mean_resamples, sign)
+    observed = [benchmark.values for benchmark in members]
+    resampled = [benchmark.resamples for benchmark in members]
+    observed_means = np.average(observed, axis=0, weights=weights)
+    resampled_means = np.average(resampled, axis=0, weights=weights)
+    return _ranks(observed_means[None], sign), _ranks(resampled_means, sign)
 
 
 def _joined(members: Sequence[_Resampled]) -> _Resampled:
@@ -211,39 +219,51 @@ def _intervals(
     labels: Sequence[str],
     point: Array,
     draws: Array,
-    of: _Resampled,
+    resampled: _Resampled,
     benchmark: str,
     dimension: str = "",
     better: Mapping[tuple[str, str], Sequence[tuple[str, str]]] | None = None,
 ) -> list[RankInterval]:
-    """Return the rank of each run with its bounds.
+    """Return the rank of each run with its bounds and with the share of resamples in which it is first.
 
-    The bounds follow from the significant differences in `better`, as pairs (winner, loser). Without `better`, as for an
-    average rank, they are percentiles of the resampled ranks.
+    Args:
+        labels: The label of each run.
+        point: The observed ranks, of shape (1, runs).
+        draws: The ranks in each resample, of shape (resamples, runs).
+        resampled: The values behind the ranks.
+        benchmark: The name of the benchmark, or `*` for ranks over several.
+        dimension: The ability dimension; by default that of the benchmark.
+        better: By benchmark and dimension, the pairs (better run, worse run) with a significant difference. They
+            determine the bounds: a run ranks after those that are better and before those that are worse. Without them,
+            as for an average rank, the bounds are percentiles of the resampled ranks.
     """
-    best = (draws <= draws.min(axis=1, keepdims=True)).mean(axis=0)
-    first, is_known = of.measures[0], of.groups > 1
+    first = resampled.measures[0]
     dimension = dimension or first.scored.spec.dimension
+    best_rank_of_draw = draws.min(axis=1, keepdims=True)  # shape (resamples, 1)
+    shares_first = (draws <= best_rank_of_draw).mean(axis=0)  # shape (runs,)
     if better is None:
-        low, high = np.percentile(draws, [TAIL, 100 - TAIL], axis=0, method="inverted_cdf")
+        lows, highs = np.percentile(draws, [TAIL, 100 - TAIL], axis=0, method="inverted_cdf")
     else:
         significant = better.get((benchmark, dimension), ())
         n_better = [sum(loser == label for _, loser in significant) for label in labels]
         n_worse = [sum(winner == label for winner, _ in significant) for label in labels]
-        low = 1 + np.array(n_better)
-        high = len(labels) - np.array(n_worse)
-    return [
-        RankInterval(
+        lows = 1 + np.array(n_better)
+        highs = len(labels) - np.array(n_worse)
+
+    has_interval = resampled.groups > 1
+    intervals: list[RankInterval] = []
+    for index, label in enumerate(labels):
+        interval = RankInterval(
             label,
             benchmark,
             dimension,
             first.method,
             first.metric,
-            float(point[0, i]),
-            float(low[i]) if is_known else None,
-            float(high[i]) if is_known else None,
-            float(best[i]) if is_known else None,
-            of.n,
+            float(point[0, index]),
+            float(lows[index]) if has_interval else None,
+            float(highs[index]) if has_interval else None,
+            float(shares_first[index]) if has_interval else None,
+            resampled.n,
         )
-        for i, label in enumerate(labels)
-    ]
+        intervals.append(interval)
+    return intervals

@@ -25,9 +25,9 @@ LEVEL = 0.05
 def agreeing(estimate: Estimate, p: float) -> tuple[Estimate, float]:
     """Make the interval of a difference and the p-value of its sign-flip test agree.
 
-    The p-value is the larger one of the test's and the interval's: an interval whose end on the side of zero has the
-    distance m from the value d corresponds to 2 (1 - Phi(z d / m)) (Altman and Bland 2011). If it is 5% or more, the
-    interval is extended to zero. So the interval excludes zero if, and only if, the p-value is below 5%.
+    After that, the interval excludes zero if, and only if, the p-value is below 5%. The p-value becomes the larger one
+    of the test's and that of the interval, which is 2 (1 - Phi(z d / m)) for a value d whose interval extends m towards
+    zero (Altman and Bland 2011). If it is 5% or more, the interval is extended to zero.
 
     Args:
         estimate: The difference.
@@ -54,15 +54,15 @@ def _p_of_interval(value: float, low: float, high: float) -> float:
 
 
 def corrected_interval(estimate: Estimate, p: float, p_adjusted: float, family: int) -> Interval:
-    """Return the interval of a difference that agrees with its corrected p-value.
+    """Return the interval of a difference that agrees with its p-value after a correction for multiple comparisons.
 
-    It excludes zero if, and only if, the corrected p-value is below 5%. Its level is then 5% p / p_adjusted, what the
-    correction leaves; else it is 5% divided by the size of the family.
+    The interval excludes zero if, and only if, the corrected p-value is below 5%. Its error level is then
+    5% * p / p_adjusted; otherwise it is 5% divided by the number of differences that were corrected together.
 
     Args:
-        estimate: The difference with its interval at 95%.
+        estimate: The difference with its 95% interval.
         p: Its p-value.
-        p_adjusted: Its p-value, corrected for all differences of the family.
+        p_adjusted: Its corrected p-value.
         family: Number of differences that are corrected together.
     """
     if estimate.value is None or estimate.low is None or estimate.high is None:
@@ -70,7 +70,7 @@ def corrected_interval(estimate: Estimate, p: float, p_adjusted: float, family: 
     is_significant = p_adjusted < LEVEL
     is_uncorrected = p_adjusted == p and (p < LEVEL or family < 2)
     if is_uncorrected:
-        # Equal to the last bit, because readers of both are told that nothing was corrected.
+        # Not computed again, because rounding would make it differ from the uncorrected interval.
         return estimate.low, estimate.high
 
     level = LEVEL / max(family, 1)
@@ -87,10 +87,13 @@ def corrected_interval(estimate: Estimate, p: float, p_adjusted: float, family: 
 def sign_flip_test(sums: Sequence[float]) -> float:
     """Return the two-sided p-value of the hypothesis that two systems are equally good.
 
-    If they are, the difference of each group could as well have the other sign. If all differences that are not zero
-    have one size, the number of positive ones is binomial: for single questions that are right or wrong this is
-    McNemar's exact test (McNemar 1947). Up to 16 groups, all signs are tried (Fisher's randomisation test). For more
-    groups, sum S_g / sqrt(sum S_g^2) is standard normal, as in McNemar's test for groups (Durkalski et al. 2003).
+    If they are, the difference of each group could as well have the other sign. There are three cases:
+
+    - All differences that are not zero have the same size. The number of positive ones is then binomial. For single
+      questions that are right or wrong this is McNemar's exact test (McNemar 1947).
+    - Up to 16 groups differ. All combinations of signs are tried (Fisher's randomisation test).
+    - More groups differ. sum S_g / sqrt(sum S_g^2) is standard normal, as in McNemar's test for groups (Durkalski et
+      al. 2003).
 
     Args:
         sums: For each group of questions that may depend on each other (an image), the sum S_g of the differences.
@@ -116,14 +119,17 @@ def sign_flip_test(sums: Sequence[float]) -> float:
 
 
 def _binomial_test(successes: int, n: int) -> float:
-    """Return the two-sided p-value for a probability of one half: twice the smaller tail."""
+    """Return the two-sided p-value of so many successes in n trials if their probability is one half.
+
+    It is twice the smaller tail of the binomial distribution. For 3 of 10 it is 0.34.
+    """
     fewer = min(successes, n - successes)
     if n > 1000:
-        # The normal distribution with continuity correction is right to 1e-3 of the tail here.
+        # The error of the normal distribution with continuity correction is at most 0.1% of the tail.
         statistic = (n - 2 * fewer - 1) / math.sqrt(n)
         return min(1.0, _normal_test(statistic))
-    outcomes = sum(math.comb(n, k) for k in range(fewer + 1))
-    both_tails = Fraction(2 * outcomes, 2**n)
+    n_combinations = sum(math.comb(n, k) for k in range(fewer + 1))
+    both_tails = Fraction(2 * n_combinations, 2**n)
     return min(1.0, float(both_tails))
 
 
@@ -133,7 +139,11 @@ def _normal_test(statistic: float) -> float:
 
 
 def _randomisation_test(sums: Sequence[float]) -> float:
-    """Return the share of all combinations of signs whose sum is at least as far from zero as the observed sum."""
+    """Return the two-sided p-value of a sum, by trying both signs of every summand.
+
+    It is the share of all combinations of signs whose sum is at least as far from zero as the observed sum. For [1, 2]
+    these are 3, -1, 1 and -3, so the p-value is 0.5.
+    """
     totals = [0.0]
     for value in sums:
         next_totals = []
@@ -200,10 +210,11 @@ LEAST_DIFFERING = 6
 
 
 def questions_needed(difference: float, stderr: float, n: int, differing: int) -> int | None:
-    """Return how many questions would show a difference of this size at the 5% level with probability `POWER`.
+    """Estimate how many questions would make a difference of this size significant at the 5% level.
 
-    The number is n ((z_0.975 + z_power) stderr / difference)^2, but so many at least that `LEAST_DIFFERING` images
-    differ: the formula is that of the normal distribution, which few questions do not follow.
+    With that many, it would be significant with the probability `POWER`. The number is
+    n ((z_0.975 + z_power) stderr / difference)^2 by the normal distribution. It is raised until at least
+    `LEAST_DIFFERING` images differ, because few questions do not follow the normal distribution.
 
     Args:
         difference: The observed difference.
