@@ -39,7 +39,13 @@ def open_answers(folder: Path) -> Mapping[Key, Answer]:
 
 
 def sample_answers(folder: Path) -> dict[str, list[Answer]]:
-    """Return the answers of each sample in the order of its rounds. Raises DataError like `open_answers`.
+    """Read the correct answers of a built benchmark.
+
+    Returns:
+        For each sample identifier, the answers to its questions in order: one, or one for each round of a dialogue.
+
+    Raises:
+        DataError: As `open_answers`.
 
     Examples:
         >>> from snellen.plugin_api import open_benchmark
@@ -95,16 +101,23 @@ def changed_answers(run: Path, benchmarks: Iterable[Benchmark]) -> list[str]:
 def with_answer_tags(
     samples: Iterable[Sample], answers: Mapping[Key, Answer]
 ) -> Mapping[str, Sample]:
-    """Return the samples by id, with the tags of their answers added to their own tags."""
-    tags: dict[str, dict[str, str]] = {}
+    """Return the samples by identifier, with the tags of their answers added to their own tags.
+
+    Tags that would give the answer away are stored with the answer and are available only after a run.
+    """
+    answer_tags: dict[str, dict[str, str]] = {}
     for (sample_id, _), answer in answers.items():
         if answer.tags:
-            tags.setdefault(sample_id, {}).update(answer.tags)
-    tagged = (
-        replace(sample, tags={**sample.tags, **tags[sample.id]}) if sample.id in tags else sample
-        for sample in samples
-    )
-    return PackedRecords(Sample, attrgetter("id"), tagged)
+            answer_tags.setdefault(sample_id, {}).update(answer.tags)
+
+    def tagged_samples() -> Iterable[Sample]:
+        for sample in samples:
+            if sample.id in answer_tags:
+                yield replace(sample, tags={**sample.tags, **answer_tags[sample.id]})
+            else:
+                yield sample
+
+    return PackedRecords(Sample, attrgetter("id"), tagged_samples())
 
 
 def answers_file(folder: Path) -> Path | None:

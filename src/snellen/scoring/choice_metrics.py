@@ -1,10 +1,10 @@
 """Metrics of choices: functions of the predictions of one question, and their declarations.
 
 A reply counts as its most probable reading; a reply without an answer is not correct. Two bounds show how much depends
-on that: `_lower` counts each reply with an unsure reading (`Prediction.is_unsure`) as wrong, `_upper` counts it and each
-reply without an answer as correct. `_of_parsed` leaves out the replies without an answer. A doubt (`ReadingDoubt`) sums
-up the probabilities of the readings; intervals and comparisons take the error of reading from it. None means unscored,
-which is not wrong.
+on that: `_lower` counts each reply with an unsure reading (`Prediction.is_unsure`) as wrong, `_upper` counts it and
+each reply without an answer as correct. `_of_parsed` leaves out the replies without an answer. A doubt (`ReadingDoubt`)
+sums up the probabilities of the readings; intervals and comparisons take the error of reading from it. None means
+unscored, which is not wrong.
 
 All functions take the predictions in order of presentation.
 """
@@ -278,23 +278,32 @@ def pass_at(k: int, replies: int, correct: int) -> float:
 
 
 def majority(predictions: Sequence[Prediction], answer: Answer) -> float:
-    """Return whether the most frequent choice is correct: 0.0 or 1.0, or a share if several choices are tied.
+    """Score a question that was asked several times by a majority vote over the replies.
 
-    "Unparsed" counts as one more choice, which is not correct.
+    Replies without a readable option vote together for one further choice, which is wrong.
+
+    Returns:
+        1.0 if the most frequent choice is correct and 0.0 if it is wrong. If several choices are tied, the share of the
+        correct ones among them.
     """
     votes = Counter(prediction.choice for prediction in predictions)
     most_votes = max(votes.values())
-    leading = [choice for choice, count in votes.items() if count == most_votes]
-    return sum(choice in answer.options for choice in leading) / len(leading)
+    leading_choices = [choice for choice, n_votes in votes.items() if n_votes == most_votes]
+    n_correct = sum(choice in answer.options for choice in leading_choices)
+    return n_correct / len(leading_choices)
 
 
 def agreeing_pairs(predictions: Sequence[Prediction]) -> float:
-    """Return the share of pairs of replies that name the same option, in [0, 1]."""
-    votes = Counter(
-        prediction.choice for prediction in predictions if prediction.choice is not None
-    )
-    n_agreeing = sum(comb(count, 2) for count in votes.values())
-    return n_agreeing / comb(len(predictions), 2)
+    """Return, of all pairs of replies to a question, the share in which both choose the same option.
+
+    A reply without a readable option agrees with no other reply. For the choices A, A, B it is 1/3.
+    """
+    votes: Counter[int] = Counter()
+    for prediction in predictions:
+        if prediction.choice is not None:
+            votes[prediction.choice] += 1
+    n_agreeing_pairs = sum(comb(n_votes, 2) for n_votes in votes.values())
+    return n_agreeing_pairs / comb(len(predictions), 2)
 
 
 # --- declarations ----------------------------------------------------------------------------------------------------

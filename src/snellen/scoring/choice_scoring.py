@@ -79,7 +79,14 @@ def _with_baseline(passes: Passes) -> Passes:
 def _score_or_unanswered(
     question: AskedQuestion, name: str, rate: Callable[[Passes], float], passes: Passes
 ) -> Score:
-    """Return the score of a question by its passes (replies to its presentations), or why it has none."""
+    """Return the score of a question in a metric, or a score without a value if no reply to it was received.
+
+    Args:
+        question: The question.
+        name: The name of the metric.
+        rate: Function that computes the value from the replies.
+        passes: The replies, one for each way in which the question was presented.
+    """
     if not passes:
         return question.score(name, why_unanswered(question), 1)
     return question.score(name, rate(passes), len(passes))
@@ -185,9 +192,15 @@ def _circular_verdicts(question: AskedQuestion, answer: Answer, rotations: int) 
 
 
 def _score_by_first_passes(question: AskedQuestion, name: str, verdict: Verdict) -> Score:
-    """Score a question by the fewest first passes that settle a verdict.
+    """Score a question that is presented several times (such as with rotated options), until the verdict is certain.
 
-    Later passes are ignored, because a failure among them would otherwise decide which questions count.
+    One wrong reply can decide it; then later replies are ignored. If they counted, a failed request among them would
+    leave the question without a score, more often for some models than for others.
+
+    Args:
+        question: The question with its replies.
+        name: The name of the metric.
+        verdict: Function from the first replies to the value; None if they do not decide it yet.
     """
     passes = _first_passes(question)
     rotations = question.declaration.n_presentations(question.sample)
@@ -225,10 +238,10 @@ def _why_incomplete(question: AskedQuestion) -> Unscored:
 
 
 def _repeat_scores(question: AskedQuestion) -> Iterator[Score]:
-    """Yield the scores of a question that was asked several times.
+    """Yield the scores of a question that was sent several times: pass@k, majority vote, and agreement.
 
-    Failed replies are left out of pass@k, whose expectation does not depend on their number. The majority vote needs
-    all replies, because a majority of fewer replies is less often correct.
+    pass@k is computed from the received replies alone, because its expectation does not depend on their number. The
+    majority vote needs all replies, because a majority of fewer replies is less often correct.
     """
     answered = question.answered
     answer = question.answer
@@ -242,8 +255,8 @@ def _repeat_scores(question: AskedQuestion) -> Iterator[Score]:
     if answer is None or len(answered) < k:
         yield question.score(pass_name, absence, n)
     else:
-        correct = sum(prediction.choice in answer.options for prediction in answered)
-        yield question.score(pass_name, pass_at(k, len(answered), correct), n)
+        n_correct = sum(prediction.choice in answer.options for prediction in answered)
+        yield question.score(pass_name, pass_at(k, len(answered), n_correct), n)
 
     if answer is None or not is_complete:
         yield question.score(vote_name, absence, n)
@@ -257,7 +270,10 @@ def _repeat_scores(question: AskedQuestion) -> Iterator[Score]:
 
 
 def _instability_scores(question: AskedQuestion) -> Iterator[Score]:
-    """Yield how far the choices of a question vary over its presentations, or why that is unknown."""
+    """Yield how much the chosen option varies if a question is presented differently.
+
+    The scores have no value if not all presentations received a reply.
+    """
     passes = _with_baseline(question.answered)
     n = len(passes) or 1
     if len(passes) < question.declaration.n_presentations(question.sample):

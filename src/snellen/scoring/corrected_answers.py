@@ -82,15 +82,23 @@ def corrected_answers(
 
 
 def _with_new_answer(correction: Correction, sample: Sample, answer: Answer) -> Answer | None:
-    """Return the corrected answer; None if the answer is not the old one, or the new one is not a unique option."""
+    """Apply a correction from a list of errata to the answer of a sample.
+
+    Returns:
+        The corrected answer. None if the correction does not fit: it names another old answer, or its new answer is not
+        exactly one of the options.
+    """
     if not _is_only_answer(correction.old, sample, answer):
         return None
     if not sample.options:
         return replace(answer, texts=(correction.new,))
-    indices = [
-        index for index, option in enumerate(sample.options) if _equal_texts(option, correction.new)
-    ]
-    return replace(answer, options=(indices[0],)) if len(indices) == 1 else None
+    matches: list[int] = []
+    for index, option in enumerate(sample.options):
+        if _equal_texts(option, correction.new):
+            matches.append(index)
+    if len(matches) != 1:
+        return None
+    return replace(answer, options=(matches[0],))
 
 
 def _is_only_answer(text: str, sample: Sample, answer: Answer) -> bool:

@@ -57,8 +57,11 @@ class GroupAccuracy(GroupedMetric, frozen=True, kw_only=True):
     def tallies(
         self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
-        """Return one count per group of questions, such as those about one image: whether all of its answers are
-        right."""
+        """Group the questions, such as by their image, and score each group: 1 if all its questions are answered correctly.
+
+        Returns:
+            One record for each group. It is stored under the first question of the group.
+        """
         groups: dict[Hashable, list[AskedQuestion]] = defaultdict(list)
         for question in questions:
             groups[self._key(question, context.benchmark)].append(question)
@@ -71,11 +74,16 @@ class GroupAccuracy(GroupedMetric, frozen=True, kw_only=True):
         return tallies
 
     def _key(self, question: AskedQuestion, spec: BenchmarkSpec) -> Hashable:
-        """Return what identifies the group of a question: itself alone, or its image with the value of a tag."""
+        """Return what all questions of a group have in common.
+
+        For the kind `one`, each question is a group of its own. Otherwise it is the image, together with the value of a
+        tag if the benchmark declares one for this kind of group.
+        """
         if self.kind == "one":
             return _id(question)
         tag = spec.groups.get(self.kind, "")
-        return question.sample.group, question.sample.tags.get(tag, "")
+        tag_value = question.sample.tags.get(tag, "")
+        return question.sample.group, tag_value
 
 
 Rights = Mapping[int, float] | Unscored
@@ -122,21 +130,35 @@ def right_answer_rule(spec: BenchmarkSpec) -> Right:
     )
 
     def right(question: AskedQuestion, prediction: Prediction) -> float:
-        """Return 1 if a prediction is right, by its option or by the benchmark's text metric, else 0."""
+        """Return 1.0 if a prediction is correct, else 0.0.
+
+        It is compared by the chosen option, or for an open question by the text metric of the benchmark.
+        """
         if question.turn.options:
-            return float(
-                question.answer is not None and prediction.choice in question.answer.options
-            )
+            if question.answer is None:
+                return 0.0
+            return float(prediction.choice in question.answer.options)
         reply = AskedReply(prediction.text or "", question.turn.question)
         if isinstance(metric, CorpusCountMetric):
             return _counted_right(metric, reply, question.golds)
-        return float(isinstance(metric, ReplyMetric) and metric.measure(reply, question.golds) >= 1)
+        if isinstance(metric, ReplyMetric):
+            return float(metric.measure(reply, question.golds) >= 1)
+        return 0.0
 
     return right
 
 
 def _counted_right(metric: CorpusCountMetric, reply: str, golds: Sequence[str]) -> float:
-    """Return 1.0 if a reply has the full value in a metric that sums counts, else 0.0."""
+    """Return 1.0 if a single reply reaches the highest value of a metric over summed counts, else 0.0.
+
+    Args:
+        metric: The metric, such as word error rate. It is computed for this reply alone.
+        reply: The reply.
+        golds: The correct answers.
+
+    Raises:
+        DataError: The metric cannot count the reply.
+    """
     [counts] = metric.count([reply], [golds])
     if isinstance(counts, str):
         raise DataError(counts)

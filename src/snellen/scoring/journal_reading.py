@@ -77,7 +77,11 @@ class Talks:
             steps[request.variant] = exchange
 
     def begun_talks(self, samples: Mapping[str, Mapping[str, Sample]]) -> Iterator[Talk]:
-        """Yield all talks, finished or not, of protocols that declare how to conclude one."""
+        """Yield each exchange in several steps that was begun, whether it is finished or not.
+
+        In some protocols the model answers a question in several steps. They declare a function that says which reply
+        the steps lead to; exchanges of other protocols are left out.
+        """
         for (protocol, benchmark, sample_id), by_variant in self._steps.items():
             if protocol not in self._conclude:
                 continue
@@ -93,10 +97,15 @@ def with_conclusions(
     protocols: Sequence[str],
     samples: Mapping[str, Mapping[str, Sample]],
 ) -> Iterator[Exchange]:
-    """Yield the exchanges of a run with steps replaced by their conclusions.
+    """Yield the exchanges of a run, with all steps towards an answer replaced by one exchange with the answer.
 
-    Exchanges that are not steps come first, in order of arrival; the conclusions follow. A talk that ended without an
-    answer has an empty reply.
+    In some protocols the model answers a question in several steps. Other exchanges are yielded unchanged and come
+    first. If the steps ended without an answer, the exchange has an empty reply.
+
+    Args:
+        exchanges: Requests with their responses.
+        protocols: The labels of the run's protocols.
+        samples: The samples by benchmark and identifier. Steps of other samples are dropped.
     """
     talks = Talks(protocols)
     for exchange in exchanges:
@@ -105,9 +114,11 @@ def with_conclusions(
         elif exchange.request.sample_id in samples.get(exchange.request.benchmark, {}):
             talks.add(exchange)
     for talk in talks.begun_talks(samples):
-        if (conclusion := talk.conclusion) is not None:
-            response = Response(text="") if conclusion.undecided else conclusion.response
-            yield Exchange(talk.protocol, conclusion.request, response)
+        conclusion = talk.conclusion
+        if conclusion is None:
+            continue
+        response = Response(text="") if conclusion.undecided else conclusion.response
+        yield Exchange(talk.protocol, conclusion.request, response)
 
 
 def steps_in_order(exchanges: Iterable[Exchange]) -> list[Exchange]:
@@ -308,14 +319,22 @@ class _Baselines:
     """
 
     def __init__(self, folder: Path, labels: Iterable[str]) -> None:
-        self._asking = {
-            label for label in labels if declaration_of(parse_protocol(label)).baselines
-        }
+        """Read the baseline scores of a run: how likely each option is without the question or the image.
+
+        Args:
+            folder: The folder of the run.
+            labels: The labels of its protocols. If none of them uses baselines, the journal is not read.
+        """
+        self._asking: set[str] = set()
+        for label in labels:
+            if declaration_of(parse_protocol(label)).baselines:
+                self._asking.add(label)
         self._scores: dict[_BaselinePlace, tuple[ContinuationScore, ...]] = {}
         if not self._asking:
             return
         for exchange in read_exchanges(folder):
-            if exchange.request.variant.baseline and exchange.response.error is None:
+            is_baseline = exchange.request.variant.baseline
+            if is_baseline and exchange.response.error is None:
                 self._scores[_baseline_place(exchange)] = exchange.response.scores
 
     def of(self, exchange: Exchange) -> tuple[ContinuationScore, ...] | None:
@@ -361,27 +380,37 @@ class _Shared:
 
 
 def read_on(parts: Sequence[PartRead], stages: Sequence[NamedStage]) -> None:
-    """Run the reading stages in turn on the doubtful replies, and replace the predictions of those a stage reads."""
+    """Run further stages of reading on the replies in which the extractor found no certain option.
+
+    A stage is for example a judge model. It gets the replies that the stages before it could not read. The predictions
+    in `parts` are replaced in place.
+    """
     for stage in stages:
         entries = []
         for part in parts:
-            for tests in part.presented.values():
+            for predictions in part.presented.values():
                 # A presentation may have been answered twice: `id` finds the reply that counts.
-                for test, prediction in tests.items():
+                for presentation, prediction in predictions.items():
                     reply = part.doubtful.get(id(prediction))
                     if reply is not None and stage.takes(prediction):
-                        entries.append((part, tests, test, reply))
+                        entries.append((part, predictions, presentation, reply))
 
-        predictions = stage.read([reply for *_, reply in entries])
-        for (part, tests, test, reply), prediction in zip(entries, predictions, strict=True):
-            tests[test] = prediction
-            part.doubtful[id(prediction)] = replace(reply, prediction=prediction)
+        new_predictions = stage.read([reply for *_, reply in entries])
+        for entry, new_prediction in zip(entries, new_predictions, strict=True):
+            part, predictions, presentation, reply = entry
+            predictions[presentation] = new_prediction
+            part.doubtful[id(new_prediction)] = replace(reply, prediction=new_prediction)
 
 
 def in_order(tests: Mapping[Variant, Prediction]) -> tuple[Prediction, ...]:
-    """Return predictions by number of their test, then by content: an order that does not depend on the journal."""
+    """Sort the predictions on one question by the number of their presentation, then by its content.
+
+    The order does therefore not depend on the order in which replies arrived.
+    """
     if len(tests) < 2:
         return tuple(tests.values())
-    return tuple(
-        tests[variant] for variant in sorted(tests, key=lambda v: (v.test, msgspec.json.encode(v)))
-    )
+
+    def position(presentation: Variant) -> tuple[int, bytes]:
+        return presentation.test, msgspec.json.encode(presentation)
+
+    return tuple(tests[presentation] for presentation in sorted(tests, key=position))

@@ -43,13 +43,14 @@ def estimate_cost(
     *,
     besides: Sequence[Request] = (),
 ) -> str:
-    """Describe likely and maximum calls, tokens and, with a price, cost.
+    """Describe how many calls and tokens a judge model will need, and what they cost if a price is given.
 
-    A verdict likely takes only its first request and at most all of them. Equal requests are sent once.
+    There are two figures. The likely one assumes that the first request of each verdict is enough; the maximum assumes
+    that all are needed. Equal requests are sent once.
 
     Args:
         talks: For each verdict, the requests that it may take, in order.
-        price: Price of a million tokens read and written.
+        price: Price of a million input tokens and of a million output tokens.
         besides: Further requests that count towards the maximum.
     """
     likely_requests: dict[str, Request] = {}

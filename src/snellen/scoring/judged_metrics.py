@@ -40,7 +40,7 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
     """Lowest and highest mark."""
 
     def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
-        """Score the open questions that received a reply; those without one are not sent to judges."""
+        """Score the open questions by judge models. Questions without a reply are not sent to them."""
 
         def measure(measurable: Sequence[AskedQuestion]) -> Mapping[str, Sequence[Value]]:
             if context.judges is None:
@@ -52,14 +52,15 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
     def measure(
         self, questions: Sequence[AskedQuestion], panel: JudgeEnsemble
     ) -> dict[str, list[Value]]:
-        """Ask a panel for marks.
+        """Ask judge models to mark the replies to some questions.
 
         Args:
-            questions: The questions.
-            panel: The judges.
+            questions: The questions with their replies.
+            panel: The judge models.
 
         Returns:
-            For each row, a value per question or why there is none.
+            The metric can yield several numbers. For the name of each, one item per question: a value, or the reason
+            why there is none.
 
         Raises:
             ModelError, ErrorBudgetError, StoreError: As `JudgeEnsemble.verdicts`.
@@ -80,7 +81,8 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
         for verdicts_on_question in verdicts:
             reduced = self.reduce(verdicts_on_question)
             for row, values in values_by_row.items():
-                values.append(reduced if isinstance(reduced, Unscored) else reduced[row])
+                value = reduced if isinstance(reduced, Unscored) else reduced[row]
+                values.append(value)
         return values_by_row
 
     def _tasks(
@@ -127,20 +129,22 @@ def unmarked_reason(verdicts: list[list[Verdict]]) -> Unscored:
 
 
 def grade_shares(grades: Mapping[str, int]) -> Reduce:
-    """Return a function that computes, for each row, the share of presentations with its grade.
-
-    The grade of a presentation is the majority of its valid votes; presentations with a tie are left out.
+    """Return a function that computes how often judges gave each grade.
 
     Args:
-        grades: The grade of each row.
+        grades: The grade that each row of the metric counts, by the name of the row.
+
+    Returns:
+        A function from the verdicts on a question (for each reply, one per judge) to a share for each row. The grade of
+        a reply is the one that most judges gave; replies with a tie are left out.
     """
 
     def shares(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
-        """Return the share of each grade among the presentations with a majority, or why there is none."""
-        votes = [Verdict.majority(of_presentation) for of_presentation in verdicts]
-        decided = [vote.value for vote in votes if vote.value is not None]
+        """Return the share of each grade among the replies without a tie, or why there is none."""
+        majorities = [Verdict.majority(verdicts_on_reply) for verdicts_on_reply in verdicts]
+        decided = [majority.value for majority in majorities if majority.value is not None]
         if not decided:
-            return Unscored("no verdict", votes[0].outcome)
+            return Unscored("no verdict", majorities[0].outcome)
         return {row: decided.count(grade) / len(decided) for row, grade in grades.items()}
 
     return shares

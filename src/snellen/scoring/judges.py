@@ -1,9 +1,8 @@
 """Ask judge models for verdicts, and keep the verdicts with the run.
 
-The exchanges of a judge are stored inside the run, in the journal of a folder of its own,
-`judge-<name>-<digest of its fingerprint>`. A verdict is found by what was asked (question, options, reply, prompt,
-decoding). So another reply, prompt or judge is asked again, a stopped scoring resumes, and replies without a verdict are
-counted and asked again.
+The exchanges of a judge are stored inside the run, in the journal of a folder of its own, `judge-<name>-<digest of its
+fingerprint>`. A verdict is found by what was asked (question, options, reply, prompt, decoding). So another reply,
+prompt or judge is asked again, a stopped scoring resumes, and replies without a verdict are counted and asked again.
 """
 
 from __future__ import annotations
@@ -130,24 +129,25 @@ class JudgeEnsemble:
         return matching_prompt(self.spec.prompt)
 
     def verdicts(self, tasks: Sequence[JudgeTask], unsure: int = 0) -> list[list[Verdict]]:
-        """Return the verdicts of all judges on each task: for each task, a list with one verdict per judge.
+        """Return the verdicts of all judge models on some replies.
 
         Args:
-            tasks: The tasks.
-            unsure: Tasks about replies in which the extractor had found an option, but was unsure.
+            tasks: For each reply, what the judges are asked.
+            unsure: How many of the replies name an option that could not be read with certainty. Only for the message
+                to the user.
 
         Returns:
-            A list per task, with a verdict per judge.
+            For each task, a list with one verdict per judge.
 
         Raises:
             ModelError: A judge cannot be used.
             ErrorBudgetError: A judge gave too few verdicts.
-            StoreError: A judge's server now states something else than when it gave stored verdicts.
+            StoreError: The server of a judge describes itself differently than when it gave the stored verdicts.
         """
         if not tasks:
             return []
-        by_judge = [self._verdicts_of(judge, tasks, unsure) for judge in self._judges]
-        return [list(on_task) for on_task in zip(*by_judge, strict=True)]
+        verdicts_by_judge = [self._verdicts_of(judge, tasks, unsure) for judge in self._judges]
+        return [list(verdicts_on_task) for verdicts_on_task in zip(*verdicts_by_judge, strict=True)]
 
     def _verdicts_of(self, judge: Judge, tasks: Sequence[JudgeTask], unsure: int) -> list[Verdict]:
         """Return the verdicts of one judge, and note its work. Raises ErrorBudgetError if too many are missing."""
@@ -213,10 +213,18 @@ class Judge:
         check_identity(self.folder, model.name, self._identity.fingerprint)
 
     def ask(self, tasks: Sequence[JudgeTask], unsure: int = 0) -> tuple[list[Verdict], int]:
-        """Return the judge's verdict on each task, and the number of requests that it took now.
+        """Return the judge's verdict on each task. Only tasks without a stored verdict are sent to the model.
+
+        Args:
+            tasks: For each reply, what the judge is asked.
+            unsure: How many of the replies name an option that could not be read with certainty. Only for the message
+                to the user.
+
+        Returns:
+            The verdicts, and the number of requests that were sent now.
 
         Raises:
-            StoreError: The judge's server states something else than when it gave stored verdicts.
+            StoreError: The judge's server describes itself differently than when it gave the stored verdicts.
         """
         if self._server_facts is None:
             self._server_facts = self._check_servers()
@@ -259,7 +267,14 @@ class Judge:
         responses: Mapping[str, Response],
         unsure: int,
     ) -> None:
-        """Say how many requests the judge will answer, and what they may cost."""
+        """Tell the user how many requests the judge will receive, and what they may cost.
+
+        Args:
+            tasks: All tasks.
+            waiting: The tasks without a stored verdict.
+            responses: The stored responses of the judge.
+            unsure: How many of the replies name an option that could not be read with certainty.
+        """
         pending = [pending_requests(task.start(), responses) for task in waiting]
         start_up_request = _start_up_request()
         besides = [] if start_up_request.key in responses else [start_up_request]

@@ -191,7 +191,10 @@ def keep_scoring(
 
 
 def _write_lines(path: Path, record_groups: Iterable[Collection[Struct]]) -> None:
-    """Write records as lines of JSON. A file of counts without records is removed instead."""
+    """Write records to a file, one JSON object a line.
+
+    The file of counts is optional: without records it is removed.
+    """
     nonempty_groups = [records for records in record_groups if len(records)]
     if nonempty_groups or path.name != COUNTS:
         write_atomically(path, chain.from_iterable(map(encoded_lines, nonempty_groups)))
@@ -214,24 +217,29 @@ class ScoredReplies(Struct, frozen=True):
 
 
 def replies_when_scored(run: Path) -> ScoredReplies:
-    """Return the largest number of replies that a stored scoring of the run covers, and the journals of all scorings."""
-    count = 0
-    filled: set[str] = set()
+    """Look up how much of a run its stored scorings cover.
+
+    Returns:
+        The largest number of replies that a scoring covers, and the names of all journals with replies that a scoring
+        has read. Damaged files are skipped.
+    """
+    n_replies = 0
+    journals_with_replies: set[str] = set()
     for name in scoring_names(run):
-        with suppress(StoreError):  # skip damaged files
+        with suppress(StoreError):
             stored = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
-            count = max(count, stored.distinct_requests + stored.reused)
-            filled.update(
-                journal for journal, size in stored.journals.items() if size and journal != RATINGS
-            )
-    return ScoredReplies(count, frozenset(filled))
+            n_replies = max(n_replies, stored.distinct_requests + stored.reused)
+            for journal, size in stored.journals.items():
+                if size and journal != RATINGS:
+                    journals_with_replies.add(journal)
+    return ScoredReplies(n_replies, frozenset(journals_with_replies))
 
 
 def has_ended(run: Path) -> bool:
-    """Return whether a run is complete and has a scoring, by any settings, of all replies in its journals.
+    """Return whether a run is complete and all replies in its journals have been scored (with any settings).
 
     Raises:
-        StoreError: A file of a scoring is damaged.
+        StoreError: A file of a stored scoring is damaged.
     """
     sizes = {path.name: path.stat().st_size for path in journals(run)}
     for name in scoring_names(run):

@@ -24,8 +24,9 @@ class Oracle(ShownByName):
     answers_by_sample = True
 
     def __init__(self, name: str) -> None:
-        """Create an oracle under a name; `prepare` gives it the answers."""
+        """Create a model that always answers correctly. `prepare` must give it the answers before it is used."""
         self.name = name
+        # Each is by the name of the benchmark.
         self._answers: dict[str, Mapping[Key, Answer]] = {}
         self._folders: dict[str, Path] = {}
         self._options: dict[str, dict[Key, tuple[str, ...]]] = {}

@@ -75,7 +75,7 @@ class HeadlineRule(Struct, frozen=True):
 
     @property
     def rows(self) -> frozenset[str]:
-        """The rows whose scores are needed."""
+        """Names of the metrics whose scores the published mean is computed from."""
         needed_rows = set(self.spec.mean_of)
         if self.is_mixed or self.spec.mean_over:
             needed_rows |= {"accuracy", _text_row(self.spec)}
@@ -83,24 +83,35 @@ class HeadlineRule(Struct, frozen=True):
 
 
 def headline_rule(spec: BenchmarkSpec, samples: Iterable[Sample]) -> HeadlineRule:
-    """Look through the samples of a benchmark for the kinds of its questions and the parts of its mean."""
-    have_options: set[bool] = set()
-    values: set[str] = set()
+    """Determine how the headline number of a benchmark is computed as a mean over parts of its questions.
+
+    A part is all samples with the same value of a tag (`mean_over`). Parts usually have equal weight; values that begin
+    with the same prefix in `counted_together` share the weight of one part.
+    """
+    kinds_of_question: set[bool] = set()  # True for questions with options, False for open ones
+    tag_values: set[str] = set()
     for sample in samples:
-        have_options.update(bool(turn.options) for turn in sample.rounds)
+        kinds_of_question.update(bool(turn.options) for turn in sample.rounds)
         if spec.mean_over:
-            values.add(sample.tags.get(spec.mean_over, ""))
+            tag_values.add(sample.tags.get(spec.mean_over, ""))
     text_row = declared_row(_text_row(spec))
-    is_mixed = len(have_options) == 2 and text_row.scale == SHARE and text_row.better == "higher"
+    has_both_kinds = len(kinds_of_question) == 2
+    is_mixed = has_both_kinds and text_row.scale == SHARE and text_row.better == "higher"
     if spec.mean_of:
         return HeadlineRule(spec, is_mixed, dict.fromkeys(spec.mean_of, 1.0))
 
-    # Values of the tag that begin alike (`counted_together`) share the weight of one.
-    members: dict[str, list[str]] = defaultdict(list)
-    for value in sorted(values):
-        prefixes = [prefix for prefix in spec.counted_together if value.startswith(prefix)]
-        members[prefixes[0] if prefixes else value].append(value)
-    weights = {value: 1 / len(together) for together in members.values() for value in together}
+    values_by_part: dict[str, list[str]] = defaultdict(list)
+    for value in sorted(tag_values):
+        part = value
+        for prefix in spec.counted_together:
+            if value.startswith(prefix):
+                part = prefix
+                break
+        values_by_part[part].append(value)
+    weights: dict[str, float] = {}
+    for values in values_by_part.values():
+        for value in values:
+            weights[value] = 1 / len(values)
     return HeadlineRule(spec, is_mixed, weights)
 
 
@@ -183,20 +194,29 @@ class HeadlineScores:
 
 
 def published_chance(rule: HeadlineRule, samples: Iterable[Sample]) -> float | None:
-    """Return what guessing scores in the published mean; None if no question has options, or for a mean of rows."""
+    """Return the expected value of a published mean over parts of a benchmark if a model only guesses.
+
+    A guess is correct with probability 1 / (number of options), and never at an open question.
+
+    Returns:
+        The value; None if no question has options, or if the mean is over metrics and not over parts.
+    """
     if not rule.spec.mean_over:
         return None
-    guesses_by_part: dict[str, list[float]] = defaultdict(list)
+    chances_by_part: dict[str, list[float]] = defaultdict(list)
     has_options = False
     for sample in samples:
+        part_name = sample.tags.get(rule.spec.mean_over, "")
         for turn in sample.rounds:
-            has_options = has_options or bool(turn.options)
-            guess = 1 / len(turn.options) if turn.options else 0.0
-            guesses_by_part[sample.tags.get(rule.spec.mean_over, "")].append(guess)
+            if turn.options:
+                has_options = True
+            chance = 1 / len(turn.options) if turn.options else 0.0
+            chances_by_part[part_name].append(chance)
     if not has_options:
         return None
+
     counts: list[float] = []
     for part_name, weight in rule.parts.items():
-        guesses = guesses_by_part.get(part_name, [])
-        counts += [sum(guesses), float(len(guesses)), weight * len(guesses)]
+        chances = chances_by_part.get(part_name, [])
+        counts += [sum(chances), float(len(chances)), weight * len(chances)]
     return _mean_of_parts(tuple(counts))[0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from operator import mul
 from typing import ClassVar
 
 from snellen.errors import DataError
@@ -17,27 +18,45 @@ from snellen.records import Answer, Score
 
 
 def gold_rank(scores: Sequence[float], gold: int) -> float:
-    """Rank (1 is best) of the gold among candidates by falling score; equal scores share their mean rank.
+    """Return the rank of the correct option among all options, 1 for the highest score.
 
-    So a model that scores all candidates equally has rank (candidates + 1) / 2, wherever the gold is. Raises
-    DataError for a score that is not a number and for a gold that is not a candidate.
+    Options with equal scores share the mean of their ranks. A model that scores all n options equally thus has the rank
+    (n + 1) / 2, wherever the correct one is.
+
+    Args:
+        scores: The score of each option.
+        gold: The index of the correct option.
+
+    Raises:
+        DataError: A score is not a number, or there is no option with this index.
     """
     _check_scores(scores)
     if not 0 <= gold < len(scores):
         raise DataError(
             f"ranking: gold {gold} but candidates are 0-{len(scores) - 1}; set answer_base in the spec"
         )
-    better = sum(score > scores[gold] for score in scores)
-    equal = sum(score == scores[gold] for score in scores)  # the gold itself among them
-    return better + (equal + 1) / 2
+    gold_score = scores[gold]
+    n_better = sum(score > gold_score for score in scores)
+    n_equal = sum(score == gold_score for score in scores)  # with the correct option itself
+    return n_better + (n_equal + 1) / 2
 
 
 def ndcg(scores: Sequence[float], relevance: Sequence[float]) -> float:
-    """NDCG of one question as the VisDial challenge of 2018 defines it, in [0, 1].
+    """Return the normalised discounted cumulative gain of a ranking, as the VisDial challenge of 2018 defines it.
 
-    Sum over the first K ranks of relevance / log2(rank + 1), over its value for the ideal order; K is the
-    number of candidates with relevance above 0. Candidates of equal score share the mean of the discounts
-    of their places. Raises DataError for unequal lengths, negative relevance, or none above 0.
+    The gain is the sum of relevance / log2(rank + 1) over the first K ranks, where K is the number of options with a
+    relevance above 0. It is divided by the gain of the ideal order. Options with equal scores share the mean of the
+    discounts 1 / log2(rank + 1) of their ranks.
+
+    Args:
+        scores: The score of each option; the options are ranked by it, the highest first.
+        relevance: The relevance of each option.
+
+    Returns:
+        A number in [0, 1].
+
+    Raises:
+        DataError: The lengths differ, a relevance is negative, or none is above 0.
     """
     _check_scores(scores)
     if len(scores) != len(relevance) or min(relevance) < 0 or max(relevance) == 0:
@@ -45,22 +64,27 @@ def ndcg(scores: Sequence[float], relevance: Sequence[float]) -> float:
             f"NDCG: {len(scores)} scores but {len(relevance)} relevance values; give one value per score, none "
             "negative and at least one above 0"
         )
-    relevant = sum(value > 0 for value in relevance)
-    discounts = [1 / math.log2(rank + 2) if rank < relevant else 0.0 for rank in range(len(scores))]
-    order = sorted(range(len(scores)), key=lambda candidate: -scores[candidate])
-    gain, start = 0.0, 0
+    n_relevant = sum(value > 0 for value in relevance)
+    discounts: list[float] = []
+    for index in range(len(scores)):
+        is_counted = index < n_relevant
+        discounts.append(1 / math.log2(index + 2) if is_counted else 0.0)
+
+    order = sorted(range(len(scores)), key=lambda option: -scores[option])
+    gain = 0.0
+    start = 0
     while start < len(order):
+        # From `start` to `end` are options with equal scores.
         end = start
         while end < len(order) and scores[order[end]] == scores[order[start]]:
             end += 1
-        shared = sum(discounts[start:end]) / (end - start)
-        gain += shared * sum(relevance[candidate] for candidate in order[start:end])
+        mean_discount = sum(discounts[start:end]) / (end - start)
+        gain += mean_discount * sum(relevance[option] for option in order[start:end])
         start = end
-    ideal = sum(
-        value * discount
-        for value, discount in zip(sorted(relevance, reverse=True), discounts, strict=True)
-    )
-    return gain / ideal
+
+    ideal_order = sorted(relevance, reverse=True)
+    ideal_gain = sum(map(mul, ideal_order, discounts))
+    return gain / ideal_gain
 
 
 def _check_scores(scores: Sequence[float]) -> None:
@@ -91,7 +115,7 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
         return MetricScores(self._scores(questions))
 
     def _scores(self, questions: Sequence[AskedQuestion]) -> Iterator[Score]:
-        """Yield the scores of the questions that were asked by likelihood."""
+        """Yield the scores of multiple-choice questions whose options were scored by their likelihood; others are skipped."""
         for question in questions:
             if not question.turn.options or question.protocol.method != "likelihood":
                 continue
@@ -99,11 +123,12 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
                 yield question.score(row, value, len(question.answered) or 1)
 
     def measure(self, question: AskedQuestion) -> dict[str, Value]:
-        """Rank the options of a question by their likelihood, and measure the rank of the best right one.
+        """Rank the options of a question by their likelihood, and measure the rank of the best correct one.
 
         Returns:
-            A value for each row, the mean over presentations, or the reason why there is none. There is no row `ndcg` if
-            nobody said how relevant each option is.
+            For each number of the metric (such as `mrr` or `recall_at_5`), its mean over the presentations of the
+            question, or the reason why there is none. `ndcg` is missing if the benchmark does not say how relevant each
+            option is.
         """
         answer = question.answer or Answer(question.sample.id)
         row_names = self.names if answer.relevance else self.names[:-1]

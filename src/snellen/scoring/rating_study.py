@@ -161,7 +161,7 @@ class RatingStudy(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _fault(study: RatingStudy) -> str:
-    """Return what is wrong in a study, with what to do; empty if nothing is."""
+    """Return the first mistake in the settings of a rating study, and how to correct it; empty if there is none."""
     names = [dimension.name for dimension in study.dimensions]
     if not names:
         return "there are no dimensions; add [[dimensions]] with name and title"

@@ -93,9 +93,9 @@ def label_items(run: Path, only: Collection[ReplyKey] | None = None) -> Iterator
 
 
 def label_item(reply: UnparsedReply) -> LabelItem:
-    """Return a reply with the digest that labels refer to."""
-    matching = reply.judge_task()
-    content = (matching.question, matching.options, matching.labels, matching.reply)
+    """Return a reply that a person is to label, with an identifier made from its question, options and text."""
+    task = reply.judge_task()
+    content = (task.question, task.options, task.labels, task.reply)
     digest = hashlib.blake2b(msgspec.json.encode(content), digest_size=8).hexdigest()
     return LabelItem(digest, reply)
 
@@ -121,7 +121,15 @@ class HumanLabel(Struct, frozen=True, omit_defaults=True):
 
 
 def read_labels(path: Path) -> dict[tuple[str, str], HumanLabel]:
-    """Return the labels that count, by reply and rater. Raises StoreError for a line that is not a label.
+    """Read a file of labels that people gave to replies.
+
+    A later label replaces an earlier one by the same person on the same reply. A label of null removes it.
+
+    Returns:
+        The labels by (identifier of the reply, name of the person).
+
+    Raises:
+        StoreError: A line is not a label.
 
     Examples:
         >>> line = '{"item": "5f1c", "label": "B", "by": "ann"}'
@@ -129,5 +137,7 @@ def read_labels(path: Path) -> dict[tuple[str, str], HumanLabel]:
         >>> read_labels(Path("labels.jsonl"))["5f1c", "ann"].label
         'B'
     """
-    latest = {(label.item, label.by): label for label in kept_lines(path, HumanLabel, "a label")}
+    latest: dict[tuple[str, str], HumanLabel] = {}
+    for label in kept_lines(path, HumanLabel, "a label"):
+        latest[label.item, label.by] = label
     return {key: label for key, label in latest.items() if label.label is not None}

@@ -45,9 +45,9 @@ class UnansweredRequest(Struct, frozen=True, gc=False):
 class UnansweredRequests:
     """Failed requests of a run whose presentations never received a reply.
 
-    Add all failures first, then the replies: a reply removes the failure of the same presentation. Several presentations
-    may share a request, which then counts once. It counts even if it was answered for another presentation, because a
-    question still lacks an answer. For the roles in `by_sample`, samples do not share requests.
+    Add all failures first, then the replies: a reply removes the failure of the same presentation. Several
+    presentations may share a request, which then counts once. It counts even if it was answered for another
+    presentation, because a question still lacks an answer. For the roles in `by_sample`, samples do not share requests.
     """
 
     def __init__(self, by_sample: Collection[str]) -> None:
@@ -75,9 +75,10 @@ class UnansweredRequests:
         )
 
     def add_reply(self, exchange: StoredExchange) -> None:
-        """Remove the failure of the presentation that this reply answers.
+        """Record that a request received a reply, so that an earlier failure of it no longer counts as unanswered.
 
-        A reused reply does not count as an answer to its own request, which was not sent again.
+        A reply that was reused from a cache does not count as an answer to its own request, because the request was not
+        sent again.
         """
         self._waiting.pop(presentation_identity(exchange.protocol, exchange.request), None)
         identity = request_identity(exchange.request, self._by_sample)
@@ -157,15 +158,19 @@ class RequestCost(Struct, frozen=True):
 
 
 def percentiles(values: Sequence[float]) -> tuple[float, ...]:
-    """Return the `PERCENTILES` of some values by the nearest-rank method; empty without values.
+    """Return the percentiles of some values that `PERCENTILES` lists; empty without values.
 
-    The nearest-rank percentile is the smallest value that is at least as large as that percentage of the values.
+    The nearest-rank method is used: a percentile of 90 is the smallest value that is at least as large as 90% of the
+    values.
     """
     ordered = sorted(values)
+    found: list[float] = []
     if not ordered:
         return ()
-    ranks = [-(-len(ordered) * percentage // 100) for percentage in PERCENTILES]  # rounded up
-    return tuple(ordered[rank - 1] for rank in ranks)
+    for percentage in PERCENTILES:
+        rank = -(-len(ordered) * percentage // 100)  # the quotient, rounded up
+        found.append(ordered[rank - 1])
+    return tuple(found)
 
 
 class CostTally:
@@ -285,23 +290,29 @@ class RoleUse(Struct, frozen=True):
     """Additional requests that were answered from the cache of earlier runs."""
 
     def sentence(self, price: TokenPrice | None = None) -> str:
-        """Return a line on the use of the model.
+        """Describe how a model was used, in one line.
 
-        For example `questioner openai:gpt: 12 requests, 1 failed (3,400 input tokens, 560 output tokens, as counted by
-        the model)`. With `price`, that of the evaluated model, the line ends in the cost.
+        For example: `questioner openai:gpt: 12 requests, 1 failed (3,400 input tokens, 560 output tokens, as counted by
+        the model)`. The role is that of the model in the run, such as questioner or judge.
+
+        Args:
+            price: The price of a million tokens. If it is given, the line ends with the cost.
         """
-        failed = f", {self.failed:,} failed" if self.failed else ""
-        cached = f", {self.from_cache:,} more from the cache" if self.from_cache else ""
-        tokens = f" ({usage_text(self.usage)}, as counted by the model)" if self.usage else ""
-        paid = (
-            f"; {cost_of(self.usage, price):,.3g} at the price given"
-            if self.usage and price
-            else ""
-        )
-        if paid and self.usage and self.usage.cached_tokens and price and len(price) == 2:
-            paid += ", which counts cached tokens as others (a third price is theirs)"
         role = self.role or "evaluated"
-        return f"{role} {self.model}: {self.answered + self.failed:,} requests{failed}{cached}{tokens}{paid}"
+        text = f"{role} {self.model}: {self.answered + self.failed:,} requests"
+        if self.failed:
+            text += f", {self.failed:,} failed"
+        if self.from_cache:
+            text += f", {self.from_cache:,} more from the cache"
+        if not self.usage:
+            return text
+        text += f" ({usage_text(self.usage)}, as counted by the model)"
+        if price:
+            text += f"; {cost_of(self.usage, price):,.3g} at the price given"
+            has_cache_price = len(price) > 2
+            if self.usage.cached_tokens and not has_cache_price:
+                text += ", which counts cached tokens as others (a third price is theirs)"
+        return text
 
 
 class RoleTally:
@@ -353,14 +364,20 @@ class TalkCost(Struct, frozen=True, gc=False):
 
 
 def talk_cost(steps: Sequence[Exchange]) -> TalkCost:
-    """Return the cost of the answer to which these steps led."""
-    rounds = max(step.round for exchange in steps if (step := exchange.request.variant.step))
+    """Return the cost of an answer that a model gave in several steps.
+
+    Returns:
+        The number of rounds, of requests, and of tokens (None if not all responses report their tokens).
+    """
+    n_rounds = max(
+        exchange.request.variant.step.round for exchange in steps if exchange.request.variant.step
+    )
     usage = sum_usage(exchange.response for exchange in steps)
     all_report_tokens = all(exchange.response.usage for exchange in steps)
     tokens = None
     if usage is not None and all_report_tokens:
         tokens = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
-    return TalkCost(rounds, len(steps), tokens)
+    return TalkCost(n_rounds, len(steps), tokens)
 
 
 COST = Metric(

@@ -233,36 +233,52 @@ ALL_QUESTIONS = ""
 def _answer_pools(
     benchmark: Benchmark, answers: Mapping[Key, Answer]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the distinct correct options by question text, and those of all questions under `ALL_QUESTIONS`."""
-    pools: dict[str, dict[str, None]] = defaultdict(dict)
+    """Collect the correct options of a benchmark, from which wrong options of other questions can be drawn.
+
+    Returns:
+        The distinct correct options, by the text of the question. Under `ALL_QUESTIONS` are those of all questions.
+    """
+    pools: dict[str, set[str]] = defaultdict(set)
     for sample in benchmark.samples():
         for number, turn in enumerate(sample.rounds):
             answer = answers.get((sample.id, number))
-            golds: list[str] = []
+            correct_options: list[str] = []
             if answer is not None and turn.options:
-                golds = [turn.options[index] for index in answer.options]
-            for key in (turn.question, ALL_QUESTIONS):
-                pools[key] |= dict.fromkeys(golds)
-    return {question: tuple(sorted(golds)) for question, golds in pools.items()}
+                correct_options = [turn.options[index] for index in answer.options]
+            pools[turn.question].update(correct_options)
+            pools[ALL_QUESTIONS].update(correct_options)
+    return {question: tuple(sorted(options)) for question, options in pools.items()}
 
 
 def _reopen(
     turn: QuestionDraft, pools: Mapping[str, tuple[str, ...]], *, own_first: bool
 ) -> QuestionDraft:
-    """Remove the distractors of a question, so that the build draws them from the pools.
+    """Remove the wrong options of a question, so that new ones are drawn when the benchmark is built.
 
-    With `own_first`, the build draws from its original distractors first. A question without options or answer is
-    returned unchanged.
+    Args:
+        turn: The question. It is returned unchanged if it has no options or no correct answer.
+        pools: Correct options of other questions, from which wrong options are drawn (see `_answer_pools`).
+        own_first: Whether the original wrong options are drawn first.
     """
     if not turn.options or not turn.gold:
         return turn
-    golds = tuple(turn.options[index] for index in turn.gold)
-    distractors = tuple(text for index, text in enumerate(turn.options) if index not in turn.gold)
-    tiers = (pools[turn.question], pools[ALL_QUESTIONS])
+    correct: list[str] = [turn.options[index] for index in turn.gold]
+    wrong: list[str] = []
+    for index, text in enumerate(turn.options):
+        if index not in turn.gold:
+            wrong.append(text)
+
+    tiers = [pools[turn.question], pools[ALL_QUESTIONS]]
     if own_first:
-        tiers = (distractors, *tiers)
-    spec = DistractorSpec(tiers=tiers)
-    return replace(turn, options=(), gold=(), relevance=(), texts=golds, distractors=spec)
+        tiers.insert(0, tuple(wrong))
+    return replace(
+        turn,
+        options=(),
+        gold=(),
+        relevance=(),
+        texts=tuple(correct),
+        distractors=DistractorSpec(tiers=tuple(tiers)),
+    )
 
 
 def _draft(
@@ -300,9 +316,15 @@ def _draft(
 
 
 def stratum_of(sample: Sample, answers: Mapping[Key, Answer], by: str = "") -> str:
-    """Return the stratum of a sample for a balanced draw: its value of the tag `by`, or else its first answer's text.
+    """Return the class of a sample, for a draw that takes equally many samples of each class.
 
-    Without `by`, a dialogue or a sample with a hidden answer has no stratum; the result is empty.
+    Args:
+        sample: The sample.
+        answers: The correct answers of its benchmark.
+        by: The tag whose value is the class. By default the class is the text of the first correct answer.
+
+    Returns:
+        The class. It is empty if there is no such tag or answer, and without `by` also for a dialogue.
 
     Examples:
         >>> from snellen.plugin_api import open_benchmark
@@ -313,7 +335,12 @@ def stratum_of(sample: Sample, answers: Mapping[Key, Answer], by: str = "") -> s
     """
     answer = answers.get((sample.id, 0))
     if by:
-        return sample.tags.get(by) or (answer.tags.get(by, "") if answer else "")
+        value = sample.tags.get(by, "")
+        if not value and answer:
+            value = answer.tags.get(by, "")
+        return value
     if answer is None or sample.turns:
         return ""
-    return sample.options[answer.options[0]] if answer.options else answer.texts[0]
+    if answer.options:
+        return sample.options[answer.options[0]]
+    return answer.texts[0]

@@ -57,7 +57,7 @@ class RatedMetric(Metric, frozen=True, kw_only=True):
     """Name of each row in the study."""
 
     def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
-        """Score the open questions whose replies were rated."""
+        """Score the open questions by the ratings that people gave to their replies in this metric's study."""
         means: dict[str, dict[str, float]] = {}
         if context.ratings is not None and context.ratings.study == self.study:
             means = context.ratings.means
@@ -66,7 +66,12 @@ class RatedMetric(Metric, frozen=True, kw_only=True):
     def _scores(
         self, questions: Sequence[AskedQuestion], means: dict[str, dict[str, float]]
     ) -> Iterator[Score]:
-        """Yield the mean rating of each question by row, or the reason why there is none."""
+        """Yield the mean rating of each question in each dimension of the study, or the reason why it has none.
+
+        Args:
+            questions: The questions.
+            means: The mean ratings, by question and then by dimension.
+        """
         not_rated = Unscored("not rated", f"snellen rate form --study {self.study}")
         for row, column in zip(self.rows, self.columns, strict=True):
             for question in questions:

@@ -184,11 +184,13 @@ def uses_judge(
     protocols: Sequence[Protocol],
     scoring: ScoringSpec,
 ) -> bool:
-    """Return whether a judge can change the scores of a benchmark.
+    """Return whether a judge model could change the scores of a benchmark.
 
-    A judge computes judged metrics, and reads replies to questions with options. It never sees likelihoods.
+    It could if a metric is computed by judges, or if the benchmark has multiple-choice questions, because judges read
+    replies that the extractor cannot read. They do not see likelihoods.
     """
-    for name in _metrics_of(spec_by_rules(spec, rules_of(spec, scoring)), scoring.metrics):
+    published_spec = spec_by_rules(spec, rules_of(spec, scoring))
+    for name in _metrics_of(published_spec, scoring.metrics):
         if find_metric(name).computed_over == "judge":
             return True
     if all(protocol.method == "likelihood" for protocol in protocols):
@@ -231,8 +233,14 @@ def check_metrics(names: Iterable[str]) -> None:
 
 
 def rules_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
-    """Return the rules of the published tables of a suite if its benchmark is scored by them, else None."""
-    suite = suite_of(spec) if scoring.as_published else None
+    """Return how the paper of a benchmark suite scored this benchmark.
+
+    Returns:
+        The rules; None if the settings do not ask for scoring as published, or if the suite declares no rules.
+    """
+    if not scoring.as_published:
+        return None
+    suite = suite_of(spec)
     rules = suite.as_published if suite else None
     if rules is None or not rules.by_entry:
         return rules
@@ -263,7 +271,12 @@ def _judge_prompts(
 
 
 def spec_by_rules(spec: BenchmarkSpec, rules: AsPublished | None) -> BenchmarkSpec:
-    """Return the entry of a benchmark with the metrics and the headline of the published rules, if there are rules."""
+    """Return the catalogue entry of a benchmark with the metrics and the headline of its paper.
+
+    Args:
+        spec: The entry.
+        rules: How the paper scored it (see `rules_of`); if None, the entry is returned unchanged.
+    """
     if rules is None:
         return spec
     number = published_number_of(spec) if rules.by_entry else None
@@ -331,10 +344,18 @@ class _Part(Struct, frozen=True):
 def _part_size(
     scorable: _Scorable, metrics: Sequence[str], samples_at_once: int, panel: JudgeEnsemble | None
 ) -> int:
-    """Return how many samples of a benchmark are scored at once: all for judges and metrics that need all replies."""
-    inputs = {find_metric(name).computed_over for name in _metrics_of(scorable.spec, metrics)}
-    needs_all = panel is not None or "corpus" in inputs or "groups" in inputs
-    return max(1, len(scorable.samples)) if needs_all else max(1, samples_at_once)
+    """Return how many samples of a benchmark to score at a time.
+
+    Judges, and metrics over groups of questions or over the corpus, need all replies at once. Otherwise a limited
+    number of samples at a time saves memory.
+    """
+    needs_all = panel is not None
+    for name in _metrics_of(scorable.spec, metrics):
+        if find_metric(name).computed_over in ("corpus", "groups"):
+            needs_all = True
+    if needs_all:
+        return max(1, len(scorable.samples))
+    return max(1, samples_at_once)
 
 
 def _metrics_of(spec: BenchmarkSpec, metrics: Sequence[str]) -> list[str]:
@@ -343,13 +364,19 @@ def _metrics_of(spec: BenchmarkSpec, metrics: Sequence[str]) -> list[str]:
 
 
 def _parts(scorables: Sequence[_Scorable], sizes: Mapping[str, int]) -> Iterator[_Part]:
-    """Split the samples of each benchmark into parts of the given size."""
+    """Split the samples of each benchmark into parts that are scored one after the other.
+
+    Args:
+        scorables: The benchmarks.
+        sizes: The number of samples in a part, by the name of the benchmark.
+    """
     for scorable in scorables:
         size = sizes[scorable.name]
         n_parts = math.ceil(len(scorable.samples) / size)
-        remaining = iter(scorable.samples)
+        remaining_ids = iter(scorable.samples)
         for number in range(n_parts):
-            samples = {key: scorable.samples[key] for key in islice(remaining, size)}
+            ids = islice(remaining_ids, size)
+            samples = {sample_id: scorable.samples[sample_id] for sample_id in ids}
             yield _Part(scorable, number, samples)
 
 
@@ -357,6 +384,7 @@ class _ScoredParts:
     """Predictions, scores and tallies of the parts of a benchmark, collected in a spool."""
 
     def __init__(self, spool: RecordSpool) -> None:
+        """Start without records. Records are written to the spool, a temporary file, and only their lines are noted."""
         self._spool = spool
         self._predictions: list[LineRange] = []
         self._scores: dict[Section, dict[RowKey, list[LineRange]]] = defaultdict(dict)
@@ -367,11 +395,15 @@ class _ScoredParts:
         self._predictions.append(self._spool.write(predictions))
 
     def add_scores(self, section: Section, scores: Iterable[Score]) -> None:
-        """Write scores to the spool in batches, and note where the lines of each row are."""
+        """Write scores to the temporary file in batches, and note which of its lines each metric has."""
+        line_ranges = self._scores[section]
         remaining = iter(scores)
-        while batch := list(islice(remaining, SCORES_AT_ONCE)):
-            for key, members in by_row(batch).items():
-                self._scores[section].setdefault(key, []).append(self._spool.write(members))
+        batch = list(islice(remaining, SCORES_AT_ONCE))
+        while batch:
+            for row_key, scores_of_row in by_row(batch).items():
+                line_range = self._spool.write(scores_of_row)
+                line_ranges.setdefault(row_key, []).append(line_range)
+            batch = list(islice(remaining, SCORES_AT_ONCE))
 
     def add_tallies(self, section: Section, tallies: Sequence[QuestionCounts]) -> None:
         self._tallies[section].append(self._spool.write(tallies))
@@ -482,19 +514,18 @@ def _choice_scores(
 
 
 def _in_sample_order(part: _Part, presented: Presented) -> Iterator[Prediction]:
-    """Yield the predictions by sample, then by protocol and round.
+    """Yield the predictions of a part in a fixed order: by sample, then by protocol and round.
 
-    The order does not depend on the order of replies in the journal. Protocols that the run no longer has are last, by
-    label.
+    The order does not depend on the order in which replies arrived. Protocols that the run no longer has are last, in
+    alphabetical order.
     """
-    sample_positions = {key: position for position, key in enumerate(part.samples)}
-    protocol_positions = {
-        protocol.label: position for position, protocol in enumerate(part.of.protocols)
-    }
+    sample_positions = {sample_id: position for position, sample_id in enumerate(part.samples)}
+    labels = [protocol.label for protocol in part.of.protocols]
+    protocol_positions = {label: position for position, label in enumerate(labels)}
 
     def position(question: Question) -> tuple[int, int, str, int]:
         label, sample_id, turn = question
-        protocol_position = protocol_positions.get(label, len(protocol_positions))
+        protocol_position = protocol_positions.get(label, len(labels))
         return sample_positions[sample_id], protocol_position, label, turn
 
     for question in sorted(presented, key=position):

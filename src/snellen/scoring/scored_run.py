@@ -43,11 +43,12 @@ RowKey = tuple[str, Method, str]
 
 
 def by_row(scores: Iterable[Score]) -> dict[RowKey, list[Score]]:
-    """Group scores by row, in the order in which the rows first appear."""
-    rows: dict[RowKey, list[Score]] = {}
+    """Group scores by (protocol, method, metric), in the order in which these first appear."""
+    scores_by_row: dict[RowKey, list[Score]] = {}
     for score in scores:
-        rows.setdefault((score.protocol, score.method, score.metric), []).append(score)
-    return rows
+        key = (score.protocol, score.method, score.metric)
+        scores_by_row.setdefault(key, []).append(score)
+    return scores_by_row
 
 
 class RunExtent(Struct, frozen=True):
@@ -187,20 +188,25 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
 
     @cached_property
     def _chance_and_labels(self) -> tuple[float | None, frozenset[tuple[str, ...]]]:
-        """`chance_accuracy` and `labels_shown`, both from one pass through the predictions."""
-        n_options: dict[tuple[str, int], int] = {}
+        """The accuracy of guessing, and all sets of option letters that were shown to the model.
+
+        Both come from one pass through the predictions. The first is None if no question has options.
+        """
+        n_options_shown: dict[tuple[str, int], int] = {}
         labels: set[tuple[str, ...]] = set()
         for prediction in self.predictions:
-            key, order = (prediction.sample_id, prediction.turn), prediction.variant.order
-            n_options[key] = max(n_options.get(key, 0), len(order))
+            key = (prediction.sample_id, prediction.turn)
+            order = prediction.variant.order
+            n_options_shown[key] = max(n_options_shown.get(key, 0), len(order))
             if order and prediction.method == "generation":
                 labels.add(prediction.variant.labels)
-        chances = [
-            1 / (n_options.get((sample.id, number)) or len(turn.options))
-            for sample in self.samples.values()
-            for number, turn in enumerate(sample.rounds)
-            if turn.options
-        ]
+
+        chances: list[float] = []
+        for sample in self.samples.values():
+            for number, turn in enumerate(sample.rounds):
+                if turn.options:
+                    n_options = n_options_shown.get((sample.id, number)) or len(turn.options)
+                    chances.append(1 / n_options)
         chance = math.fsum(chances) / len(chances) if chances else None
         return chance, frozenset(labels)
 
@@ -326,13 +332,21 @@ def unknown_suites(run: ScoredRun) -> Iterator[str]:
 
 
 def reading_limits(run: ScoredRun, benchmark: ScoredBenchmark) -> list[str]:
-    """Return the known limits of the extractor for the option labels of a benchmark, such as labels it cannot read."""
+    """Return sentences on what the run's extractor cannot read in replies to a benchmark, such as certain letters.
+
+    The extractor is the program that finds out which option a reply chooses.
+    """
     name = run.extractor_of(benchmark)
     base_name = name.partition("?")[0]
     if base_name not in registry.targets("extractors"):
         return []  # its package is no longer installed
-    limits = (find_extractor(name).limit(labels) for labels in sorted(benchmark.labels_shown))
-    return [f"{name} {limit}" for limit in dict.fromkeys(limits) if limit]
+
+    limits: dict[str, None] = {}
+    for labels in sorted(benchmark.labels_shown):
+        limit = find_extractor(name).limit(labels)
+        if limit:
+            limits[f"{name} {limit}"] = None
+    return list(limits)
 
 
 _ADDRESS = re.compile(r"@https?://[^?\s]*")
@@ -350,26 +364,30 @@ def model_label(manifest: RunManifest) -> str:
 
 
 def run_labels(runs: Sequence[ScoredRun]) -> list[str]:
-    """Return what to call each run next to the others: the label of its model.
+    """Return a name for each run under which it appears next to the other runs.
 
-    If several runs share it, the name of the folder follows (its whole path if several folders share their name, too);
-    and `as published` if other runs are not.
+    It is the label of the model. If several runs have the same model, the name of the run's folder is added, or the
+    whole path if several folders have that name too. If only some runs are scored as published, `as published` is added
+    to these.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
         >>> run_labels(results.runs)
         ['snellen:oracle']
     """
-    names = [model_label(run.manifest) for run in runs]
-    keys = [(name, run.convention) for name, run in zip(names, runs, strict=True)]
-    models = Counter(keys)
-    folders = Counter((*key, run.folder.name) for key, run in zip(keys, runs, strict=True))
+    models = [model_label(run.manifest) for run in runs]
+    n_by_model: Counter[tuple[str, str]] = Counter()
+    n_by_folder: Counter[tuple[str, str, str]] = Counter()
+    for model, run in zip(models, runs, strict=True):
+        n_by_model[model, run.convention] += 1
+        n_by_folder[model, run.convention, run.folder.name] += 1
     is_mixed = len({run.convention for run in runs}) > 1
+
     labels: list[str] = []
-    for name, key, run in zip(names, keys, runs, strict=True):
-        label = name
-        if models[key] > 1:
-            is_unique = folders[*key, run.folder.name] == 1
+    for model, run in zip(models, runs, strict=True):
+        label = model
+        if n_by_model[model, run.convention] > 1:
+            is_unique = n_by_folder[model, run.convention, run.folder.name] == 1
             label += f" ({run.folder.name if is_unique else run.folder})"
         if is_mixed and run.convention != "standard":
             label += " as published"
@@ -463,29 +481,32 @@ MOST_SENTENCES = 0.05
 
 
 def whole_text_sentences(scored: ScoredRun) -> Iterator[str]:
-    """Yield a warning for each metric that compares whole texts and so counted many replies in sentences as wrong.
+    """Yield a warning for each metric that scored many replies as wrong because they are sentences.
 
-    Benchmarks whose first metric is typed match are ignored: it finds the answer in a sentence.
+    Some metrics compare the complete reply with the correct answer, so "It is a dog." does not match "dog". Benchmarks
+    whose first metric is `typed_match` are ignored, because it finds the answer in a sentence.
     """
-    counts: dict[str, Counter[str]] = {}
+    n_scored: Counter[str] = Counter()
+    n_lost: Counter[str] = Counter()
     for benchmark in scored.benchmarks:
         metrics = {name for _, _, name in benchmark.score_rows if declared_row(name).whole_text}
         if not metrics or benchmark.spec.metrics[:1] == ("typed_match",):
             continue
-        in_sentences = set()
+        answered_in_sentences: set[tuple[str, int]] = set()
         for prediction in benchmark.predictions:
-            if len((prediction.text or "").split()) >= FEWEST_WORDS_OF_SENTENCE:
-                in_sentences.add((prediction.sample_id, prediction.turn))
+            n_words = len((prediction.text or "").split())
+            if n_words >= FEWEST_WORDS_OF_SENTENCE:
+                answered_in_sentences.add((prediction.sample_id, prediction.turn))
         for name in metrics:
-            count = counts.setdefault(name, Counter())
             for score in benchmark.scores_of(name):
-                count["scored"] += score.value is not None
-                is_sentence = (score.sample_id, score.turn) in in_sentences
-                count["lost"] += score.value == 0 and is_sentence
-    for name, count in sorted(counts.items()):
-        if count["lost"] > MOST_SENTENCES * count["scored"]:
+                if score.value is not None:
+                    n_scored[name] += 1
+                if score.value == 0 and (score.sample_id, score.turn) in answered_in_sentences:
+                    n_lost[name] += 1
+    for name in sorted(n_lost):
+        if n_lost[name] > MOST_SENTENCES * n_scored[name]:
             yield (
-                f"{count['lost']:,} of {count['scored']:,} replies scored by {name} are sentences and count as "
+                f"{n_lost[name]:,} of {n_scored[name]:,} replies scored by {name} are sentences and count as "
                 "wrong, because the metric compares complete texts: prompt for a word or a phrase, or add the "
                 "metric typed_match"
             )

@@ -140,7 +140,7 @@ class StoredRecords(Collection[RecordT], Generic[RecordT]):
                 yield content
 
     def _read(self, start: int, end: int) -> bytes:
-        """Return complete lines from `start` on: about BYTES_AT_ONCE, and nothing beyond `end`."""
+        """Return complete lines of the file from the byte `start` on: about `BYTES_AT_ONCE` bytes, and none after `end`."""
         size = end - start
         with self._file.lock:
             self._file.content.seek(start)
@@ -157,7 +157,13 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
         key: Callable[[RecordT], KeyT],
         records: Iterable[RecordT],
     ) -> None:
-        """Pack the records. If several have the same key, the mapping has the last one."""
+        """Store records in compressed blocks, and the number of the block of each key.
+
+        Args:
+            record_type: The type of the records.
+            key: Function that returns the key of a record.
+            records: The records. If several have the same key, the mapping has the last one.
+        """
         self._key = key
         self._decoder: msgspec.msgpack.Decoder[list[RecordT]] = msgspec.msgpack.Decoder(
             list[record_type]
@@ -168,11 +174,14 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
         encode = msgspec.msgpack.Encoder().encode
         remaining = iter(records)
         n_records = 0
-        while batch := list(islice(remaining, RECORDS_IN_BLOCK)):
+        batch = list(islice(remaining, RECORDS_IN_BLOCK))
+        while batch:
+            block_number = len(self._blocks)
             for record in batch:
-                self._places.set(_digest(key(record)), len(self._blocks))
+                self._places.set(_digest(key(record)), block_number)
             self._blocks.append(zlib.compress(encode(batch), 1))
             n_records += len(batch)
+            batch = list(islice(remaining, RECORDS_IN_BLOCK))
         self._are_all_counted = n_records == len(self._places)
 
     def __len__(self) -> int:

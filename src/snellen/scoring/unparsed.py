@@ -117,20 +117,21 @@ def has_no_choice(prediction: Prediction) -> bool:
 def judge_matching_stage(
     panel: JudgeEnsemble, prompts: Mapping[str, str] = NO_PROMPTS
 ) -> ReadingStage:
-    """Return the stage of reading in which judges name the option that a reply means, or none.
+    """Return a function in which judge models find out which option each of some replies chooses.
 
-    The majority of valid verdicts counts. Empty replies are not sent.
+    The majority of valid verdicts decides. Empty replies are not sent to the judges.
 
     Args:
-        panel: The judges.
-        prompts: Names of prompts by benchmark, where it is not that of the panel.
+        panel: The judge models.
+        prompts: The name of the prompt by benchmark, for benchmarks that do not use the panel's prompt.
 
     Raises:
-        UnknownNameError: There is no such prompt. The stage raises it when it is called.
+        UnknownNameError: There is no such prompt. The returned function raises it when it is called.
     """
     specs = {name: replace(panel.spec, prompt=prompt) for name, prompt in prompts.items()}
 
     def stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
+        """Return a prediction for each reply: with the option that the judges name, or unchanged if it is empty."""
         to_judge = [reply for reply in unparsed if reply.says_something]
         n_read = sum(reply.prediction.choice is not None for reply in to_judge)
         tasks = []
@@ -138,9 +139,9 @@ def judge_matching_stage(
             spec = specs.get(reply.prediction.benchmark, panel.spec)
             tasks.append(reply.judge_task(spec))
 
-        verdict_rows = panel.verdicts(tasks, n_read)
+        verdicts_by_reply = panel.verdicts(tasks, n_read)
         judged: dict[int, Prediction] = {}
-        for reply, task, verdicts in zip(to_judge, tasks, verdict_rows, strict=True):
+        for reply, task, verdicts in zip(to_judge, tasks, verdicts_by_reply, strict=True):
             judged[id(reply)] = _judged(reply, panel.name, task.version, verdicts)
         return [judged.get(id(reply), reply.prediction) for reply in unparsed]
 
@@ -150,16 +151,16 @@ def judge_matching_stage(
 def stored_readings(
     run: Path, replies: Sequence[UnparsedReply]
 ) -> Iterator[tuple[str, list[Verdict | None]]]:
-    """Yield the verdicts on replies that judges of a run gave earlier, without asking them again.
+    """Yield the verdicts that judge models gave earlier on some replies of a run. No model is queried.
 
-    A verdict is found by what the judge was asked, whatever the limit on its length was.
+    A stored verdict is found by the messages that the judge received, whatever limit its reply had.
 
     Args:
         run: Folder of the run.
         replies: The replies.
 
     Yields:
-        For each judge and each prompt, its name (`judge (prompt version)`) and its verdict on each reply, None if it
+        For each judge and each prompt, its name as `judge (prompt version)` and its verdict on each reply, None if it
         gave none.
 
     Examples:
@@ -224,10 +225,10 @@ def _judged(
 
 
 def random_guess(seed: int) -> ReadingStage:
-    """Step 3 as published (`legacy`): one of the options or none, each equally likely, marked as drawn.
+    """Return a function that replaces unread replies by a random choice, as published systems do (MMBench, step 3).
 
-    The draw depends on the question, its whole presentation and `seed` alone. Where none is drawn, the rules' reason
-    stands.
+    Each option, and "none", is equally likely. The draw depends only on the question, its presentation and the seed, so
+    it is the same each time. If "none" is drawn, the reply stays unread.
     """
 
     def stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
@@ -258,12 +259,14 @@ def _drawn(prediction: Prediction, options: Sequence[int], seed: int) -> Predict
 def reading_stages(
     spec: ScoringSpec, panel: JudgeEnsemble | None, prompts: Mapping[str, str] = NO_PROMPTS
 ) -> tuple[NamedStage, ...]:
-    """Return the stages that read replies in which the extractor found no option, in order.
+    """Return the stages that try to read the replies in which the extractor found no option, in their order.
+
+    There can be two: a judge model, and the random guess of published systems.
 
     Args:
         spec: The scoring settings.
-        panel: The judges, if any.
-        prompts: Names of judge prompts by benchmark, where it is not that of the panel.
+        panel: The judge models, if there are any.
+        prompts: The name of the judge prompt by benchmark, for benchmarks that do not use the panel's prompt.
     """
     stages: list[NamedStage] = []
     if panel:

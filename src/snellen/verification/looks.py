@@ -72,11 +72,18 @@ SURFACE_FEATURES = (
 
 
 def hits_p_value(hits: float, chances: Sequence[float]) -> float:
-    """Return the two-sided p-value of `hits` in independent trials with these chances, by the normal approximation.
+    """Return the two-sided p-value of a number of successes in independent trials (normal approximation).
+
+    Args:
+        hits: The number of successes.
+        chances: For each trial, the probability of a success if there is nothing but luck.
 
     Examples:
         >>> round(hits_p_value(60, [0.5] * 100), 3)
         0.046
     """
-    spread = math.sqrt(math.fsum(p * (1 - p) for p in chances))
-    return math.erfc(abs(hits - math.fsum(chances)) / spread / math.sqrt(2)) if spread else 1.0
+    expected = math.fsum(chances)
+    standard_deviation = math.sqrt(math.fsum(p * (1 - p) for p in chances))
+    if not standard_deviation:
+        return 1.0
+    return math.erfc(abs(hits - expected) / standard_deviation / math.sqrt(2))

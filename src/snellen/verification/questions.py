@@ -90,7 +90,11 @@ class LintMaterial(Struct, frozen=True):
 
     @classmethod
     def of(cls, benchmark: Benchmark) -> LintMaterial:
-        """Read the questions and answers of a benchmark. Raises DataError for files that cannot be read."""
+        """Collect what the checks of a benchmark need: its questions, its images and how often each is used, and odd samples.
+
+        Raises:
+            DataError: A file of the benchmark cannot be read.
+        """
         answers = open_answers(benchmark.folder)
         material = cls(benchmark, [], {}, Counter(), {}, [], [])
         for sample in benchmark.samples():
@@ -137,14 +141,17 @@ def _questions(sample: Sample, answers: Mapping[Key, Answer]) -> Iterator[LintQu
 
 
 def fold_text(text: str) -> str:
-    """Fold a text for comparison: drop case, punctuation and articles, but keep the signs that carry meaning.
+    """Reduce a text to what matters when two texts are compared.
 
-    A text of signs alone is returned as it is, so only an empty text folds to an empty one.
+    Capital letters, punctuation and articles are dropped. Signs that carry meaning, such as `<`, are kept and moved to
+    the end. A text of nothing but other signs is returned unchanged, so only an empty text becomes empty.
 
     Examples:
         >>> fold_text("The Boat!"), fold_text("x < 5")
         ('boat', 'x 5 <')
     """
     words = standard_normalise(text).split()
-    content_words = [word for word in words if word not in _ARTICLES] or words
-    return " ".join([*content_words, *_SIGNS.findall(text)]) or text.strip()
+    content_words = [word for word in words if word not in _ARTICLES]
+    signs = _SIGNS.findall(text)
+    folded = " ".join([*(content_words or words), *signs])
+    return folded or text.strip()

@@ -31,15 +31,19 @@ def _options_alike(material: CheckMaterial) -> CheckOutcome:
 
 
 def _alike(question: LintQuestion) -> Iterator[ItemFault]:
+    """Yield a fault for each pair of options that mean the same. The wrong option of a pair is to be replaced."""
     for first, second in combinations(range(len(question.options)), 2):
-        if same_answer(question.options[first], question.options[second]):
-            wrong = first if second in question.gold else second
-            whose = "the answer" if {first, second} & set(question.gold) else "another option"
-            yield ItemFault(
-                question.sample_id,
-                f"the option {question.options[wrong]!r} says the same as {whose}",
-                "" if wrong in question.gold else question.options[wrong],
-            )
+        if not same_answer(question.options[first], question.options[second]):
+            continue
+        wrong = first if second in question.gold else second
+        has_answer = first in question.gold or second in question.gold
+        repeated = "the answer" if has_answer else "another option"
+        replaceable = "" if wrong in question.gold else question.options[wrong]
+        yield ItemFault(
+            question.sample_id,
+            f"the option {question.options[wrong]!r} says the same as {repeated}",
+            replaceable,
+        )
 
 
 def _answer_told(material: CheckMaterial) -> CheckOutcome:
@@ -55,18 +59,25 @@ def _answer_told(material: CheckMaterial) -> CheckOutcome:
 
 
 def _told(question: LintQuestion) -> str:
-    """Return the answer if the question contains it and no distractor; else an empty text, as for yes and no."""
-    words = f" {question.question} "
-    mentions = [place for place, text in enumerate(question.folded) if f" {text} " in words]
+    """Return the answer if the text of the question gives it away, else an empty text.
+
+    A question gives its answer away if it contains the answer but no wrong option. Yes and no are ignored.
+    """
     if any(text in YES_NO for text in _right(question)):
         return ""
+    question_words = f" {question.question} "
     if question.options:
-        return (
-            question.options[mentions[0]]
-            if mentions and set(mentions) <= set(question.gold)
-            else ""
-        )
-    return next((text for text in question.texts if f" {fold_text(text)} " in words), "")
+        mentioned: list[int] = []
+        for index, text in enumerate(question.folded):
+            if f" {text} " in question_words:
+                mentioned.append(index)
+        if mentioned and set(mentioned) <= set(question.gold):
+            return question.options[mentioned[0]]
+        return ""
+    for text in question.texts:
+        if f" {fold_text(text)} " in question_words:
+            return text
+    return ""
 
 
 # --- repetitions -----------------------------------------------------------------------------------------------------
@@ -126,7 +137,10 @@ def _scenes(material: CheckMaterial) -> dict[str, object]:
 
 
 def _gist(question: LintQuestion) -> tuple[str, ...]:
-    """Return the words that tell a question from another about the same image, in order."""
+    """Return the words of a question that distinguish it from other questions about the same image, in order.
+
+    Filler words are dropped everywhere, and words such as prepositions at the end.
+    """
     words = [word for word in question.question.split() if word not in _FILLERS]
     while words and words[-1] in _LOOSE_ENDS:
         words.pop()
@@ -140,11 +154,14 @@ def _right(question: LintQuestion) -> set[str]:
 
 
 def _contradict(first: LintQuestion, second: LintQuestion) -> bool:
+    """Return whether the correct answer of one question is a wrong option of the same question elsewhere."""
     if first.question != second.question or not (first.gold and second.gold):
         return False
-    return any(
-        _right(a) & (set(b.folded) - _right(b)) for a, b in ((first, second), (second, first))
-    )
+    first_correct = _right(first)
+    second_correct = _right(second)
+    first_wrong = set(first.folded) - first_correct
+    second_wrong = set(second.folded) - second_correct
+    return bool(first_correct & second_wrong or second_correct & first_wrong)
 
 
 # --- cues ------------------------------------------------------------------------------------------------------------
@@ -188,46 +205,68 @@ CUES_LOOKED_AT = (
 
 
 def _cues(material: CheckMaterial) -> CheckOutcome:
-    """Questions whose answer alone has what tells it, as many as luck does not explain, the plainest first."""
+    """Find questions in which a superficial cue singles out the answer, such as being the longest option.
+
+    A cue is reported only if it points to the answer more often than by luck, and only in as many questions as luck
+    does not explain.
+    """
     questions = [question for question in material.lint.choices if len(question.options) > 1]
     faults: dict[str, ItemFault] = {}
-    details = []
+    details: list[str] = []
     for cue in CUES_LOOKED_AT:
         remaining = [question for question in questions if question.sample_id not in faults]
         hits = _told_by(cue, remaining, material.benchmark.name)
         if hits:
             details.append(f"the answer {cue.name} in {len(hits):,} questions more than by luck")
-        faults |= {
-            question.sample_id: ItemFault(question.sample_id, f"the answer {cue.name}")
-            for question in hits
-        }
+        for question in hits:
+            fault = ItemFault(question.sample_id, f"the answer {cue.name}")
+            faults[question.sample_id] = fault
     return CheckOutcome(list(faults.values()), len(questions), detail="; ".join(details))
 
 
 def _told_by(cue: Cue, questions: Sequence[LintQuestion], name: str) -> list[LintQuestion]:
-    odd = [(question, place) for question in questions if (place := cue.odd(question)) is not None]
-    hits = [question for question, place in odd if place in question.gold]
-    chances = [question.chance for question, _ in odd]
-    if (
-        len(odd) < LEAST
-        or len(hits) <= sum(chances)
-        or hits_p_value(len(hits), chances) >= UNLIKELY
-    ):
+    """Return the questions whose answer a cue singles out, as many as are more than by luck.
+
+    Those with the most conspicuous answer come first; equal ones are in random order, seeded by the benchmark's name.
+    """
+    n_with_cue = 0
+    hits: list[LintQuestion] = []
+    chances: list[float] = []
+    for question in questions:
+        singled_out = cue.odd(question)
+        if singled_out is None:
+            continue
+        n_with_cue += 1
+        chances.append(question.chance)
+        if singled_out in question.gold:
+            hits.append(question)
+    if n_with_cue < LEAST or len(hits) <= sum(chances):
         return []
-    excess = beyond_chance(len(hits), len(odd) - len(hits), sum(chances) / len(chances))
-    return sorted(
-        hits,
-        key=lambda question: (-_plainness(question), rng_for(name, question.id, "cue", 0).random()),
-    )[:excess]
+    if hits_p_value(len(hits), chances) >= UNLIKELY:
+        return []
+
+    mean_chance = sum(chances) / len(chances)
+    n_more_than_luck = beyond_chance(len(hits), n_with_cue - len(hits), mean_chance)
+
+    def conspicuous_first(question: LintQuestion) -> tuple[float, float]:
+        return -_plainness(question), rng_for(name, question.id, "cue", 0).random()
+
+    return sorted(hits, key=conspicuous_first)[:n_more_than_luck]
 
 
 def _plainness(question: LintQuestion) -> float:
-    """Return the ratio of the answer's length to that of the option nearest to it in length."""
-    gold = len(question.options[question.gold[0]]) or 1
-    others = [
-        len(text) or 1 for place, text in enumerate(question.options) if place not in question.gold
-    ]
-    return min((max(gold, size) / min(gold, size) for size in others), default=1.0)
+    """Return how much the answer stands out by its length: 1 if another option is as long, 2 if it is twice as long.
+
+    It is the ratio, at least 1, to the wrong option with the most similar length.
+    """
+    answer_length = len(question.options[question.gold[0]]) or 1
+    ratios: list[float] = []
+    for index, text in enumerate(question.options):
+        if index in question.gold:
+            continue
+        length = len(text) or 1
+        ratios.append(max(answer_length, length) / min(answer_length, length))
+    return min(ratios, default=1.0)
 
 
 OPTIONS_ALIKE = QuestionCheck("two options that say the same", _options_alike)

@@ -304,14 +304,25 @@ def verify(
     names: Iterable[str] = (),
     may_replace: bool = True,
 ) -> Benchmark:
-    """Return the benchmark of that name that `build` makes, of the questions that pass all checks.
+    """Build a benchmark that has only questions which pass all checks.
 
-    `build` is called with decisions that grow: first none, then which distractors are not to be used and which
-    questions are set apart. A question whose distractor is at fault gets another one, where its source has one, at most
-    three times; of what is checked anew models are asked only what is new. Models are asked about questions that passed
-    all else. Candidates are built in a folder of their own; the benchmark is there when it has passed, and its manifest
-    says what was found (`Verification`). Raises what a build and a run raise, and DataError for a build that `may_replace`
-    does not allow to replace one of another source.
+    The benchmark is first built with all candidates in a temporary folder, and checked. If a wrong option of a question
+    is at fault, the question gets another one from its source, at most three times. A question that still fails is set
+    apart. Checks that query models run last, and only on what changed. The manifest of the final benchmark lists what
+    was found (`Verification`).
+
+    Args:
+        build: Function that builds the benchmark from its source. It is called with the decisions so far: which wrong
+            options not to use, and which questions to set apart.
+        name: The name of the benchmark.
+        solvers: The models for checks that query models.
+        to: The folder of the benchmark; by default its usual folder.
+        names: Names of checks; by default all that the models can carry out.
+        may_replace: Whether a benchmark from another source may be replaced.
+
+    Raises:
+        DataError: The folder has a benchmark from another source, and `may_replace` is false. Errors of the build and
+            of the models are raised, too.
     """
     candidates = snellen_home() / "verification" / name
     checks = item_checks(solvers, names)
@@ -351,9 +362,14 @@ class _Loop:
     def __init__(
         self, build: Callable[[Decisions], Benchmark], benchmark: Benchmark, solvers: Solvers
     ) -> None:
-        self._build, self.benchmark, self._solvers = build, benchmark, solvers
+        """Start with a built benchmark and without decisions on its questions."""
+        self._build = build
+        self.benchmark = benchmark
+        self._solvers = solvers
         self.decisions: dict[str, ItemDecision] = {}
+        """What was decided on each sample, by its identifier."""
         self._records: dict[str, _Record] = defaultdict(_Record)
+        """What each check found so far, by its name."""
 
     def settle(self, checks: dict[str, QuestionCheck]) -> None:
         """Check and decide until nothing is at fault; after the last round what is at fault is set apart."""
@@ -365,16 +381,21 @@ class _Loop:
             self.benchmark = self._build(self.decisions)
 
     def _faults(self, checks: dict[str, QuestionCheck]) -> list[ItemFault]:
+        """Run some checks on the current questions and return the faults. What each check found is also recorded."""
         material = CheckMaterial(self.benchmark, self._solvers)
         faults: list[ItemFault] = []
         for name, check in checks.items():
-            outcome, record = check.run(material), self._records[name]
-            faults += outcome.faults
-            if not record.checked or (not record.by and outcome.by):
+            outcome = check.run(material)
+            record = self._records[name]
+            is_first = not record.checked or (not record.by and outcome.by)
+            if is_first:
                 record.detail = outcome.detail
             record.checked = max(record.checked, outcome.checked)
             record.failed |= {fault.sample_id for fault in outcome.faults}
-            record.by, record.estimate, record.chance = outcome.by, outcome.estimate, outcome.chance
+            record.by = outcome.by
+            record.estimate = outcome.estimate
+            record.chance = outcome.chance
+            faults += outcome.faults
         return faults
 
     def verification(self, candidates: int) -> Verification:
