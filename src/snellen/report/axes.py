@@ -63,11 +63,15 @@ class ChartAxis(Struct, frozen=True):
 
     @property
     def ticks(self) -> list[float]:
-        """Values of the ticks: multiples of a round step, about five of them."""
+        """Values at which the axis has a label: about five multiples of a round number, from bottom to top.
+
+        An axis from 0 to 1 has the ticks 0, 0.2, 0.4, 0.6, 0.8 and 1.
+        """
         step = _tick_step(self.top - self.bottom)
-        first = math.ceil(self.bottom / step - 1e-9)
-        last = math.floor(self.top / step + 1e-9)
-        return [index * step for index in range(first, last + 1)]
+        rounding = 1e-9  # an end that is a multiple of the step has a tick in spite of rounding
+        first = math.ceil(self.bottom / step - rounding)
+        last = math.floor(self.top / step + rounding)
+        return [multiple * step for multiple in range(first, last + 1)]
 
     def label(self, value: float) -> str:
         """Return the text of a tick, such as `25%`, `0.5` or `1,500`."""

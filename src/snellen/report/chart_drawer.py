@@ -86,7 +86,11 @@ class ChartDrawer:
                         self._rows_by_method[method].append((series, row))
 
     def headline(self) -> list[ChartPanel]:
-        """Draw the headline of each run, one row per model; nothing if benchmarks have no common scale."""
+        """Draw the headline number of each run as a dot with its interval, one row per model.
+
+        There is a panel for each method (generation or likelihood) whose runs all have the same unit. Without a common
+        unit nothing is drawn.
+        """
         panels: list[ChartPanel] = []
         for method, rows in self._rows_by_method.items():
             points: list[tuple[PlotPoint, float | None]] = []
@@ -103,9 +107,7 @@ class ChartDrawer:
                 continue
             # The page shows only the first rows of a long table, so the chart has the best models on top.
             if len(points) > FOLDED:
-                points.sort(
-                    key=lambda point_and_chance: -(point_and_chance[0].estimate.value or 0.0)
-                )
+                points.sort(key=lambda entry: -(entry[0].estimate.value or 0.0))
 
             axis = _metric_axis(HEADLINE, units.pop(), [point.estimate for point, _ in points])
             groups = [IntervalRow(point.name, (point,), chance) for point, chance in points]
@@ -113,7 +115,10 @@ class ChartDrawer:
         return panels
 
     def radar(self) -> list[ChartPanel]:
-        """Draw dimensions as axes, if there are enough of them for a shape to mean something."""
+        """Draw a radar chart for each method: one axis per ability dimension, one polygon per model.
+
+        With fewer than `FEWEST_AXES` dimensions the shape has no meaning, and nothing is drawn.
+        """
         names = self.radar_dimensions()
         if len(names) < FEWEST_AXES:
             return []
@@ -147,7 +152,7 @@ class ChartDrawer:
         return False
 
     def dimension_bars(self) -> list[ChartPanel]:
-        """Draw the capability in each dimension."""
+        """Draw the mean score in each ability dimension, one row per dimension, with a mark per model."""
         rows: list[FigureRow] = []
         for name in self.dimensions:
             chance = common_chance(dimension_chances(self.views, name))
@@ -177,7 +182,15 @@ class ChartDrawer:
         return panels
 
     def _bars(self, title: str, rows: Sequence[FigureRow]) -> list[ChartPanel]:
-        """Draw rows of one metric: a panel per method and unit, because different units cannot share an axis."""
+        """Draw a chart with a row for each of some benchmarks or dimensions, and a mark for each model in a row.
+
+        Methods and units have separate panels, because different units cannot share an axis. A panel with more than
+        `MOST_MARKS` marks is left out.
+
+        Args:
+            title: The title of the chart.
+            rows: What each row shows: a metric on a benchmark or in a dimension. All have the same metric.
+        """
         metric = rows[0].metric if rows else ""
         panels: list[ChartPanel] = []
         for method, model_rows in self._rows_by_method.items():
@@ -206,7 +219,7 @@ class ChartDrawer:
         return panels
 
     def tag_bars(self) -> list[ChartPanel]:
-        """Draw the accuracy by value of each tag, over the questions of all benchmarks."""
+        """Draw the accuracy for each value of each tag, such as `level=hard`, over the questions of all benchmarks."""
         panels: list[ChartPanel] = []
         for method, rows in self._rows_by_method.items():
             points_by_tag: dict[str, dict[str, list[PlotPoint]]] = defaultdict(
@@ -225,9 +238,10 @@ class ChartDrawer:
         return panels
 
     def tag_radar(self) -> list[ChartPanel]:
-        """Draw the values of each tag as axes, over the questions of all benchmarks: of MMBench, its 20 abilities.
+        """Draw a radar chart for each tag, with one axis per value: for MMBench, one for each of its 20 abilities.
 
-        A tag has a panel if it has enough values for a shape to mean something, and not more than can be read.
+        The accuracy is over the questions of all benchmarks. A tag is drawn only if it has enough values for a shape to
+        have a meaning, and not more than can be read.
         """
         panels: list[ChartPanel] = []
         for method, rows in self._rows_by_method.items():
@@ -237,11 +251,10 @@ class ChartDrawer:
                 for tag, estimates in accuracy_by_tag(row, MOST_RADAR_AXES).items():
                     estimates_by_tag[tag].append((series, row, estimates))
             for tag, models in estimates_by_tag.items():
-                values = list(
-                    dict.fromkeys(
-                        value for _, _, estimates_by_value in models for value in estimates_by_value
-                    )
-                )
+                distinct_values: dict[str, None] = {}
+                for _, _, estimates_by_value in models:
+                    distinct_values.update(dict.fromkeys(estimates_by_value))
+                values = list(distinct_values)
                 if not FEWEST_AXES <= len(values) <= MOST_RADAR_AXES:
                     continue
                 polygons: list[tuple[int, list[PlotPoint | None]]] = []
@@ -259,9 +272,11 @@ class ChartDrawer:
         return panels
 
     def position_bars(self) -> tuple[list[ChartPanel], list[ChartPanel]]:
-        """Draw by option position how often models choose it, and their accuracy if the answer is there.
+        """Draw, for each option letter, how often models choose it, and their accuracy if it is the correct one.
 
-        Both have a panel for each of the two most frequent numbers of options.
+        Returns:
+            The panels of both charts. Each has a panel for the most frequent number of options, and one for the second
+            most frequent.
         """
         models: list[tuple[int, ModelMethodRow, PositionEstimates]] = []
         questions_by_size: Counter[int] = Counter()
@@ -314,7 +329,7 @@ class ChartDrawer:
         return panels
 
     def _template_tooltip(self, template: str) -> str:
-        """Return the name of a template, with its text if all runs used Snellen's own templates."""
+        """Return the tooltip of a prompt template: its name, with its text if all runs used Snellen's own templates."""
         default = default_templates()
         if any(view.run.manifest.templates != default.id for view in self.views):
             return template
@@ -394,7 +409,10 @@ class ChartDrawer:
 def interval_panel(
     title: str, subtitle: str, groups: Sequence[IntervalRow], axis: ChartAxis = ACCURACY
 ) -> list[ChartPanel]:
-    """Return one panel, or none if no group has a point. Values are printed if there are not too many marks."""
+    """Return a chart of rows with marks and intervals, as a list of one panel; an empty list without marks.
+
+    The values are printed next to the marks if there are at most `MOST_VALUES` of them.
+    """
     marks = sum(len(group.points) for group in groups)
     if marks == 0:
         return []
@@ -404,11 +422,18 @@ def interval_panel(
 
 
 def _plot_point(series: int, model_row: ModelMethodRow, row: FigureRow) -> PlotPoint | None:
-    """Return a model's point in a row of bars, or None if the model has no value there."""
+    """Return the mark of a model in one row of a chart, or None if the model has no value there.
+
+    Args:
+        series: The number of the model, which determines its colour.
+        model_row: The results of the model by one method.
+        row: The metric and the benchmark or dimension that the row of the chart shows.
+    """
     number = model_row.lookup(row.metric, row.benchmark, row.dimension)
     if number is None or number.estimate.value is None:
         return None
-    query = _samples_query(series, "" if row.benchmark == OVERALL else row.benchmark)
+    benchmark = "" if row.benchmark == OVERALL else row.benchmark
+    query = _samples_query(series, benchmark)
     name = f"{model_row.view.label}, {row.label}"
     return PlotPoint(series, name, number.estimate, number.unit, query)
 
@@ -430,10 +455,14 @@ def _as_share(point: PlotPoint | None) -> PlotPoint | None:
 
 
 def _metric_axis(metric: str, unit: str, estimates: Sequence[Estimate]) -> ChartAxis:
-    """Return the axis of a metric. Means over metrics have the axis of shares, or of the unit that they average."""
+    """Return an axis for estimates of a metric.
+
+    Summary metrics, which average other metrics, have no range of their own. Their axis is that of their unit.
+    """
     row = declared_row(metric)
     if metric in (CAPABILITY, HEADLINE):
-        row = metric_row(metric, unit=SHARE if unit.startswith(SHARE) else unit)
+        plain_unit = SHARE if unit.startswith(SHARE) else unit
+        row = metric_row(metric, unit=plain_unit)
     return ChartAxis.of_metric(row, estimates, unit)
 
 
@@ -453,7 +482,13 @@ def _position_row(
     name: str,
     models: Sequence[tuple[int, ModelMethodRow, Mapping[OptionPosition, Estimate]]],
 ) -> IntervalRow:
-    """Return the marks of all runs for one option position, with chance: 1 divided by the number of options."""
+    """Return a row of a chart: the marks of all models for one option letter, and chance as 1 / (number of options).
+
+    Args:
+        key: The number of options and the position of the letter among them, from 0.
+        name: The name of the row.
+        models: For each model, its number, its results, and its estimates by position.
+    """
     points: list[PlotPoint] = []
     for series, row, estimates in models:
         if key in estimates:

@@ -59,7 +59,11 @@ def _count_table(views: Sequence[RunView]) -> Table:
 
 
 def _left_out_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return a table of the questions that a model did not answer, with the reason for each such model."""
+    """Return a table of the questions that some model did not answer, with the reason for each such model.
+
+    Returns:
+        One table; none if all models answered all questions.
+    """
     reasons_by_question: dict[tuple[str, str], list[str]] = defaultdict(list)
     for view in views:
         for question in view.run.left_out or ():

@@ -73,7 +73,11 @@ def _run_tables(view: RunView, standard_run: ScoredRun) -> list[Table]:
 
 
 def _headline(scored: ScoredBenchmark, rows: Sequence[Result], method: Method) -> _Headline:
-    """Return the headline of a benchmark by one method; a dash if none of its headline metrics has a row."""
+    """Select the headline number of a benchmark by one method.
+
+    The first headline metric that has a result is used, under the preferred protocol. Without a result the number is a
+    dash.
+    """
     metrics = headline_metrics(scored)
     candidates: list[Result] = []
     for row in rows:

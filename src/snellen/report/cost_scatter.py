@@ -47,7 +47,11 @@ class CostPoint(Struct, frozen=True):
 
 
 def cost_scatters(views: Sequence[RunView]) -> list[ChartPanel]:
-    """Draw a chart for each kind of cost that at least two points over the same benchmarks have."""
+    """Draw accuracy against cost: a chart for each kind of cost (price, tokens, seconds).
+
+    A chart needs at least two runs that were evaluated on the same benchmarks and scored by the same rules.
+    """
+    # Only points with the same benchmarks, unit and scoring rules can share a chart.
     groups: dict[tuple[frozenset[str], str, str], list[CostPoint]] = defaultdict(list)
     for series, view in enumerate(views):
         for point in _cost_points(series, view):
@@ -67,7 +71,14 @@ def cost_scatters(views: Sequence[RunView]) -> list[ChartPanel]:
 
 
 def _cost_points(series: int, view: RunView) -> Iterator[CostPoint]:
-    """Yield the accuracy and the cost of a run under each protocol whose number stands for the model."""
+    """Yield the accuracy and the cost of a run, one point for each protocol.
+
+    Protocols whose result does not describe the model, such as controls without the image, are left out.
+
+    Args:
+        series: The number of the run, which determines its colour.
+        view: The run.
+    """
     metric = view.substitutes.get("accuracy", "accuracy")
     for protocol in dict.fromkeys(cost.protocol for cost in view.run.costs):
         row = view.results_by_key.get((protocol, metric, OVERALL, OVERALL, ""))
@@ -95,7 +106,15 @@ def _cost_points(series: int, view: RunView) -> Iterator[CostPoint]:
 def _costs_per_question(
     view: RunView, costs: Sequence[RequestCost], questions: int
 ) -> tuple[float | None, float | None, float | None]:
-    """Return the price of 1,000 questions, the tokens of one and the seconds of a request; None for unknown costs."""
+    """Return the price of 1,000 questions, the tokens of one question, and the seconds of one request.
+
+    Each is None if it is unknown for one of the costs.
+
+    Args:
+        view: The run, with its price per token.
+        costs: Its requests on some benchmarks.
+        questions: The number of questions of these benchmarks.
+    """
     price = None
     tokens = None
     usages = [cost.usage for cost in costs if cost.usage is not None]

@@ -179,14 +179,19 @@ def _front_text(row: _CostRow, rows: Sequence[_CostRow]) -> str:
 
 
 def _score_and_cost(rows: Sequence[_CostRow], cost_kind: CostKind) -> list[tuple[float, float]]:
-    """Return (score, cost) of the rows that have both. The score of a metric where lower is better is negated."""
+    """Return pairs of a score and a cost, for the rows that have both.
+
+    If a lower value of the metric is better, the score is the negated value, so that higher scores are always better.
+    """
     points: list[tuple[float, float]] = []
     for row in rows:
         cost = row.cost_in(cost_kind)
         if row.estimate is None or row.estimate.value is None or cost is None:
             continue
-        sign = -1 if declared_row(row.metric).better == "lower" else 1
-        points.append((sign * row.estimate.value, cost))
+        score = row.estimate.value
+        if declared_row(row.metric).better == "lower":
+            score = -score
+        points.append((score, cost))
     return points
 
 

@@ -193,7 +193,10 @@ def _stage_column(stage: StageName) -> Column[_StageRow]:
 
 
 def _count_stages(view: RunView) -> dict[str, Counter[StageName]]:
-    """Count the replies to questions with options by protocol and by the stage that read them."""
+    """Count how replies to multiple-choice questions were read, by protocol.
+
+    A stage is what found the chosen option in a reply: the extractor's rules, a judge model, or a random guess.
+    """
     counts: dict[str, Counter[StageName]] = defaultdict(Counter)
     for scored in view.run.benchmarks:
         for prediction, sample in with_samples(scored):

@@ -90,7 +90,11 @@ def _half_loss_cell(response: DoseResponse) -> Cell:
 
 
 def _half_loss_text(half: HalfDose, greatest_dose: float) -> str:
-    """Return a half-loss dose with its interval: `3.1 [2.4, beyond 8]`, or `beyond 8` if no end is within the doses."""
+    """Format the strength of an image degradation at which half of the score is lost, with its interval.
+
+    For example `3.1 [2.4, beyond 8]`: the upper end is beyond the strongest degradation that was tested, 8. If all
+    three are, the text is `beyond 8`.
+    """
 
     def dose_text(dose: float | None) -> str:
         return f"beyond {greatest_dose:g}" if dose is None else f"{dose:.3g}"
@@ -113,7 +117,10 @@ class _Curve(Struct, frozen=True):
 
 
 def dose_panels(views: Sequence[RunView]) -> Iterator[ChartPanel]:
-    """Yield a chart for each benchmark, protocol, metric and degradation, with a curve for each run."""
+    """Yield a chart of the score against the strength of an image degradation, with a curve for each run.
+
+    There is one chart for each benchmark, protocol, metric and kind of degradation.
+    """
     curves_by_panel: dict[tuple[str, str, str, str], list[_Curve]] = defaultdict(list)
     for series, view in enumerate(views):
         for scored in view.run.benchmarks:
@@ -125,14 +132,19 @@ def dose_panels(views: Sequence[RunView]) -> Iterator[ChartPanel]:
 
 
 def _dose_panel(curves: Sequence[_Curve]) -> ChartPanel:
-    """Draw the curves of one panel, and chance as a line without a series."""
+    """Draw one chart of the score against the strength of a degradation, with a dashed line at the chance level.
+
+    Args:
+        curves: The curve of each run, all for the same benchmark and degradation.
+    """
     response = curves[0].response
     points: list[ScatterPoint] = []
     lines: list[tuple[int | None, list[ChartPoint]]] = []
     for curve in curves:
         marks = list(_dose_marks(curve))
         points += marks
-        lines.append((curve.series, [_position(mark) for mark in marks if not mark.is_hollow]))
+        positions = [_position(mark) for mark in marks if not mark.is_hollow]
+        lines.append((curve.series, positions))
 
     doses = [_position(point)[0] for point in points]
     x_title = DEGRADATIONS[response.kind].title.format("dose")
@@ -140,7 +152,8 @@ def _dose_panel(curves: Sequence[_Curve]) -> ChartPanel:
     y_axis = ChartAxis.of_metric(
         declared_row(response.metric), [point.y for point in points], response.unit
     )
-    lines.append((None, [(x_axis.bottom, response.chance), (x_axis.top, response.chance)]))
+    chance_line = [(x_axis.bottom, response.chance), (x_axis.top, response.chance)]
+    lines.append((None, chance_line))
 
     title = f"{response.benchmark}, {response.protocol}, {response.kind}"
     chart = scatter_chart(f"{title}: dose and score", points, x_axis, y_axis, curves=lines)

@@ -221,10 +221,19 @@ class DrawingBuilder:
     def mark_in_interval(
         self, series: int, x: float, y: float, interval: tuple[float, float], *, tooltip: str = ""
     ) -> None:
-        """Add a point of a series, with a horizontal whisker between the two x of its interval."""
+        """Add a dot with a horizontal line over its interval.
+
+        Args:
+            series: The number of the series, which determines the colour.
+            x: Position of the dot, in pixels from the left.
+            y: Position of the dot, in pixels from the top.
+            interval: The x of both ends of the interval, in pixels.
+            tooltip: Text that appears when the mouse points at the dot.
+        """
         low, high = interval
         whisker = ChartLine(low, y, high, y, "whisker")
-        self._shapes.append(ChartGroup((whisker, ChartMark(series, x, y)), series, tooltip))
+        dot = ChartMark(series, x, y)
+        self._shapes.append(ChartGroup((whisker, dot), series, tooltip))
 
     def mark_with_whisker(
         self,
@@ -235,7 +244,7 @@ class DrawingBuilder:
         *,
         tooltip: str = "",
     ) -> None:
-        """Add a point of a series, with a vertical whisker between the two y of its interval, if it has one."""
+        """Add a dot with a vertical line over its interval, if it has one. The interval is two y in pixels from the top."""
         shapes: list[ChartShape] = []
         if interval is not None:
             low, high = interval

@@ -25,8 +25,8 @@ def example_questions(
 ) -> tuple[ShownItem, ...]:
     """Return at most 12 questions of a benchmark with their ground truth: one per type if it has several types.
 
-    Questions are chosen by the hash of their ids, so that the same benchmark always has the same examples. Images beyond
-    6 MiB are left out.
+    Questions are chosen by the hash of their ids, so that the same benchmark always has the same examples. Images
+    beyond 6 MiB are left out.
 
     Args:
         benchmark: The benchmark.
@@ -46,7 +46,10 @@ def example_questions(
 
 
 def _chosen_ids(benchmark: Benchmark) -> list[str]:
-    """Return the identifiers of a few samples, from each type of question if the benchmark has types."""
+    """Choose a few samples of a benchmark as examples, from each type of question if it has several types.
+
+    The first tag in `TYPE_TAGS` with more than one value is the type. Types take turns until there are enough examples.
+    """
     type_tag = ""
     for tag in TYPE_TAGS:
         if len(benchmark.manifest.tags.get(tag, {})) > 1:

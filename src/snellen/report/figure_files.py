@@ -82,7 +82,7 @@ def write_figures(
 
 
 def _named_figures(blocks: dict[str, ChartBlock]) -> Iterator[_NamedFigure]:
-    """Yield each panel of some figures with its legend inside, under a name of its own."""
+    """Yield each chart of a report under a unique file name, with its legend drawn inside."""
     names: set[str] = set()
     for block_name, block in blocks.items():
         caption = block.caption.replace(f" {POINT_AT}", "")
@@ -262,32 +262,33 @@ def chart_svg(drawing: ChartDrawing, series: Sequence[str] = ()) -> str:
 
 
 def with_legend(drawing: ChartDrawing, series: Sequence[str]) -> ChartDrawing:
-    """Return a drawing with the names of its series above it; unchanged if there are fewer than two.
+    """Add a legend above a drawing: a mark and a name for each series, in as many lines as they need.
 
-    Names take as many lines as they need.
+    A drawing with fewer than two series is returned unchanged.
     """
     if len(series) < 2:
         return drawing
     line_width = max(drawing.width, CHART_WIDTH)
-    left_edges: list[float] = []
-    lines: list[int] = []
+    positions: list[tuple[float, int]] = []  # the left edge and the line of each name
     x = 0.0
     line = 0
     for name in series:
         width = KEY_WIDTH + LETTER_WIDTH * len(name)
-        if x and x + width > line_width:
+        fits = x + width <= line_width
+        if x and not fits:
             x = 0.0
             line += 1
-        left_edges.append(x)
-        lines.append(line)
+        positions.append((x, line))
         x += width
 
-    height = LINE_HEIGHT * (line + 1) + 4
+    n_lines = line + 1
+    height = LINE_HEIGHT * n_lines + 4
     keys: list[ChartShape] = []
-    for number, (name, left, own_line) in enumerate(zip(series, left_edges, lines, strict=True)):
-        y = LINE_HEIGHT * (own_line + 0.5) - height
+    for number, (name, (left, line)) in enumerate(zip(series, positions, strict=True)):
+        y = LINE_HEIGHT * (line + 0.5) - height
+        mark = ChartMark(number, left + 8, y)
         label = ChartText(left + 18, y + 4, name, "start")
-        keys.append(ChartGroup((ChartMark(number, left + 8, y), label), number))
+        keys.append(ChartGroup((mark, label), number))
     return replace(drawing, shapes=(*drawing.shapes, *keys), above=height)
 
 

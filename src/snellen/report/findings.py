@@ -1,8 +1,8 @@
 """The sentences at the head of a report: what the runs found. Each rests on an interval or a test.
 
 A model is better than another if their paired difference on common questions is significant, by the p-value that the
-tables of the report have: corrected for all pairs of runs or, if the user chose a baseline, for all pairs with it. A model
-is above chance in a dimension if its interval is, corrected for all its dimensions.
+tables of the report have: corrected for all pairs of runs or, if the user chose a baseline, for all pairs with it. A
+model is above chance in a dimension if its interval is, corrected for all its dimensions.
 
 The sentences of a single model are here, those of several in `snellen.report.lead_sentences`.
 """
@@ -58,13 +58,13 @@ MOST_UNSURE = 0.02
 def findings(
     views: Sequence[RunView], compared: ComparedRuns | None = None, *, of_instruments: bool = False
 ) -> list[str]:
-    """Return the sentences for a report: what was found first, then what to be careful about.
+    """Return the sentences at the top of a report: first what was found, then what to be careful about.
 
     Args:
-        views: The runs. Instruments among them that were run next to models are left out.
-        compared: The comparison of the runs that were scored by the standard rules, as the tables of the same page show
-            it. If None, the runs are compared here.
-        of_instruments: Include instruments.
+        views: The runs. Instruments (reference baselines such as random guessing) are left out if there are models.
+        compared: The comparison of the runs that were scored by the standard rules, if the page already has it. If
+            None, the runs are compared here.
+        of_instruments: Whether instruments are included next to models.
     """
     # An acuity test chooses its own questions, so its accuracy says nothing.
     chosen = [view.label for view in views if view.run.manifest.adaptive_rules]
@@ -369,10 +369,13 @@ def _lowest_benchmarks(models: Sequence[ModelNumbers]) -> str:
 def _significantly_lowest(
     shares: Sequence[tuple[str, Estimate]],
 ) -> list[tuple[str, Estimate]]:
-    """Return the lowest of several named shares, with those that are not significantly above it.
+    """Return the lowest of several named shares, and those that are not significantly above it.
 
-    Intervals are corrected for all pairs of shares. The result is empty if there are fewer than three shares, or if
-    three or more, or all, cannot be told from the lowest.
+    Intervals are corrected for comparing all pairs.
+
+    Returns:
+        Pairs of a name and a share, the lowest first. Empty if there are fewer than three shares, or if too many of
+        them are as low to say that one stands out.
     """
     ordered = sorted(shares, key=lambda named_share: named_share[1].value or 0.0)
     n_pairs = len(ordered) * (len(ordered) - 1) // 2
@@ -381,24 +384,29 @@ def _significantly_lowest(
     widening = z(LEVEL / n_pairs) / z()
     lowest = ordered[0]
     others = ordered[1:]
-    tied = [other for other in others if not _is_above(other[1], lowest[1], widening)]
+    tied: list[tuple[str, Estimate]] = []
+    for name, share in others:
+        if not _is_above(share, lowest[1], widening):
+            tied.append((name, share))
     if len(tied) >= min(MOST_NAMES, len(others)):
         return []
     return [lowest, *tied]
 
 
 def _is_above(share: Estimate, other: Estimate, widening: float) -> bool:
-    """Return whether the difference of two shares is significantly above zero (Newcombe 1998, method 10).
+    """Return whether one share is significantly above another (Newcombe 1998, method 10).
 
     Args:
         share: The higher share.
         other: The lower share.
-        widening: Factor of the intervals that corrects for several comparisons.
+        widening: Factor of the margins that corrects for several comparisons.
     """
     if share.value is None or share.low is None or other.value is None or other.high is None:
         return False
-    margin = math.hypot(other.high - other.value, share.value - share.low)
-    return share.value - other.value > widening * margin
+    margin_below = share.value - share.low
+    margin_above = other.high - other.value
+    margin_of_difference = math.hypot(margin_above, margin_below)
+    return share.value - other.value > widening * margin_of_difference
 
 
 # --- stability and cautions ------------------------------------------------------------------------------------------

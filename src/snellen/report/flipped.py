@@ -63,7 +63,7 @@ def flip_tables(runs: Sequence[ScoredRun], pairs: Iterable[tuple[str, str]]) -> 
 
 
 def _verdicts(run: ScoredRun) -> dict[QuestionKey, bool]:
-    """Return whether each question was right in all of its presentations, without questions that are not settled."""
+    """Return, for each question of a run, whether all replies to it were correct. Undecided questions are left out."""
     verdicts: dict[QuestionKey, bool] = {}
     for scored in run.benchmarks:
         for entry in question_entries(0, scored):
@@ -76,7 +76,13 @@ def _verdicts(run: ScoredRun) -> dict[QuestionKey, bool]:
 def _count_flips(
     first: str, second: str, verdicts_by_label: Mapping[str, dict[QuestionKey, bool]]
 ) -> list[_FlipCounts]:
-    """Count by protocol the questions that only one of two runs has right, and those that both settled."""
+    """Count, for each protocol, the questions that only one of two runs answered correctly.
+
+    Args:
+        first: The label of a run.
+        second: The label of the other run.
+        verdicts_by_label: For each run, whether each question was answered correctly.
+    """
     first_verdicts = verdicts_by_label[first]
     second_verdicts = verdicts_by_label[second]
     counts: dict[str, Counter[tuple[bool, bool]]] = defaultdict(Counter)

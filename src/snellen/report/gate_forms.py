@@ -148,9 +148,13 @@ def junit_xml(result: GateResult) -> str:
 
 
 def outcome_sentence(outcome: GateOutcome) -> str:
-    """Return what a rule found in one sentence."""
-    difference = value_text(outcome.difference, unit_of_difference(outcome.unit))
-    interval = interval_text(outcome.difference, unit_of_difference(outcome.unit))
+    """Describe in one sentence whether a candidate model meets a rule, and by which difference.
+
+    For example `accuracy: pass: +1.2 points [-0.3, 2.7], may be worse by 1 pt`.
+    """
+    unit = unit_of_difference(outcome.unit)
+    difference = value_text(outcome.difference, unit)
+    interval = interval_text(outcome.difference, unit)
     margin = margin_text(outcome.margin, outcome.unit)
     sentence = f"{outcome.on}: {outcome.verdict}: {difference} {interval}, may be worse by {margin}"
     advice = _advice(outcome)

@@ -93,9 +93,10 @@ def _line_column(heading: str, index: int) -> Column[_HeadlineRow]:
 
 
 def headline_by_model(views: Sequence[RunView]) -> Table:
-    """Return the same numbers with a row for each model and method, for more models than fit side by side.
+    """Return the table of results with a row for each model and method, and a column for each benchmark.
 
-    The first number is the mean with its interval; those of the benchmarks have none.
+    It is used for more models than fit side by side as columns. The first number of a row is the mean, with its
+    interval; the numbers of the benchmarks have no intervals.
     """
     lines = method_rows(views)
     benchmark_rows = [_benchmark_row(lines, name) for name in benchmarks_of(views)]
@@ -115,14 +116,14 @@ def headline_by_model(views: Sequence[RunView]) -> Table:
 
 
 def _line_names(lines: Sequence[ModelMethodRow]) -> dict[str, str]:
-    """Return the name of each line in tables, by its label: `{"A, generation": "A"}`.
+    """Return a short name for the results of each model by one method, by their label: `{"A, generation": "A"}`.
 
-    It has no method if all lines have the same one.
+    The method is part of the name only if there are several methods.
     """
-    methods = {line.method for line in lines}
+    has_several_methods = len({line.method for line in lines}) > 1
     names: dict[str, str] = {}
     for line in lines:
-        names[line.label] = line.label if len(methods) > 1 else line.view.label
+        names[line.label] = line.label if has_several_methods else line.view.label
     return names
 
 
@@ -149,11 +150,13 @@ def _without_intervals(row: _HeadlineRow) -> _HeadlineRow:
 
 
 def _value_alone(cell: Cell) -> Cell:
-    """Return the text of a number without its interval: `62.5%` or `0.693`. Other cells are unchanged."""
+    """Return the text of a number without its interval: `62.5%` or `0.693`. Other cells are returned unchanged."""
     if not isinstance(cell, NumberCell):
         return cell
     value = cell.estimate.value or 0.0
-    return percent_text(value) if cell.unit == SHARE else decimal_text(value, 3)
+    if cell.unit == SHARE:
+        return percent_text(value)
+    return decimal_text(value, 3)
 
 
 def short_title(metric: str) -> str:
@@ -163,11 +166,17 @@ def short_title(metric: str) -> str:
 
 
 def _chance_text(levels: Sequence[float | None]) -> str:
-    """Return the chance level of some models: `25.0%`, `25.0% to 33.3%`, or a dash if one of them has none."""
-    if not levels or None in levels:
+    """Format the chance levels of several models: `25.0%` if they are equal, else `25.0% to 33.3%`.
+
+    The text is a dash if a model has no chance level.
+    """
+    known_levels = [level for level in levels if level is not None]
+    if not known_levels or len(known_levels) < len(levels):
         return DASH
-    texts = sorted({percent_text(level) for level in levels if level is not None})
-    return texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"
+    texts = sorted({percent_text(level) for level in known_levels})
+    if len(texts) == 1:
+        return texts[0]
+    return f"{texts[0]} to {texts[-1]}"
 
 
 def _why_absent(line: ModelMethodRow, benchmark: str) -> str:
@@ -214,16 +223,22 @@ def why_without_value(
 
 
 def _mean_row(lines: Sequence[ModelMethodRow]) -> _HeadlineRow:
-    """Return the row of the mean; if benchmarks have no common scale, the mean rank of each model."""
+    """Return the last row of the results table: the mean over benchmarks for each model.
+
+    If the benchmarks have no common scale, it is the mean rank of each model instead.
+    """
     headlines = [line.headline for line in lines if line.headline is not None]
     if all(headline.estimate.value is None for headline in headlines):
         return _HeadlineRow("mean rank", "", "", tuple(_rank_cells(lines)))
 
-    labels = dict.fromkeys(OVER[headline.over] for headline in headlines if headline.over)
-    levels = [line.chance for line in lines if line.headlines]
+    labels: dict[str, None] = {}
+    for headline in headlines:
+        if headline.over:
+            labels[OVER[headline.over]] = None
+    chance_levels = [line.chance for line in lines if line.headlines]
     n_most = max(len(line.headlines) for line in lines)
     cells = tuple(_mean_cell(line, n_most) for line in lines)
-    return _HeadlineRow(" or ".join(labels), "", _chance_text(levels), cells)
+    return _HeadlineRow(" or ".join(labels), "", _chance_text(chance_levels), cells)
 
 
 def _mean_cell(line: ModelMethodRow, n_most: int) -> Cell:
@@ -241,7 +256,11 @@ def _mean_cell(line: ModelMethodRow, n_most: int) -> Cell:
 
 
 def _as_read(line: ModelMethodRow, result: Result) -> tuple[tuple[str, Estimate], ...]:
-    """Return the uncorrected number with its label, if labels of replies (`snellen audit`) have corrected `result`."""
+    """Return the number before its correction by human labels of the replies (`snellen audit`), with its label.
+
+    Returns:
+        One pair; empty if the number was not corrected.
+    """
     uncorrected = as_read(declared_row(result.metric))
     dimension = result.dimension if result.benchmark == OVERALL else ""
     key = (result.protocol, uncorrected.name, result.benchmark, dimension, "")
@@ -252,7 +271,7 @@ def _as_read(line: ModelMethodRow, result: Result) -> tuple[tuple[str, Estimate]
 
 
 def _rank_cells(lines: Sequence[ModelMethodRow]) -> list[Cell]:
-    """Return the mean rank of each model among those of its method, over the benchmarks that all of them have."""
+    """Return, for each model, a cell with its mean rank over the benchmarks that all models of its method have."""
     lines_by_method: dict[str, list[ModelMethodRow]] = defaultdict(list)
     for line in lines:
         lines_by_method[line.method].append(line)
@@ -272,16 +291,19 @@ def _rank_cells(lines: Sequence[ModelMethodRow]) -> list[Cell]:
 
 
 def _notes(lines: Sequence[ModelMethodRow]) -> list[str]:
-    """Return what changes the meaning of the table: odd replies, other questions, and other rules."""
+    """Return notes on what limits the meaning of the results table.
+
+    They are about unusual replies, models that answered different questions, and runs scored by other rules.
+    """
     views = list({line.view.label: line.view for line in lines}.values())
     notes = [*grader_notes(views), *unread_notes(views)]
 
-    members_by_method: dict[str, set[str]] = defaultdict(set)
+    benchmarks_by_method: dict[str, set[str]] = defaultdict(set)
     for line in lines:
         if line.headline is not None:
-            members_by_method[line.method].add(line.headline.members)
-    for method, members in members_by_method.items():
-        if len(members) > 1:
+            benchmarks_by_method[line.method].add(line.headline.members)
+    for method, benchmarks in benchmarks_by_method.items():
+        if len(benchmarks) > 1:
             notes.append(
                 f"Under {method}, the models answered different questions, so their means are not comparable."
             )
@@ -290,7 +312,8 @@ def _notes(lines: Sequence[ModelMethodRow]) -> list[str]:
         if view.run.convention != "standard":
             extractors = " and ".join(view.run.extractors)
             notes.append(f"{view.label}: as published; replies are parsed with {extractors}.")
-    return [*notes, *_reproduction_notes(views)]
+    notes.extend(_reproduction_notes(views))
+    return notes
 
 
 def _reproduction_notes(views: Sequence[RunView]) -> list[str]:

@@ -20,7 +20,10 @@ HEAT_NOTE = (
 
 
 def benchmark_heat_maps(views: Sequence[RunView]) -> list[ChartPanel]:
-    """Draw the headlines of benchmarks that are shares. Needs at least two models and two rows."""
+    """Draw a heat map of headline numbers: a row for each benchmark and metric, a column for each model.
+
+    Only shares are drawn. It needs at least two models and two rows.
+    """
     rows: list[FigureRow] = []
     for name in scored_benchmarks(views):
         headlines = [row.headlines.get(name) for row in method_rows(views)]

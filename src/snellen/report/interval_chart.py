@@ -99,22 +99,25 @@ def interval_chart(
 def _interval_shapes(
     point: PlotPoint, value: float, y: float, left: float, width: float, axis: ChartAxis
 ) -> ChartGroup:
-    """Return a dot at the value of a point, with a whisker over its interval.
+    """Return the shapes of one estimate in a chart: a dot at its value, and a horizontal line over its interval.
 
     Args:
-        point: The point.
+        point: The estimate with its series and tooltip.
         value: Its value.
-        y: Height of the lane, in pixels.
-        left: Left end of the axis, in pixels.
-        width: Length of the axis, in pixels.
+        y: Its height in the chart, in pixels from the top.
+        left: The left end of the axis, in pixels.
+        width: The length of the axis, in pixels.
         axis: The axis.
     """
-    low = value if point.estimate.low is None else point.estimate.low
-    high = value if point.estimate.high is None else point.estimate.high
-    x_low = left + width * axis.fraction(low)
-    x_high = left + width * axis.fraction(high)
+
+    def to_pixels(axis_value: float) -> float:
+        return left + width * axis.fraction(axis_value)
+
+    estimate = point.estimate
+    x_low = to_pixels(value if estimate.low is None else estimate.low)
+    x_high = to_pixels(value if estimate.high is None else estimate.high)
     whisker = ChartLine(x_low, y, x_high, y, "whisker")
     # A transparent bar makes the tooltip easy to hit.
     hover_area = ChartRectangle(left, y - 4.5, width + 14, 9, "hit")
-    dot = ChartMark(point.series, left + width * axis.fraction(value), y)
+    dot = ChartMark(point.series, to_pixels(value), y)
     return ChartGroup((hover_area, whisker, dot), point.series, point.tooltip, point.samples)

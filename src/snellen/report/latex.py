@@ -47,15 +47,17 @@ _QUOTED = re.compile(r"\\textasciigrave\{\}(.+?)\\textasciigrave\{\}")
 
 
 def latex_report(views: Sequence[RunView], further: Sequence[ReportSection] = ()) -> str:
-    """Return all tables of a report, each as a float.
+    """Return all tables of a report as LaTeX. Each table is a float, which LaTeX may move.
 
     Args:
         views: The runs.
-        further: Sections of this report alone.
+        further: Additional sections that only this report has.
     """
+    tables_by_section = report_tables(views, further=further)
     floats: list[str] = []
-    for tables in report_tables(views, further=further).values():
-        floats += [latex_table(table) for table in tables]
+    for tables in tables_by_section.values():
+        for table in tables:
+            floats.append(latex_table(table))
     return OPENING + "\n" + "\n".join(floats)
 
 
@@ -170,7 +172,7 @@ def _cell_text(cell: PageCell) -> str:
 
 
 def _figure_text(figure: Figure) -> str:
-    """Return a value with its interval and n in small print."""
+    """Return a number as LaTeX, with its label before it and its interval and n in small print after it."""
     label = f"{latex_text(figure.label)} " if figure.label else ""
     value = latex_text(figure.value)
     interval = latex_text(figure.interval)
@@ -198,15 +200,20 @@ def _table_line(cells: Sequence[str]) -> str:
 
 
 def latex_text(text: str) -> str:
-    """Return a text that LaTeX prints literally, on one line.
+    """Escape a text so that LaTeX prints it literally, on one line.
 
     Examples:
         >>> latex_text("5% of a_b")
         '5\\\\% of a\\\\_b'
     """
     one_line = " ".join(short_name(text).split())
-    # Of hyphens, only one before another is special: two would be printed as a dash.
-    return re.sub(r"-(?=-)|[^-]", lambda match: SPECIAL.get(match[0], match[0]), one_line)
+
+    def escape(match: re.Match[str]) -> str:
+        character = match[0]
+        return SPECIAL.get(character, character)
+
+    # A hyphen is escaped only before another hyphen, because LaTeX prints two as a dash.
+    return re.sub(r"-(?=-)|[^-]", escape, one_line)
 
 
 def latex_note(text: str) -> str:

@@ -41,7 +41,11 @@ Differences = Mapping[Method, Sequence[PairedDifference]]
 def leading_differences(
     compared: ComparedRuns, numbers: Sequence[ModelNumbers]
 ) -> dict[Method, Sequence[PairedDifference]]:
-    """Return the differences of the leader from each other model, by method.
+    """Return, for each method with several models, the differences between the best model and each other model.
+
+    Args:
+        compared: The comparison of the runs.
+        numbers: The numbers of each model by each method (generation or likelihood).
 
     Raises:
         DataError: The runs used different builds of a benchmark.
@@ -142,32 +146,41 @@ def smallest_lead(differences: Sequence[PairedDifference]) -> PairedDifference |
 def standings(
     differences: Differences, models: Sequence[ModelNumbers], family: str
 ) -> Iterator[str]:
-    """Yield a sentence for each method: which model is better than which, and which are too close to call.
+    """Yield a sentence for each method that says which models are better than which, or too close to call.
 
     Args:
-        differences: The differences of the leader, by method.
+        differences: By method, the differences between the best model and each other model.
         models: The numbers of the models by their first method.
-        family: What differences are corrected for, such as `all pairs`.
+        family: What the intervals are corrected for, such as `all pairs`.
     """
-    for method, of_method in differences.items():
+    for method, differences_by_method in differences.items():
+        overall: list[PairedDifference] = []
+        by_benchmark: list[PairedDifference] = []
+        for difference in differences_by_method:
+            if difference.scope == "overall":
+                overall.append(difference)
+            elif difference.scope == "benchmark":
+                by_benchmark.append(difference)
+
         opening = f"By {method}, " if len(differences) > 1 else ""
-        overall = [difference for difference in of_method if difference.scope == "overall"]
-        single = [difference for difference in of_method if difference.scope == "benchmark"]
         if overall:
-            scope = _benchmark_scope(single, models)
+            scope = _benchmark_scope(by_benchmark, models)
             yield f"{opening}{_overall_standing(overall, family, scope)}."
-        elif single:
-            yield f"{opening}{_standing_by_benchmark(single, models)}."
+        elif by_benchmark:
+            yield f"{opening}{_standing_by_benchmark(by_benchmark, models)}."
 
 
 def _benchmark_scope(
     differences: Sequence[PairedDifference], models: Sequence[ModelNumbers]
 ) -> str:
-    """Return what an overall difference is over: ` on average over 3 benchmarks`; empty for a single benchmark.
+    """Return which benchmarks an overall difference is over, such as ` on average over 3 benchmarks`.
 
     Args:
-        differences: The differences by benchmark.
+        differences: The differences on single benchmarks.
         models: The numbers of the models.
+
+    Returns:
+        The text with a leading space; empty for a single benchmark.
     """
     compared: set[str] = set()
     for difference in differences:
@@ -242,21 +255,29 @@ def _bounds_text(difference: PairedDifference, family: str, scope: str) -> str:
 def _standing_by_benchmark(
     differences: Sequence[PairedDifference], models: Sequence[ModelNumbers]
 ) -> str:
-    """Return on how many benchmarks the leader is better than each other model, if these have no common scale."""
-    leader = differences[0].first
-    by_model: dict[str, list[PairedDifference]] = defaultdict(list)
-    for difference in differences:
-        by_model[difference.second].append(difference)
+    """Say on how many benchmarks the best model is better than each other model, for benchmarks without a common scale.
 
-    unaveraged = [model.unaveraged_metrics for model in models if model.unaveraged_metrics]
-    metrics = unaveraged[0] if unaveraged else "their metrics"
+    Args:
+        differences: The differences between the best model and the others on single benchmarks.
+        models: The numbers of the models.
+    """
+    leader = differences[0].first
+    differences_by_model: dict[str, list[PairedDifference]] = defaultdict(list)
+    for difference in differences:
+        differences_by_model[difference.second].append(difference)
+
     clauses: list[str] = []
-    for other, of_pair in by_model.items():
-        better, worse, _ = _split_by_outcome(of_pair)
+    for other, from_leader in differences_by_model.items():
+        better, worse, _ = _split_by_outcome(from_leader)
         clauses.append(
-            f"{leader} is significantly better than {other} on {len(better)} of {len(of_pair)} benchmarks and "
+            f"{leader} is significantly better than {other} on {len(better)} of {len(from_leader)} benchmarks and "
             f"significantly worse on {len(worse)}"
         )
+    metrics = "their metrics"
+    for model in models:
+        if model.unaveraged_metrics:
+            metrics = model.unaveraged_metrics
+            break
     return f"{metrics} have no common scale, so models are compared on each benchmark: {'; '.join(clauses)}"
 
 
@@ -294,7 +315,16 @@ def order_sentence(differences: Sequence[PairedDifference]) -> str:
 
 
 def dimension_lead(differences: Sequence[PairedDifference]) -> str:
-    """Return in how many dimensions the leader of two models is better, and where most; empty if in none."""
+    """Return a sentence that says in how many ability dimensions the better one of two models leads, and where most.
+
+    A dimension counts if the model is significantly better in each of its metrics.
+
+    Args:
+        differences: The differences between the two models, better one first, at least those of dimensions.
+
+    Returns:
+        The sentence; empty if it leads in no dimension, or if there is only one.
+    """
     by_dimension = [difference for difference in differences if difference.scope == "dimension"]
     better, worse, undecided = _split_by_outcome(by_dimension)
     shares = [difference for difference in better if difference.unit == SHARE]

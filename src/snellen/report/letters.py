@@ -41,9 +41,12 @@ class _LetterRow(Struct, frozen=True):
 
 
 def letter_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return the table of letters by run and protocol, or no table if no protocol shows letters.
+    """Return a table of how often each option letter is chosen, by run and protocol.
 
-    Its first notes say which letters are favoured or avoided, and that no other one is.
+    Its first notes say which letters a model chooses significantly more or less often than they are correct.
+
+    Returns:
+        One table; none if no protocol shows letters.
     """
     rows: list[_LetterRow] = []
     verdicts: list[str] = []
@@ -84,12 +87,12 @@ def _cell(estimate: Estimate, unit: str) -> Cell:
 
 
 def letter_sentences(letters: Sequence[LetterPreference]) -> list[str]:
-    """Return which letters a run favours under one protocol, a sentence for each number of options.
+    """Return sentences that say which option letters a run prefers, one for each number of options.
 
-    There is no sentence if the answers are hidden.
+    There is none if the correct answers are not available.
 
     Args:
-        letters: All letters of the protocol, not yet corrected.
+        letters: All letters under one protocol, with intervals that are not yet corrected for their number.
     """
     sentences: list[str] = []
     for n_options, verdict in _verdicts(corrected_letters(letters)):
@@ -111,7 +114,12 @@ def corrected_letters(letters: Sequence[LetterPreference]) -> list[LetterPrefere
 
 
 def _widened(difference: Estimate, family_size: int) -> Estimate:
-    """Return a difference of shares with an interval for a family of that size (Bonferroni), within -1 and 1."""
+    """Widen the interval of a difference of shares, because several such differences are judged together (Bonferroni).
+
+    Args:
+        difference: The difference, between -1 and 1.
+        family_size: How many differences are judged together.
+    """
     value = difference.value
     if value is None or difference.low is None or difference.high is None:
         return difference

@@ -1,7 +1,7 @@
 """Tables of one metric with a column for each model: by dimension, by benchmark, or by part of a benchmark.
 
-A dimension is a capability that a suite assigns to its benchmarks, such as spatial understanding. A slice is a part of a
-benchmark, such as `tag=hard`. A matrix is a table whose rows are dimensions, benchmarks or slices, and whose columns
+A dimension is a capability that a suite assigns to its benchmarks, such as spatial understanding. A slice is a part of
+a benchmark, such as `tag=hard`. A matrix is a table whose rows are dimensions, benchmarks or slices, and whose columns
 are lines: one for each model and method (`ModelMethodRow`).
 """
 
@@ -93,9 +93,10 @@ class MatrixRow(Struct, frozen=True):
 
 
 def dimension_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return the table of capabilities, and one per choice metric with a row per dimension.
+    """Return tables with a row for each ability dimension and a column for each model.
 
-    The capability in a dimension is the mean of the headlines of its benchmarks.
+    The first one has the mean of the headline numbers of the benchmarks of each dimension. The others have one metric
+    each.
     """
     dimension_rows: list[MatrixRow] = []
     for dimension in dimensions_of(views):
@@ -136,7 +137,11 @@ def _task_rows(dimension: str, views: Sequence[RunView]) -> list[MatrixRow]:
 
 
 def _capability_notes(views: Sequence[RunView]) -> tuple[str, ...]:
-    """Return what has equal weight in a dimension, the headline metrics of each, and what the means do not cover."""
+    """Return notes for the table of ability dimensions.
+
+    They say what has equal weight in a mean, which metrics enter each dimension, and which benchmarks or questions are
+    missing.
+    """
     weighted: set[str] = set()
     for view in views:
         for row in view.rows:
@@ -240,7 +245,10 @@ def benchmark_metric_rows(scored: ScoredBenchmark) -> list[str]:
 
 
 def slice_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return tables with a row per slice: of accuracy, and of the first metric of each benchmark that asks for text."""
+    """Return tables with a row for each slice of a benchmark, such as `level=hard`, and a column for each model.
+
+    There is a table of accuracy, and one for the first metric of each benchmark with only open questions.
+    """
     slices_by_benchmark: dict[str, set[str]] = defaultdict(set)
     for view in views:
         for row in view.rows:
@@ -344,14 +352,19 @@ def _lookup_numbers(
 
 
 def _main_protocols(lines: Sequence[ModelMethodRow], rows: Sequence[_FilledRow]) -> dict[str, str]:
-    """Return the protocol that most numbers of each method come from: `{"generation": "circular"}`."""
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    """Return, for each method, the protocol that most numbers of a table come from: `{"generation": "circular"}`."""
+    counts_by_method: dict[str, Counter[str]] = defaultdict(Counter)
     for line in lines:
         for row in rows:
             number = row.numbers.get(line.label)
             if number is not None:
-                counts[line.method][number.protocol] += 1
-    return {method: count.most_common(1)[0][0] for method, count in counts.items()}
+                counts_by_method[line.method][number.protocol] += 1
+
+    main_protocols: dict[str, str] = {}
+    for method, counts in counts_by_method.items():
+        [(protocol, _)] = counts.most_common(1)
+        main_protocols[method] = protocol
+    return main_protocols
 
 
 def _line_column(line: ModelMethodRow, metric: str, main_protocol: str) -> Column[_FilledRow]:
@@ -359,7 +372,10 @@ def _line_column(line: ModelMethodRow, metric: str, main_protocol: str) -> Colum
 
 
 def _cell(line: ModelMethodRow, metric: str, main_protocol: str, row: _FilledRow) -> Cell:
-    """Return the number of a line, with a note if it is not from the main protocol, or not a share as others are."""
+    """Return a table cell with the number of a model.
+
+    The number has a note if it comes from another protocol than most numbers of the table, or if it has another unit.
+    """
     number = row.numbers.get(line.label)
     if number is None:
         return AbsentCell(NO_ROW)
@@ -376,7 +392,7 @@ def _cell(line: ModelMethodRow, metric: str, main_protocol: str, row: _FilledRow
 
 
 def _metric_notes(metric: str, rows: Sequence[_FilledRow]) -> list[str]:
-    """Return what a metric measures and, if all numbers have the same unit, that unit and whether lower is better."""
+    """Return notes on a metric: what it measures, and its unit and whether lower is better if all numbers have one unit."""
     notes: list[str] = []
     meaning = metric_meaning(metric)
     if meaning:
@@ -402,8 +418,10 @@ def _chance_text(levels: Mapping[str, float]) -> str:
 
 
 def _chance_notes(subject: MatrixRow) -> Iterator[str]:
-    """Yield the chance level of each run, if runs have questions with different ones."""
+    """Yield a note with the chance level of each model, if the models answered questions with different ones."""
     if not subject.chance or common_chance(subject.chance) is not None:
         return
-    levels = [f"{percent_text(level)} ({label})" for label, level in subject.chance.items()]
+    levels: list[str] = []
+    for label, level in subject.chance.items():
+        levels.append(f"{percent_text(level)} ({label})")
     yield f"Chance level in {subject.labels[0]}, for the questions of each model: {', '.join(levels)}."

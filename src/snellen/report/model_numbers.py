@@ -82,13 +82,16 @@ class ModelNumbers(Struct, frozen=True):
 
 
 def described_views(views: Sequence[RunView], *, of_instruments: bool) -> list[RunView]:
-    """Return the runs that sentences are about: those of models by the standard rules.
+    """Return the runs that the sentences of a report describe.
 
-    Instruments, such as `snellen:oracle`, are described if there are no models, or if `of_instruments` asks for it.
-    Published numbers have scales of their own, which sentences cannot compare.
+    Instruments are reference baselines, such as `snellen:oracle`. They are described only if there are no models, or if
+    `of_instruments` is true. Runs scored as published are left out, because their numbers have scales of their own.
     """
-    models = [view for view in views if of_instruments or not is_instrument(view.run.manifest)]
-    return [view for view in models or views if view.run.convention == "standard"]
+    models = [view for view in views if not is_instrument(view.run.manifest)]
+    included = models
+    if of_instruments or not models:
+        included = list(views)
+    return [view for view in included if view.run.convention == "standard"]
 
 
 def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
@@ -132,11 +135,14 @@ NEARLY_ALL = 0.95
 
 
 def _contradicting_share(line: ModelMethodRow) -> float | None:
-    """Return the share of replies that an imported file itself calls right, if it contradicts the headline."""
-    rows = list(line.headlines.values())
-    if len(rows) != 1 or line.headline is None or line.headline.estimate.value is None:
+    """Return the accuracy that an imported file of replies states itself, if it differs clearly from the one computed here.
+
+    Returns:
+        The share of replies that the file calls correct; None if it says so for too few replies, or if both agree.
+    """
+    if len(line.headlines) != 1 or line.headline is None or line.headline.estimate.value is None:
         return None
-    [row] = rows
+    [row] = line.headlines.values()
     scored = line.view.benchmark(row.benchmark)
     if scored is None or row.unit != SHARE or row.better != "higher" or row.metric == RECORDED:
         return None
@@ -185,7 +191,12 @@ def _option_scope(view: RunView) -> str:
 
 
 def _benchmark_shares(line: ModelMethodRow) -> tuple[tuple[str, Estimate], ...]:
-    """Return the headline of each benchmark, or nothing if some are not shares of which a higher one is better."""
+    """Return the name and the headline number of each benchmark.
+
+    Returns:
+        Empty if the number of one benchmark is not a share, or if a lower one is better, because they are then not
+        comparable.
+    """
     rows = line.headlines.values()
     if any(row.unit != SHARE or row.better != "higher" for row in rows):
         return ()
@@ -193,7 +204,10 @@ def _benchmark_shares(line: ModelMethodRow) -> tuple[tuple[str, Estimate], ...]:
 
 
 def _dimension_shares(line: ModelMethodRow) -> Iterator[DimensionShare]:
-    """Yield the dimensions that are means of accuracies alone, because only these have a chance level."""
+    """Yield the score of a model in each ability dimension that has a chance level.
+
+    Only a dimension whose benchmarks all have accuracy as their headline metric has one.
+    """
     for dimension in dimensions_of([line.view]):
         benchmarks = [
             scored for scored in line.view.run.benchmarks if scored.spec.dimension == dimension

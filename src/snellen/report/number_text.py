@@ -170,8 +170,13 @@ def shorten(label: str, letters: int = LETTERS) -> str:
 
 
 def shorten_inside(label: str, letters: int) -> str:
-    """Cut the middle of a label, as in `vendor/…-6-7B`: the end tells models of one family from each other."""
+    """Shorten a label to a number of characters by cutting out its middle: `vendor/…-6-7B`.
+
+    The beginning and the end are kept, because the end distinguishes models of the same family.
+    """
     if len(label) <= letters:
         return label
     half = letters // 2
-    return f"{label[: half - 1]}…{label[half - letters :]}"
+    beginning = label[: half - 1]
+    end = label[half - letters :]
+    return f"{beginning}…{end}"

@@ -103,7 +103,10 @@ def _title(views: Sequence[RunView]) -> str:
 
 
 def _head(views: Sequence[RunView], sentences: Sequence[str]) -> PageHead:
-    """Return the head of a report: models, dates, facts and findings."""
+    """Return the top of a report page: title with dates, names of the models, some counts, and the first finding.
+
+    If there are many runs, their number replaces the names.
+    """
     dates = sorted({view.run.manifest.started[:10] for view in views})
     period = ""
     if len(dates) == 1:
@@ -121,7 +124,7 @@ def _head(views: Sequence[RunView], sentences: Sequence[str]) -> PageHead:
 
 
 def _head_facts(views: Sequence[RunView]) -> tuple[tuple[int, str], ...]:
-    """Return numbers of the runs, each with the words after it."""
+    """Return the counts at the top of a report page, as pairs of a number and the text after it: (120, "requests")."""
     benchmarks = benchmarks_of(views)
     evaluated: set[str] = set()
     for view in views:
@@ -182,7 +185,7 @@ def _sections(
 
 
 def _best_first(views: Sequence[RunView]) -> list[RunView]:
-    """Sort runs as the chart above the table does, because a long table shows only its first rows."""
+    """Sort runs by their best headline number, the highest first, because a long table shows only its first rows."""
 
     def best_headline(view: RunView) -> float:
         headlines = [line.headline for line in view.method_rows]
@@ -212,7 +215,7 @@ def _dimension_figures(figures: Mapping[str, ChartBlock]) -> list[PageBlock]:
 
 
 def _samples(views: Sequence[RunView], gallery: Gallery) -> SamplesBlock:
-    """Return the block of sample cards, with the choices of its filters."""
+    """Return the part of a report page with sample questions, and the values of its filters (model, benchmark and others)."""
     image_numbers = {digest: number for number, digest in enumerate(gallery.images)}
     cards = [
         sample_card(entry, gallery, views[entry.model].label, image_numbers)

@@ -103,7 +103,11 @@ def page_table(table: Table, *, on_page: bool = False) -> PageTable:
 
 
 def _head_rows(table: Table) -> PageRows:
-    """Return one row of headings, or two if columns share prefixes: the prefixes, and the rest of each heading."""
+    """Return the heading rows of a table.
+
+    If neighbouring columns share a prefix, such as `A, accuracy` and `A, n`, there are two rows: the prefixes, each
+    over its columns, and the rest of the headings. Otherwise there is one.
+    """
     labels = table.header[: table.label_columns]
     headings = table.header[table.label_columns :]
     label_rows = 2 if table.spans else 1
@@ -173,7 +177,10 @@ def _group_length(table: Table, index: int, fold: int) -> int:
 def _with_labels_together(
     table: Table, index: int, cells: tuple[PageCell, ...]
 ) -> tuple[PageCell, ...]:
-    """Add a first cell with all labels of a row."""
+    """Return the cells of a row with one more cell before them, which contains all labels of the row.
+
+    Narrow screens show this cell in place of the separate label cells.
+    """
     text, _ = _content(table.rows[index][0])
     first = PageCell(text, samples=table.samples.get(text, ""))
     n_others = table.label_columns - 1
@@ -183,12 +190,17 @@ def _with_labels_together(
 
 
 def _head_with_labels_together(table: Table, head: PageRows) -> PageRows:
-    """Add a first heading with the headings of all label columns."""
-    top = head[0]
-    labels = top[: table.label_columns]
+    """Return the heading rows of a table with one more heading before them, for the cell with all labels of a row.
+
+    Narrow screens show it in place of the separate headings of the label columns.
+    """
+    first_row = head[0]
+    labels = first_row[: table.label_columns]
+    others = first_row[table.label_columns :]
     text = ", ".join(label.text for label in labels)
-    together = PageCell(text, scope="col", rows=top[0].rows, together=labels)
-    return ((together, *_mark_apart(labels), *top[table.label_columns :]), *head[1:])
+    together = PageCell(text, scope="col", rows=first_row[0].rows, together=labels)
+    new_first_row = (together, *_mark_apart(labels), *others)
+    return (new_first_row, *head[1:])
 
 
 def _mark_apart(cells: Sequence[PageCell]) -> list[PageCell]:

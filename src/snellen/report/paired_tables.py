@@ -113,8 +113,8 @@ def comparison_tables(comparison: Comparison, first: str = "") -> list[Table]:
 
     Args:
         comparison: The comparison.
-        first: Label of the run to compare with each other run. By default all compared pairs are shown. The p-values are
-            corrected for all pairs in either case.
+        first: Label of the run to compare with each other run. By default all compared pairs are shown. The p-values
+            are corrected for all pairs in either case.
     """
     single: list[PairedDifference] = []
     means: list[PairedDifference] = []
@@ -214,10 +214,15 @@ def _label_columns(
     metric_text: Callable[[PairedDifference], str],
     differences: Sequence[PairedDifference],
 ) -> list[Column[PairedDifference]]:
-    """Return the columns on the left.
+    """Return the label columns of a table of differences between runs.
 
-    They are the subject, the metric unless all rows have the same, and the models unless all rows compare the same two:
-    the title of the table names what is the same in all rows.
+    The first is what the difference is on. The metric and the two models have columns only if they differ between rows;
+    otherwise the title of the table names them.
+
+    Args:
+        subject: The first column.
+        metric_text: Function that returns the metric of a difference as text.
+        differences: The rows of the table.
     """
     columns = [subject]
     metrics = {metric_text(difference) for difference in differences}
@@ -311,12 +316,17 @@ def family_words(comparison: Comparison) -> str:
 
 
 def flips_line(comparison: Comparison) -> str:
-    """Return how many questions have another value in another run: `12 questions differ in accuracy under vanilla; ...`."""
+    """Return a line that counts the questions on which runs have different values.
+
+    For example `12 questions differ in accuracy under vanilla; -o FILE.json lists them.`
+    """
     questions = {(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips}
     metrics = {_metric_under_protocol(flip) for flip in comparison.flips}
-    subject = "question differs" if len(questions) == 1 else "questions differ"
-    metric_clause = f"in {metrics.pop()}" if len(metrics) == 1 else "in what is compared"
-    return f"{len(questions):,} {subject} {metric_clause}; -o FILE.json lists them."
+    verb = "question differs" if len(questions) == 1 else "questions differ"
+    metric_text = "what is compared"
+    if len(metrics) == 1:
+        [metric_text] = metrics
+    return f"{len(questions):,} {verb} in {metric_text}; -o FILE.json lists them."
 
 
 def mean_label(difference: PairedDifference) -> str:
@@ -339,8 +349,8 @@ MAX_NEEDED_RATIO = 20
 def needed_words(difference: PairedDifference) -> str:
     """Return how many questions would detect a difference of the observed size.
 
-    It is `1,200`, or `no difference in sight`. A number that follows from few images is only a lower bound, and so is that
-    of a difference which would be decided already by its own number: `at least 30`, `more than 40`.
+    It is `1,200`, or `no difference in sight`. A number that follows from few images is only a lower bound, and so is
+    that of a difference which would be decided already by its own number: `at least 30`, `more than 40`.
     """
     estimate = difference.difference
     if estimate.value is None or not estimate.n:
@@ -439,9 +449,10 @@ def _rank_column(model: str) -> Column[_RankRow]:
 
 
 def _rank_text(rank: RankInterval) -> str:
-    """Return a rank with its bounds and how often it is the best: `2 [1 to 3], first in 8.3%`."""
-    is_whole = rank.rank == int(rank.rank)
-    text = f"{rank.rank:g}" if is_whole else decimal_text(rank.rank, 2)
+    """Format a rank with its bounds and with how often the model is first: `2 [1 to 3], first in 8.3%`."""
+    has_fraction = rank.rank != int(rank.rank)
+    text = decimal_text(rank.rank, 2) if has_fraction else f"{rank.rank:g}"
     if rank.low is None or rank.high is None or rank.best is None:
         return f"{text} [no interval]"
-    return f"{text} [{rank.low:.3g} to {rank.high:.3g}], first in {percent_text(rank.best)}"
+    bounds = f"[{rank.low:.3g} to {rank.high:.3g}]"
+    return f"{text} {bounds}, first in {percent_text(rank.best)}"

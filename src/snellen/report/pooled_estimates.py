@@ -41,10 +41,14 @@ class PositionEstimates(Struct, frozen=True):
 def accuracy_by_tag(
     line: ModelMethodRow, most_values: int = MOST_VALUES
 ) -> dict[str, dict[str, Estimate]]:
-    """Return accuracy by tag and value, such as `{"level": {"easy": ..., "hard": ...}}`.
+    """Return the accuracy for each value of each tag, over the questions of all benchmarks that have the tag.
 
-    It is over the benchmarks whose questions have the tag. Tags with a single value or with more than `most_values` are
-    left out.
+    Args:
+        line: The results of a model by one method.
+        most_values: Tags with more values than that are left out, and so are tags with a single value.
+
+    Returns:
+        Estimates by tag and value, such as `{"level": {"easy": ..., "hard": ...}}`.
     """
     pools: dict[str, dict[str, ValuePool]] = defaultdict(lambda: defaultdict(ValuePool))
     groups = Groups()
@@ -103,7 +107,9 @@ def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
 
 
 def by_option_position(line: ModelMethodRow) -> PositionEstimates:
-    """Return estimates by option position, from replies only: likelihoods do not depend on position.
+    """Estimate how often a model chooses the first option, the second and so on, and how often it is right there.
+
+    Only generated replies are counted, because likelihoods do not depend on the position.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
@@ -113,7 +119,8 @@ def by_option_position(line: ModelMethodRow) -> PositionEstimates:
         >>> round(sum(share.value for share in by_option_position(line).choice_rate.values()), 6)
         1.0
     """
-    chosen: dict[int, ValuePool] = defaultdict(ValuePool)  # positions, by number of options
+    # By number of options, the position of the chosen option in each reply.
+    chosen: dict[int, ValuePool] = defaultdict(ValuePool)
     correct: dict[OptionPosition, ValuePool] = defaultdict(ValuePool)
     labels: dict[int, set[tuple[str, ...]]] = defaultdict(set)
     protocols: set[str] = set()

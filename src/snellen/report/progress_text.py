@@ -32,25 +32,30 @@ class ProgressWords:
         self._last_shown: dict[str, float] = {}
 
     def due(self, state: RunProgress) -> str:
-        """Return `120 of 400 questions done, 3.1/s, 90 s left, 130 requests, 2 failed`.
+        """Return a line on the progress of a run, if it is time for one.
 
-        The text is empty if the last one about this run is too recent, unless the run is complete.
+        For example `120 of 400 questions done, 3.1/s, 90 s left, 130 requests, 2 failed`.
+
+        Returns:
+            The line; empty if less than the chosen number of seconds has passed since the last one. A complete run
+            always has a line.
         """
         now = self._clock()
-        rate = self._paces[state.folder].rate(now, state.requests, state.done)
+        per_second = self._paces[state.folder].rate(now, state.requests, state.done)
         is_complete = state.done == state.total
-        is_recent = now - self._last_shown.get(state.folder, -math.inf) < self._seconds
-        if is_recent and state.done < state.total:
+        seconds_since_last = now - self._last_shown.get(state.folder, -math.inf)
+        if seconds_since_last < self._seconds and state.done < state.total:
             return ""
         self._last_shown[state.folder] = now
 
         text = f"{state.done:,} of {state.total:,} questions done"
         if state.different:
             text += f" ({state.different:,} different ones, under several protocols)"
-        if rate:
-            text += f", {rate:,.1f}/s"
+        if per_second:
+            text += f", {per_second:,.1f}/s"
             if not is_complete:
-                text += f", {(state.total - state.done) / rate:,.0f} s left"
+                seconds_left = (state.total - state.done) / per_second
+                text += f", {seconds_left:,.0f} s left"
         return f"{text}, {state.requests:,} requests, {state.failures:,} failed"
 
 

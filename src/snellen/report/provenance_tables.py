@@ -66,7 +66,10 @@ RowT = TypeVar("RowT", _FactRow, _BenchmarkRow)
 
 
 def _merge(rows: Sequence[RowT]) -> list[RowT]:
-    """Merge the rows that differ in their model alone, those of all models first, then in the order of the models."""
+    """Merge table rows that are equal except for the model: they become one row that lists all these models.
+
+    A row that all models share says `all` and comes first. The others are in the order of the models.
+    """
     models_by_fact: dict[RowT, list[str]] = defaultdict(list)
     for row in rows:
         models_by_fact[row._replace(models="")].append(row.models)
@@ -84,7 +87,7 @@ def _merge(rows: Sequence[RowT]) -> list[RowT]:
 
 
 def _benchmark_row(view: RunView, use: BenchmarkUse) -> _BenchmarkRow:
-    """Return the row that says which build of a benchmark, and which part of it, a run asked."""
+    """Return the table row that says which build of a benchmark a run used, and which part of its samples."""
     part_text = str(use.part or DASH)
     if isinstance(use.part, RandomPart):
         part_text = f"{use.part.images:,} of {use.part.total_images:,} images, seed {use.part.seed}"
@@ -138,7 +141,7 @@ def _decoding_text(decoding: Decoding) -> str:
 
 
 def _few_shot_text(manifest: RunManifest) -> str:
-    """Return `4 before each question, drawn for each, seed 0`."""
+    """Describe the solved examples in each prompt of a run: `4 before each question, drawn for each, seed 0`."""
     count, is_same, seed = manifest.few_shot
     source = ", of another benchmark" if manifest.question_specs[0].few_shot_from else ""
     choice = "the same ones" if is_same else "drawn for each"

@@ -85,7 +85,7 @@ def radar_chart(
 
 
 def _outline(style: str, corners: Sequence[ChartPoint | None]) -> list[ChartShape]:
-    """Return a closed outline; if a corner is missing, only the sides between neighbours that exist."""
+    """Return a polygon through some corners. If a corner is None, only the sides between neighbouring corners are drawn."""
     existing = tuple(corner for corner in corners if corner is not None)
     if len(existing) == len(corners):
         return [ChartPath(existing, style)]
@@ -97,7 +97,14 @@ def _outline(style: str, corners: Sequence[ChartPoint | None]) -> list[ChartShap
 
 
 def _axis_name(name: str, x: float, y: float, centre: ChartPoint) -> list[ChartText]:
-    """Return the name of an axis next to the rim; a name of several words takes two lines."""
+    """Return the name of an axis as text next to the rim of the chart, in two lines if it has several words.
+
+    Args:
+        name: The name.
+        x: Where the axis meets the rim, in pixels from the left.
+        y: Where the axis meets the rim, in pixels from the top.
+        centre: The centre of the chart.
+    """
     if x > centre[0] + 8:
         side = "start"
     elif x < centre[0] - 8:

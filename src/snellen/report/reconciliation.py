@@ -43,7 +43,10 @@ class _BridgeRow(Struct, frozen=True):
 
 
 def bridge_table(reconciliation: Reconciliation) -> Table:
-    """Return the bridge from the first number to the second, with totals in percent after each step."""
+    """Return a table that leads from the first of two results to the second, one cause of differences after the other.
+
+    Each row says how many questions a cause concerns and what the number in percent is after it.
+    """
     total = reconciliation.first_number
     rows = [_BridgeRow(reconciliation.first_label, total)]
     for step in reconciliation.steps:
@@ -110,10 +113,10 @@ def examples(
 
 
 def example_lines(difference: Difference, labels: Sequence[str]) -> list[str]:
-    """Return a difference as lines: the question, and what each result has for it.
+    """Return lines that show one question with different verdicts: its text, and the reply and reading of each result.
 
     Args:
-        difference: The difference.
+        difference: The question as both results have it.
         labels: Labels of the two results.
     """
     first = difference.first

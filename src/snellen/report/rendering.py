@@ -143,14 +143,15 @@ def page_style() -> str:
 
 @cache
 def paper_style() -> str:
-    """Return the style sheet of a chart in a separate file.
+    """Return the style sheet for a chart in a file of its own.
 
-    It is light, and has colours instead of CSS variables, which some SVG programs do not support.
+    It is the light style of the page, with each CSS variable replaced by its value, because some SVG programs do not
+    support variables.
     """
-    tokens = dict(re.findall(r"(--[\w-]+): ([^;]+);", report_asset(TOKENS).partition("@media")[0]))
-    return PAPER + re.sub(
-        r"var\((--[\w-]+)\)", lambda match: tokens[match[1]], report_asset(CHART_STYLE)
-    )
+    light_tokens = report_asset(TOKENS).partition("@media")[0]
+    values = dict(re.findall(r"(--[\w-]+): ([^;]+);", light_tokens))
+    chart_style = report_asset(CHART_STYLE)
+    return PAPER + re.sub(r"var\((--[\w-]+)\)", lambda match: values[match[1]], chart_style)
 
 
 def report_asset(name: str) -> str:

@@ -10,17 +10,23 @@ from snellen.scoring.scored_run import reading_limits
 
 
 def unread_notes(views: Sequence[RunView]) -> list[str]:
-    """Return which extractors cannot read a correct reply to what was asked, and why."""
-    unread: dict[str, set[str]] = defaultdict(set)
+    """Return notes on correct replies that an extractor cannot read, with the benchmarks that this concerns.
+
+    An extractor finds out which option a reply chooses. It may for example not know the letters of the options.
+    """
+    benchmarks_by_limit: dict[str, set[str]] = defaultdict(set)
     for view in views:
         for scored in view.run.benchmarks:
             for limit in reading_limits(view.run, scored):
-                unread[limit].add(scored.spec.name)
-    return [
-        f"Correct replies may remain unparsed: {limit} "
-        f"({min(names)}{(f' and {len(names) - 1} more' if len(names) > 1 else '')})."
-        for limit, names in unread.items()
-    ]
+                benchmarks_by_limit[limit].add(scored.spec.name)
+
+    notes: list[str] = []
+    for limit, benchmarks in benchmarks_by_limit.items():
+        concerned = min(benchmarks)
+        if len(benchmarks) > 1:
+            concerned += f" and {len(benchmarks) - 1} more"
+        notes.append(f"Correct replies may remain unparsed: {limit} ({concerned}).")
+    return notes
 
 
 def grader_notes(views: Sequence[RunView]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -92,29 +93,31 @@ class ResultCard(Struct, frozen=True):
 
 
 def result_card(runs: Sequence[ScoredRun], headlines: Sequence[Result]) -> ResultCard:
-    """Return the card of runs. Runs that asked a benchmark in different ways are in different rows of it.
+    """Return a table of results as model vendors print it: a row for each benchmark, a column for each model.
+
+    If runs used a benchmark with different settings, such as other protocols, it has a row for each setting.
 
     Args:
         runs: The runs.
-        headlines: The headline of each model on each benchmark, in the order of the rows.
+        headlines: The headline number of each model on each benchmark, in the order of the rows.
     """
-    scored_by_model: dict[tuple[str, str], tuple[ScoredRun, ScoredBenchmark]] = {}
+    scored_by_name: dict[tuple[str, str], tuple[ScoredRun, ScoredBenchmark]] = {}
     for label, run in zip(run_labels(runs), runs, strict=True):
         for scored in run.benchmarks:
-            scored_by_model[label, scored.spec.name] = run, scored
+            scored_by_name[label, scored.spec.name] = (run, scored)
 
-    groups: dict[tuple[str, str, str], dict[str, Result]] = {}
+    numbers_by_row: dict[tuple[str, str, str], dict[str, Result]] = defaultdict(dict)
     titles: dict[str, str] = {}
     for headline in headlines:
-        run, scored = scored_by_model[headline.model, headline.benchmark]
+        run, scored = scored_by_name[headline.model, headline.benchmark]
         setting = _setting(run, scored, headline.protocol)
         key = (headline.benchmark, headline.metric, setting)
-        groups.setdefault(key, {})[headline.model] = headline
+        numbers_by_row[key][headline.model] = headline
         titles[headline.benchmark] = _title(scored)
 
     rows: list[CardRow] = []
-    for (name, metric, setting), results in groups.items():
-        rows.append(CardRow(titles[name], metric_title(metric), setting, results))
+    for (benchmark, metric, setting), numbers in numbers_by_row.items():
+        rows.append(CardRow(titles[benchmark], metric_title(metric), setting, numbers))
     models = tuple(dict.fromkeys(headline.model for headline in headlines))
     return ResultCard(tuple(rows), models)
 

@@ -98,7 +98,7 @@ def count_replies(run: ScoredRun) -> list[ReplyCounts]:
 
 
 def _count_questions(scored: ScoredBenchmark, counts: ReplyCounts) -> None:
-    """Count the questions of a protocol, and those without a value by reason."""
+    """Add the questions of a benchmark to the counts of a protocol, and those without a value by their reason."""
     questions: set[tuple[str, int]] = set()
     for (protocol, _, metric), scores in scored.score_rows.items():
         if protocol != counts.protocol:
@@ -233,11 +233,15 @@ class RunView(Struct, frozen=True, dict=True):
 
     @cached_property
     def results_by_key(self) -> dict[ResultKey, Result]:
-        """Results by key."""
+        """The results of the run, by (protocol, metric, benchmark, dimension, slice).
+
+        The dimension is empty except for results over several benchmarks.
+        """
         results: dict[ResultKey, Result] = {}
         for row in self.rows:
             dimension = row.dimension if row.benchmark == OVERALL else ""
-            results[row.protocol, row.metric, row.benchmark, dimension, row.slice] = row
+            key = (row.protocol, row.metric, row.benchmark, dimension, row.slice)
+            results[key] = row
         return results
 
     @cached_property
@@ -251,7 +255,7 @@ class RunView(Struct, frozen=True, dict=True):
 
     @cached_property
     def headlines(self) -> dict[Method, dict[str, Result]]:
-        """The headline of each benchmark, by method and name of the benchmark."""
+        """The headline result of each benchmark, by method (generation or likelihood) and then by benchmark."""
         headlines: dict[Method, dict[str, Result]] = {}
         for method, rows in headline_rows(self.run, self.rows).items():
             headlines[method] = {row.benchmark: row for row in rows}
@@ -273,10 +277,10 @@ class RunView(Struct, frozen=True, dict=True):
 
     @property
     def method_rows(self) -> list[ModelMethodRow]:
-        """One row for each method under which the run has results."""
-        protocols_by_method: dict[Method, list[str]] = defaultdict(list)
-        for protocol, method in {row.protocol: row.method for row in self.rows}.items():
-            protocols_by_method[method].append(protocol)
+        """The results of the run, split by method: one object for generation and one for likelihood, if it has both."""
+        protocols_by_method: dict[Method, set[str]] = defaultdict(set)
+        for row in self.rows:
+            protocols_by_method[row.method].add(row.protocol)
         rows: list[ModelMethodRow] = []
         for method in METHODS:
             if method in protocols_by_method:
@@ -338,7 +342,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
     @cached_property
     def chances(self) -> Mapping[str, float]:
-        """Chance level of the headline of each benchmark that has one."""
+        """The expected headline number of each benchmark if a model only guesses. Benchmarks without such a level are missing."""
         levels: dict[str, float] = {}
         for name, row in self.headlines.items():
             scored = self.view.benchmark(name)
@@ -433,7 +437,10 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
 
 def secondary_rows(metric: str) -> list[MetricRow]:
-    """Return the rows shown next to a headline row: without missing replies, and without unparsed ones."""
+    """Return the metrics that are shown in the same cell as a headline metric.
+
+    They are the same number without missing replies, and without replies that could not be read.
+    """
     rows = [of_answered(declared_row(metric))]
     for choice_metric in CHOICE_METRICS:
         rows += [row for row in choice_metric.rows if row.secondary_to == metric and row.label]
@@ -464,12 +471,13 @@ def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView
 
 
 def common_views(runs: Sequence[ScoredRun]) -> list[RunView]:
-    """Make views of runs restricted to the benchmarks that all of them have, so that their means are comparable.
+    """Prepare runs for a report, with only the benchmarks that all of them have, so that their means are comparable.
 
     Returns:
-        The views; none if the runs share no benchmark.
+        One view per run; none if the runs have no benchmark in common.
     """
-    shared = set.intersection(*({scored.spec.name for scored in run.benchmarks} for run in runs))
+    names_by_run = [{scored.spec.name for scored in run.benchmarks} for run in runs]
+    shared = set.intersection(*names_by_run)
     if not shared:
         return []
     restricted: list[ScoredRun] = []
@@ -495,12 +503,12 @@ def method_rows(views: Sequence[RunView]) -> list[ModelMethodRow]:
 
 
 def benchmarks_of(views: Sequence[RunView]) -> list[str]:
-    """Return the names of all benchmarks, ordered by dimension, then as in the runs."""
-    dimensions: dict[str, str] = {}
+    """Return the names of all benchmarks of some runs, ordered by ability dimension and then as in the runs."""
+    dimension_by_name: dict[str, str] = {}
     for view in views:
         for scored in view.run.benchmarks:
-            dimensions[scored.spec.name] = scored.spec.dimension
-    return sorted(dimensions, key=lambda name: _dimension_index(dimensions[name]))
+            dimension_by_name[scored.spec.name] = scored.spec.dimension
+    return sorted(dimension_by_name, key=lambda name: _dimension_index(dimension_by_name[name]))
 
 
 def pools_of(views: Sequence[RunView]) -> list[str]:

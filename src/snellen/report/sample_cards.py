@@ -205,7 +205,14 @@ def sample_card(
 def _picture(
     image: ImageRef, entry: GalleryEntry, gallery: Gallery, numbers: Mapping[str, int]
 ) -> Picture:
-    """Return an image of a sample card, or words that say why it is not shown."""
+    """Return an image of a sample on a report page, or a text that says why it is not shown.
+
+    Args:
+        image: The image.
+        entry: The sample with its replies.
+        gallery: All samples and images of the page.
+        numbers: The number of each image that the page contains, by its digest.
+    """
     if image.digest in numbers:
         alternative_text = f"Image of {entry.sample.id}, {image.width} by {image.height} pixels"
         return Picture(numbers[image.digest], alternative_text, image.width, image.height)
@@ -216,7 +223,10 @@ def _picture(
 
 
 def _count_of_replies(entry: GalleryEntry) -> str:
-    """Return how many replies an entry has, `asked 2 of 4` if others may follow; empty for a single reply."""
+    """Return how many replies a question has: `4 replies`, or `asked 2 of 4` if it is not decided yet.
+
+    The text is empty for a single reply.
+    """
     count = len(entry.predictions)
     if entry.outcome == "right so far":
         expected = labelled_declaration(entry.protocol).n_presentations(entry.sample)
@@ -378,7 +388,12 @@ def shown_options(
 
 
 def _probabilities(scores: Sequence[float], are_shares: bool) -> list[float]:
-    """Return the probability of each option among the options, from shares or log-likelihoods."""
+    """Convert the scores of options to probabilities that add up to 1.
+
+    Args:
+        scores: The score of each option.
+        are_shares: Whether the scores are already shares. Otherwise they are log-likelihoods.
+    """
     weights = list(scores)
     if not are_shares:
         best = max((score for score in scores if math.isfinite(score)), default=0.0)
@@ -408,17 +423,30 @@ def shown_reading(prediction: Prediction, options: Sequence[str]) -> Reading:
 
 
 def _option(choice: int, options: Sequence[str], variant: Variant) -> ShownOption:
-    """Return the text of an option, with the letter under which it was shown."""
-    order = variant.order or tuple(range(len(options)))
+    """Return the text of an option and the letter under which the model saw it.
+
+    Args:
+        choice: The index of the option in `options`.
+        options: The options in their original order.
+        variant: How the question was presented: the order of its options and their letters. Options can be presented
+            without letters.
+    """
+    unchanged_order = tuple(range(len(options)))
+    order = variant.order or unchanged_order
     position = order.index(choice)
     label = variant.labels[position] if position < len(variant.labels) else ""
     return ShownOption(options[choice], label)
 
 
 def shown_gold(answer: Answer | None, options: Sequence[str]) -> Gold | None:
-    """Return the correct options or the reference answers, or None if they are hidden."""
+    """Return the correct answer of a question as a page shows it: the correct options, or the first reference texts.
+
+    Returns:
+        None if the correct answer is not available.
+    """
     if answer is None:
         return None
     if answer.options:
-        return Gold(tuple(options[option] for option in answer.options))
-    return Gold(answer.texts[:REFERENCES], is_quoted=True, has_more=len(answer.texts) > REFERENCES)
+        return Gold(tuple(options[index] for index in answer.options))
+    has_more = len(answer.texts) > REFERENCES
+    return Gold(answer.texts[:REFERENCES], is_quoted=True, has_more=has_more)

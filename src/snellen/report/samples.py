@@ -119,7 +119,9 @@ class Gallery(Struct, frozen=True):
 
 
 def choose_gallery(views: Sequence[RunView], limits: GalleryLimits | None = None) -> Gallery:
-    """Choose entries, then read their prompts and replies from the journals and their images from the benchmarks.
+    """Choose the sample questions that a report shows, and read their prompts, replies and images.
+
+    Each combination of a model and a benchmark gets an equal number of samples, wrongly answered ones first.
 
     Args:
         views: The runs of the report.
@@ -204,7 +206,7 @@ def question_outcome(outcomes: Sequence[Outcome], sample: Sample, declared: Decl
 
 
 def random_part(scored: ScoredBenchmark) -> frozenset[str] | None:
-    """Return the ids of the samples of a large benchmark from which to choose, or None for all of a smaller one."""
+    """Return the identifiers of some random samples of a large benchmark, or None for all samples of a smaller one."""
     if len(scored.samples) <= MOST_SAMPLES:
         return None
     rng = rng_for(scored.spec.name, "gallery")
@@ -212,7 +214,10 @@ def random_part(scored: ScoredBenchmark) -> frozenset[str] | None:
 
 
 def _all_outcomes(scored: ScoredBenchmark) -> Iterator[Outcome]:
-    """Yield the outcome of each question without its entry, for benchmarks whose entries do not fit into memory."""
+    """Yield for each question whether it was answered correctly, wrongly and so on (its outcome).
+
+    This needs less memory than `question_entries`, and is used for large benchmarks.
+    """
     metric, is_verdict = _text_metric(scored)
     values: dict[ResponseKey, float | None] = {}
     for score in scored.scores_of(metric):
@@ -223,14 +228,14 @@ def _all_outcomes(scored: ScoredBenchmark) -> Iterator[Outcome]:
         answer = scored.answers.get((prediction.sample_id, prediction.turn))
         outcomes[key].append(outcome_of(prediction, answer, values.get(key), is_verdict))
     declarations = {protocol: labelled_declaration(protocol) for protocol, _, _ in outcomes}
-    for (protocol, sample_id, _), of_question in outcomes.items():
-        yield question_outcome(of_question, scored.samples[sample_id], declarations[protocol])
+    for (protocol, sample_id, _), reply_outcomes in outcomes.items():
+        yield question_outcome(reply_outcomes, scored.samples[sample_id], declarations[protocol])
 
 
 def _text_metric(scored: ScoredBenchmark) -> tuple[str, bool]:
-    """Return the first metric of text replies, and whether it is a verdict.
+    """Return the first metric of open questions of a benchmark, and whether it only says right or wrong.
 
-    A verdict is 0 or 1 for every question, which CIDEr for example is not.
+    It does if its value is 0 or 1 for every question, which is not so for CIDEr, for example.
     """
     metric = question_metric(scored, has_options=False)
     is_verdict = all(score.value in (None, 0, 1) for score in scored.scores_of(metric))
@@ -243,30 +248,36 @@ def _text_metric(scored: ScoredBenchmark) -> tuple[str, bool]:
 def question_entries(
     model: int, scored: ScoredBenchmark, included_ids: Collection[str] | None = None
 ) -> Iterator[GalleryEntry]:
-    """Yield an entry for each question and protocol.
+    """Collect what a report can show of each question: its replies, scores and outcome.
 
     Args:
         model: Index of the run.
         scored: The benchmark.
-        included_ids: Ids of the samples to include; all if None.
+        included_ids: Identifiers of the samples to include; all if None.
+
+    Yields:
+        An entry for each question and protocol. If it has several replies, the one with the worst outcome is shown
+        first.
     """
-    predictions_of: dict[ResponseKey, list[Prediction]] = defaultdict(list)
+    predictions_by_key: dict[ResponseKey, list[Prediction]] = defaultdict(list)
     for prediction in scored.predictions:
         if included_ids is None or prediction.sample_id in included_ids:
             key = (prediction.protocol, prediction.sample_id, prediction.turn)
-            predictions_of[key].append(prediction)
-    scores_of: dict[ResponseKey, list[Score]] = defaultdict(list)
+            predictions_by_key[key].append(prediction)
+    scores_by_key: dict[ResponseKey, list[Score]] = defaultdict(list)
     for score in scored.scores:
         if included_ids is None or score.sample_id in included_ids:
-            scores_of[score.protocol, score.sample_id, score.turn].append(score)
+            scores_by_key[score.protocol, score.sample_id, score.turn].append(score)
 
     metric, is_verdict = _text_metric(scored)
-    declarations = {protocol: labelled_declaration(protocol) for protocol, _, _ in predictions_of}
-    for key, predictions in predictions_of.items():
+    declarations = {
+        protocol: labelled_declaration(protocol) for protocol, _, _ in predictions_by_key
+    }
+    for key, predictions in predictions_by_key.items():
         protocol, sample_id, turn = key
         sample = scored.samples[sample_id]
         answer = scored.answers.get((sample_id, turn))
-        scores = tuple(scores_of[key])
+        scores = tuple(scores_by_key[key])
         value = next((score.value for score in scores if score.metric == metric), None)
         outcomes = [outcome_of(prediction, answer, value, is_verdict) for prediction in predictions]
         worst = outcomes.index(min(outcomes, key=OUTCOMES.index))
@@ -286,7 +297,15 @@ def question_entries(
 def _pick(
     entries: Sequence[GalleryEntry], most_not_right: int, most_right: int
 ) -> list[GalleryEntry]:
-    """Pick entries of a model and benchmark. Protocols and outcomes take turns; low scores of text come first."""
+    """Choose some questions of one model on one benchmark to be shown.
+
+    Protocols and outcomes take turns. Among open questions, those with low scores come first.
+
+    Args:
+        entries: All questions.
+        most_not_right: The greatest number of questions that were not answered correctly.
+        most_right: The greatest number of questions that were.
+    """
     buckets: dict[tuple[int, str], list[GalleryEntry]] = defaultdict(list)
     for entry in entries:
         buckets[OUTCOMES.index(entry.outcome), entry.protocol].append(entry)
@@ -328,9 +347,9 @@ def _first_value(entry: GalleryEntry) -> float:
 def _read_chosen_exchanges(
     views: Sequence[RunView], entries: Sequence[GalleryEntry]
 ) -> dict[tuple[int, ExchangeKey], list[Exchange]]:
-    """Return the exchanges of entries.
+    """Read the requests and responses of the chosen questions from the journals of the runs.
 
-    If there are several for a presentation or step, the last one with a reply counts, as in scoring.
+    If the same request was sent several times, the last one with a reply counts, as in scoring.
     """
     exchanges: dict[tuple[int, ExchangeKey], dict[Variant, Exchange]] = defaultdict(dict)
     for model, view in enumerate(views):
@@ -343,18 +362,26 @@ def _read_chosen_exchanges(
             key = ExchangeKey(exchange.protocol, request.benchmark, request.sample_id, variant)
             if key not in keys:
                 continue
-            of_entry = exchanges[model, key]
-            if exchange.response.error is None or request.variant not in of_entry:
-                of_entry[request.variant] = exchange
+            exchange_by_variant = exchanges[model, key]
+            if exchange.response.error is None or request.variant not in exchange_by_variant:
+                exchange_by_variant[request.variant] = exchange
     return {key: steps_in_order(by_variant.values()) for key, by_variant in exchanges.items()}
 
 
 def _read_images(
     views: Sequence[RunView], entries: Sequence[GalleryEntry], max_bytes: int
 ) -> tuple[dict[str, str], frozenset[str]]:
-    """Return data URIs of the entries' images, and the digests of missing images.
+    """Read the images of the chosen questions for the page.
 
-    The images of the first entries of each model and benchmark come first. Images that do not fit are left out.
+    Questions that were chosen first for each model and benchmark come first. Images that exceed the limit are left out.
+
+    Args:
+        views: The runs.
+        entries: The chosen questions.
+        max_bytes: The greatest total size of the images.
+
+    Returns:
+        Data URIs by the digest of the image, and the digests of images that cannot be read.
     """
     stores: dict[tuple[int, str], RunImages] = {}
     for model, view in enumerate(views):

@@ -112,9 +112,10 @@ def scatter_chart(
 
 
 def _front_corners(front: Sequence[ChartPoint], right: float) -> tuple[ChartPoint, ...]:
-    """Return the corners of a Pareto front drawn as steps, up to the right edge of the chart.
+    """Return the corners of a Pareto front drawn as steps from the left, up to the right edge of the chart.
 
-    It has steps because a score that was reached at some cost can be reached at any greater cost.
+    The x of a chart is a cost and the y a score. The line is horizontal between two points, because a score that is
+    reached at some cost is also available at a higher cost.
     """
     steps: list[ChartPoint] = []
     for (x, y), (next_x, _) in pairwise(front):
@@ -129,18 +130,25 @@ def _front_corners(front: Sequence[ChartPoint], right: float) -> tuple[ChartPoin
 def _scatter_mark(
     point: ScatterPoint, to_pixels: ToPixels, x_axis: ChartAxis, y_axis: ChartAxis
 ) -> ChartGroup:
-    """Return the mark of a point with its intervals as whiskers, cut off at the ends of the axes."""
+    """Return the shapes of one point of a scatter chart: a dot, and lines over its intervals in x and in y.
+
+    The lines are cut off at the ends of the axes.
+    """
     x_value = point.x.value or 0.0
     y_value = point.y.value or 0.0
     x, y = to_pixels(x_value, y_value)
     shapes: list[ChartShape] = []
     if point.x.low is not None and point.x.high is not None:
-        x_low, _ = to_pixels(max(point.x.low, x_axis.bottom), y_value)
-        x_high, _ = to_pixels(min(point.x.high, x_axis.top), y_value)
+        low = max(point.x.low, x_axis.bottom)
+        high = min(point.x.high, x_axis.top)
+        x_low, _ = to_pixels(low, y_value)
+        x_high, _ = to_pixels(high, y_value)
         shapes.append(ChartLine(x_low, y, x_high, y, "whisker faint"))
     if point.y.low is not None and point.y.high is not None:
-        _, y_low = to_pixels(x_value, max(point.y.low, y_axis.bottom))
-        _, y_high = to_pixels(x_value, min(point.y.high, y_axis.top))
+        low = max(point.y.low, y_axis.bottom)
+        high = min(point.y.high, y_axis.top)
+        _, y_low = to_pixels(x_value, low)
+        _, y_high = to_pixels(x_value, high)
         shapes.append(ChartLine(x, y_low, x, y_high, "whisker faint"))
     shapes.append(ChartMark(point.series, x, y, point.is_hollow))
 

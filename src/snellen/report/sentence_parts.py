@@ -25,12 +25,14 @@ def review_advice() -> str:
 
 
 def name_list(names: Sequence[str]) -> str:
-    """Join names: `A, B and C`. Of many, the first three are named: `A, B, C and 4 more`."""
-    if len(names) > MOST_NAMES + 1:
-        names = [*names[:MOST_NAMES], f"{len(names) - MOST_NAMES} more"]
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    """Join names as in a sentence: `A, B and C`. If there are many, the others are counted: `A, B, C and 4 more`."""
+    listed = list(names)
+    n_unlisted = len(names) - MOST_NAMES
+    if n_unlisted > 1:
+        listed = [*names[:MOST_NAMES], f"{n_unlisted} more"]
+    if len(listed) < 2:
+        return "".join(listed)
+    return f"{', '.join(listed[:-1])} and {listed[-1]}"
 
 
 def some_dimensions(titles: Sequence[str], count: int) -> str:
@@ -43,7 +45,7 @@ def some_dimensions(titles: Sequence[str], count: int) -> str:
 
 
 def interval_range(estimate: Estimate, unit: str = SHARE) -> str:
-    """Return the interval of an estimate without brackets: `58.1 to 66.7%`."""
+    """Format the interval of an estimate for a sentence: `58.1 to 66.7%`."""
     if estimate.low is None or estimate.high is None:
         return NO_INTERVAL
     low = number_text(estimate.low, unit).replace("%", "", 1)
@@ -63,10 +65,10 @@ def ranked_values(numbers: Sequence[tuple[str, Estimate | None]], unit: str) -> 
 
     is_long = len(values) > MOST_NAMES
     listed = [values[0], values[-1]] if is_long else values
-    texts = [
-        f"{name} {value_text(estimate, unit)} ({interval_range(estimate, unit)})"
-        for _, name, estimate in listed
-    ]
+    texts: list[str] = []
+    for _, name, estimate in listed:
+        interval = interval_range(estimate, unit)
+        texts.append(f"{name} {value_text(estimate, unit)} ({interval})")
     if is_long:
         return f"among {len(values)} models, from {' down to '.join(texts)}"
     return ", ".join(texts)
@@ -75,11 +77,11 @@ def ranked_values(numbers: Sequence[tuple[str, Estimate | None]], unit: str) -> 
 def difference_text(
     difference: PairedDifference, family: str, scope: str = "", between: str = " to "
 ) -> str:
-    """Return a difference with what it was measured on: `4.1 to 9.0 points of accuracy (95% interval, paired on 360 ...)`.
+    """Describe the difference between two runs: `4.1 to 9.0 points of accuracy (95% interval, paired on 360 ...)`.
 
     Args:
         difference: The difference.
-        family: What it is corrected for, if it is one of several, such as `all pairs`.
+        family: What its interval is corrected for if there are several differences, such as `all pairs`.
         scope: What it is over, such as ` on average over 3 benchmarks`.
         between: Text between the ends of the interval.
     """
@@ -94,10 +96,10 @@ def difference_text(
 
 
 def difference_range(difference: PairedDifference, between: str = " to ") -> str:
-    """Return the corrected interval of a difference: `4.1 to 9.0 points`, or in the unit of a metric that is not a share.
+    """Format the interval of a difference between two runs: `4.1 to 9.0 points`, or in the unit of another metric.
 
-    A significant difference has no signs, since the sentence says which run is better; `-1.2 to 3.4 points` is not
-    significant.
+    For a significant difference the ends have no sign, because the sentence says which run is better. A difference that
+    is not significant has signs: `-1.2 to 3.4 points`.
     """
     estimate = corrected_estimate(difference)
     low = estimate.low

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from snellen.analysis.headline import OVERALL
@@ -86,13 +87,19 @@ def _table_of_many(comparison: Comparison) -> Table:
 
 
 def _widest(differences: Sequence[PairedDifference]) -> list[PairedDifference]:
-    """Return the overall difference; without one, that of the only dimension, or those of the benchmarks."""
-    overall = [difference for difference in differences if difference.scope == "overall"]
-    single = [difference for difference in differences if difference.scope == "benchmark"]
-    dimensions = [difference for difference in differences if difference.scope == "dimension"]
-    if not overall and len(single) > 1 and len(dimensions) == 1:
-        return dimensions
-    return overall or single
+    """Select the differences between two runs that cover the most questions.
+
+    This is the overall difference if there is one. Otherwise it is the difference over the only ability dimension, or
+    all differences on single benchmarks.
+    """
+    by_scope: dict[str, list[PairedDifference]] = defaultdict(list)
+    for difference in differences:
+        by_scope[difference.scope].append(difference)
+    if by_scope["overall"]:
+        return by_scope["overall"]
+    if len(by_scope["benchmark"]) > 1 and len(by_scope["dimension"]) == 1:
+        return by_scope["dimension"]
+    return by_scope["benchmark"]
 
 
 def _subject(difference: PairedDifference) -> str:

@@ -49,7 +49,10 @@ def talk_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _stepped_benchmarks(view: RunView) -> Iterator[_SteppedBenchmark]:
-    """Yield the benchmarks of a run that were asked in several steps, with the protocols that did so."""
+    """Yield the benchmarks of a run on which the model answered in several steps, with the protocols that were used.
+
+    A protocol in several steps sends several requests for one question, each depending on the replies before.
+    """
     for scored in view.run.benchmarks:
         protocols: dict[str, None] = {}
         for protocol, method, _ in scored.score_rows:
@@ -75,7 +78,7 @@ class _StepRow(Struct, frozen=True):
 
 
 def _step_table(benchmarks: Sequence[_SteppedBenchmark]) -> Table:
-    """Return the value of each protocol, and the rounds, requests and tokens of its questions."""
+    """Return a table of answers in several steps: the score under each protocol, and its rounds, requests and tokens."""
     columns: list[Column[_StepRow]] = [
         Column("model", lambda row: row.view.label, is_label=True),
         Column("benchmark", lambda row: row.scored.spec.name, is_label=True),
@@ -105,7 +108,7 @@ def _headline_cell(row: _StepRow) -> Cell:
 
 
 def _unknown_cell(row: _StepRow) -> Cell:
-    """Return the share of answered questions from which no answer was read."""
+    """Return a cell with the share of answered questions for which no answer could be read from the reply."""
     values: list[float] = []
     groups: list[str] = []
     for prediction in row.scored.predictions:
@@ -124,9 +127,12 @@ def _cost_column(title: str, metric: str) -> Column[_StepRow]:
 
 
 def _cost_cell(row: _StepRow, metric: str) -> Cell:
-    """Return the mean cost of a question in `metric`, such as `requests_used`.
+    """Return a cell with the mean cost of a question under a protocol.
 
-    Only protocols in several steps have these metrics. A protocol that asks each question once needs one request.
+    Args:
+        row: The model, benchmark and protocol.
+        metric: The kind of cost, such as `requests_used`. Only protocols in several steps measure it. A protocol that
+            sends one request per question has one by definition.
     """
     if not _has_steps(row.protocol):
         asks_once = labelled_declaration(row.protocol).presentations == 1
@@ -177,10 +183,10 @@ def _class_tables(benchmarks: Sequence[_SteppedBenchmark]) -> list[Table]:
 
 
 def _correct_answers(scored: ScoredBenchmark) -> dict[str, str]:
-    """Return the correct answer of each sample: `{"q1": "yes", "q2": "no"}`.
+    """Return the correct answer of each sample, to group the samples by it: `{"q1": "yes", "q2": "no"}`.
 
-    If there are too many different texts, it is the position of the option: `{"q1": "option 2", "q2": "option 1"}`. If
-    these do not group the samples either, the result is empty.
+    If there are too many different texts, it is the position of the correct option: `{"q1": "option 2"}`. If that does
+    not give a few groups either, the result is empty.
     """
     texts: dict[str, str] = {}
     positions: dict[str, str] = {}
@@ -209,7 +215,7 @@ def _class_score_column(protocol: str) -> Column[_ClassRow]:
 
 
 def _class_score(row: _ClassRow, protocol: str) -> Cell:
-    """Return the mean of the questions' first metric over the samples of a row."""
+    """Return a cell with the mean score of the samples that have the same correct answer, under one protocol."""
     scored = row.scored
     has_options = any(sample.options for sample in scored.samples.values())
     metric = question_metric(scored, has_options)

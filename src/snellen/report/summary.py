@@ -191,7 +191,10 @@ def _weights_text(views: Sequence[RunView]) -> str:
 
 
 def _coverage_notes(views: Sequence[RunView]) -> list[str]:
-    """Return what the accuracies do not cover, and which are not of the same questions."""
+    """Return notes on the accuracies of a report: which questions they do not cover, and which are not comparable.
+
+    Accuracies of models that answered different questions are not comparable.
+    """
     accuracies = _accuracies(views)
     labels_by_gap: dict[str, list[str]] = defaultdict(list)
     for label, accuracy in accuracies.items():

@@ -145,9 +145,10 @@ class Table(Struct, frozen=True):
         return any(not isinstance(row[column], str) for row in self.rows)
 
     def footnotes(self) -> dict[str, int]:
-        """Return the number of each footnote, in order of appearance.
+        """Return the footnotes of the table with their numbers, in order of appearance.
 
-        If there is room for some only, those about lost questions take precedence over those about few groups.
+        If the table may have only some of them, notes about missing questions take precedence over notes about small
+        samples.
         """
         notes = self._footnote_texts()
         if self.most_notes is not None:
