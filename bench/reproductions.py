@@ -96,8 +96,18 @@ def lettered(records: list[Row], *fields: str) -> list[Row]:
     """Records whose fields have indices of options, with letters in their place."""
     rows = []
     for record in records:
-        letters = {field: LETTERS[int(record[field])] for field in fields}
+        given = [field for field in fields if field in record]
+        letters = {field: LETTERS[int(record[field])] for field in given}
         rows.append({**record, **letters})
+    return rows
+
+
+def questions_of_figures(text: str) -> list[Row]:
+    """CharXiv's descriptive questions: lists of numbers and answers by figure, as a record each."""
+    rows = []
+    for figure, facts in json.loads(text).items():
+        for place, (number, answer) in enumerate(zip(facts["qids"], facts["answers"], strict=True)):
+            rows.append({"id": f"{figure}_{place}", "number": number, "answer": answer})
     return rows
 
 
@@ -211,7 +221,10 @@ def records_of(content: bytes, path: str, reads: dict[str, str]) -> list[Row]:
     if form == "lines":
         return lines_with_commas(text)
     if form == "indices":
-        return lettered(records_in(text), reads["answer"], reads["reply"])
+        records = records_in(text, reads.get("under", ""))
+        return lettered(records, reads.get("answer", "answer"), reads["reply"])
+    if form == "figures":
+        return questions_of_figures(text)
     if form == "letters":
         return extracted_letters(text)
     if form == "videos":
@@ -225,12 +238,27 @@ def questions_of(clones: Path, reproduction: Reproduction) -> dict[str, Row]:
     if "questions" not in reads:
         return {}
     repository = reads.get("questions-in", reproduction.repository)
-    text = file_at(clones, repository, reads["questions"]).decode()
+    path = reads["questions"]
+    content = file_at(clones, repository, path)
+    form = {"form": reads.get("questions-form", ""), "under": reads.get("questions-under", "")}
     field = reads.get("question-id", reads.get("id", "id"))
     questions: dict[str, Row] = {}
-    for record in records_in(text, reads.get("questions-under", "")):
+    for record in records_of(content, path, form):
         questions[str(record[field])] = record
     return questions
+
+
+def published_judge(clones: Path, reproduction: Reproduction) -> sn.Scripted | None:
+    """A judge that repeats the published marks; None if the replies need no judge."""
+    reads = reproduction.reads
+    if "marks" not in reads:
+        return None
+    content = file_at(clones, reproduction.repository, reads["marks"], reads.get("branch", "HEAD"))
+    marks = {}
+    for record in records_in(content.decode()):
+        mark = record[reads["mark"]]
+        marks[str(record["id"])] = str(mark[0] if isinstance(mark, list) else mark)
+    return sn.Scripted(marks, name="snellen:published-marks")
 
 
 def rows_of(clones: Path, reproduction: Reproduction) -> Iterator[Row]:
@@ -238,12 +266,15 @@ def rows_of(clones: Path, reproduction: Reproduction) -> Iterator[Row]:
     reads = reproduction.reads
     questions = questions_of(clones, reproduction)
     field, _, wanted = reads.get("where", "").partition("=")
+    pattern = re.compile(reads.get("ids", ""))
     for path in reproduction.paths:
         content = file_at(clones, reproduction.repository, path, reads.get("branch", "HEAD"))
         for place, record in enumerate(records_of(content, path, reads)):
             if field and record[field] != wanted:
                 continue
             number = str(record.get(reads.get("id", "id"), f"{Path(path).stem}-{place}"))
+            if not pattern.match(number):
+                continue
             facts = {**record, **questions.get(number, {})}
             options = None
             if "options" in reads and facts.get("question_type") != "short-answer":
@@ -292,6 +323,10 @@ def rescored(clones: Path, entry: BenchmarkSpec, reproduction: Reproduction) -> 
         file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         run = sn.import_run(file, to=Path(folder) / "run")
         settings: dict[str, Any] = {"extractor": extractor} if extractor else {}
+        judge = published_judge(clones, reproduction)
+        if judge and number and number.judge:
+            metrics = (number.judge.metric,)
+            settings["judge"] = judge
         if metrics:
             settings["metrics"] = list(metrics)
         results = sn.score(run, **settings)

@@ -243,21 +243,44 @@ def test_the_page_has_what_the_entries_say(monkeypatch: pytest.MonkeyPatch) -> N
     assert text in reproductions.PAGE.read_text()
 
 
+def clone_with(folder: Path, **files: object) -> None:
+    """Make a clone of owner/name that has files of JSON."""
+    clone = folder / "clones" / "owner+name" / "repo"
+    clone.mkdir(parents=True)
+    for name, content in files.items():
+        (clone / f"{name}.json").write_text(json.dumps(content))
+    git = ["git", "-C", str(clone), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "Replies"]):
+        subprocess.run([*git, *words], check=True)
+
+
+REPLIES = [
+    {"id": "1", "question": "Which says moo?", "gold": "cow", "said": "a cow"},
+    {"id": "2", "question": "Which says woof?", "gold": "dog", "said": "a cat"},
+]
+
+
+def test_the_published_marks_of_a_judge_are_averaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "bench"))
+    reproductions = importlib.import_module("reproductions")
+    clone_with(tmp_path, replies=REPLIES, marks={"1": {"given": ["0.7"]}, "2": {"given": ["0.2"]}})
+    judge = '\n[published.judge]\nsource = "a paper"\nmetric = "mm_vet"\n'
+    reads = 'reads = { answer = "gold", reply = "said", marks = "marks.json", mark = "given" }\n'
+    zoo(tmp_path, ENTRY + judge + REPRODUCTION.replace("rescored = 50.1\n", reads))
+
+    reproductions.main([str(tmp_path / "clones"), "--only", "zoo/voices"])
+
+    assert "| `voices` | A | 50 | 45.00 | -5.00 |" in capsys.readouterr().out
+
+
 def test_published_replies_are_scored_again_and_put_into_a_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "bench"))
     reproductions = importlib.import_module("reproductions")
-    clone = tmp_path / "clones" / "owner+name" / "repo"
-    clone.mkdir(parents=True)
-    replies = [
-        {"id": "1", "question": "Which says moo?", "gold": "cow", "said": "a cow"},
-        {"id": "2", "question": "Which says woof?", "gold": "dog", "said": "a cat"},
-    ]
-    (clone / "replies.json").write_text(json.dumps(replies))
-    git = ["git", "-C", str(clone), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "Replies"]):
-        subprocess.run([*git, *words], check=True)
+    clone_with(tmp_path, replies=REPLIES)
     reads = 'reads = { answer = "gold", reply = "said" }\n'
     zoo(tmp_path, ENTRY + REPRODUCTION.replace("rescored = 50.1\n", reads))
 

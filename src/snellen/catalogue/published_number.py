@@ -62,7 +62,7 @@ class Reproduction(Struct, frozen=True, forbid_unknown_fields=True):
     """The commit of the repository in which the replies were found."""
     reader: str = "entry"
     """Who reads the replies: `entry`, by its rules; `makers`, if the files have the answers that their judge or parser
-    took from the replies; or the name of a rule: of the group `extractors`, such as `legacy:exact-text`, or of another
+    took from the replies, or the marks that it gave them; or the name of a rule: of the group `extractors`, such as `legacy:exact-text`, or of another
     harness, as `snellen reconcile` knows it, such as `mmmu`."""
     reads: dict[str, str] = {}
     """What bench/reproductions.py has to know of the files, such as the field of the reply."""
