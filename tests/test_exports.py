@@ -6,13 +6,15 @@ import json
 import zipfile
 from pathlib import Path
 
+import pandas
 import polars as pl
 import pytest
+from PIL import Image
 
 import small
 import snellen as sn
 from snellen import registry
-from snellen.errors import UnknownNameError
+from snellen.errors import DataError, UnknownNameError
 from snellen.interchange.exports.base import Exporter, ExportJob
 from snellen.records import Failure
 
@@ -131,16 +133,69 @@ def test_a_dataset_has_a_card_and_no_gold_unless_asked_for(results: sn.Results) 
     assert pl.read_parquet(whole)["gold"].to_list()[0] == ["cat"]
 
 
-@pytest.mark.parametrize("name", ["odd.csv", "odd.xlsx", "odd"])
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".jsonl", ".parquet"])
+def test_replies_are_a_table_in_the_format_of_the_files_suffix(
+    results: sn.Results, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_name = f"samples{suffix}"
+    assert small.command(capsys, "export", "runs/run", "-o", by_name)[:2] == (0, f"{by_name}\n")
+    form = suffix.removeprefix(".")
+    assert small.command(capsys, "export", "runs/run", "--as", form)[:2] == (0, f"run{suffix}\n")
+    assert results.export(form) == [Path(f"run{suffix}")]
+
+    read = {
+        ".csv": pandas.read_csv,
+        ".xlsx": pandas.read_excel,
+        ".jsonl": lambda path: pandas.read_json(path, lines=True),
+        ".parquet": pandas.read_parquet,
+    }[suffix]
+    for path in (by_name, f"run{suffix}"):
+        table = read(path)
+        assert len(table) == len(results.samples) == 40
+        row = table[table["reply"].notna()].iloc[0]
+        is_flat = suffix in (".csv", ".xlsx")
+        options = json.loads(row["options"]) if is_flat else list(row["options"])
+        gold = json.loads(row["gold"]) if is_flat else list(row["gold"])
+        [image] = json.loads(row["image_paths"]) if is_flat else list(row["image_paths"])
+        assert gold == ["cat"] and options[0] == "cat" and row["chosen_text"] == "cat"
+        assert bool(row["correct"]) is True and row["question"]
+        with Image.open(image) as picture:
+            assert picture.format == "PNG"
+
+
+def test_a_table_of_polars_is_written_to_csv_and_excel_with_its_lists(results: sn.Results) -> None:
+    table = results.samples()
+    table.write_csv("all.csv")
+    table.filter(pl.col("correct")).sort("sample_id").select("gold", "reply").write_csv("some.csv")
+    results.samples.write_csv(Path("by-attribute.csv"))
+    results.to_csv("by-keyword.csv", samples=True)
+    table.with_columns(length=pl.col("reply").str.len_chars()).drop("request").write_excel("a.xlsx")
+    assert len(pandas.read_csv("all.csv")) == len(table) == len(pandas.read_excel("a.xlsx"))
+    assert pl.read_csv("some.csv")["gold"].to_list() == ['["cat"]'] * table["correct"].sum()
+    assert Path("by-attribute.csv").read_bytes() == Path("all.csv").read_bytes()
+    assert len(pandas.read_csv("by-keyword.csv")) == len(table)
+    assert isinstance(table, pl.DataFrame)
+
+
+def test_a_sheet_refuses_a_text_that_excel_would_cut(tmp_path: Path) -> None:
+    benchmark = small.built(small.rows(1), tmp_path / "made")
+    model = sn.Scripted(lambda request: "x" * 40_000)
+    results = sn.evaluate(model, str(benchmark.folder), name="long")
+    with pytest.raises(DataError, match="q000, reply: 40,000 characters, but a cell"):
+        results.export("xlsx")
+    assert not Path("long.xlsx").exists()
+
+
+@pytest.mark.parametrize("name", ["odd.html", "odd.json", "odd"])
 def test_a_file_that_ends_as_another_form_is_refused_in_one_line(
     results: sn.Results, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert small.command(capsys, "export", "runs/run", "-o", name) == (
         2,
         "",
-        f"snellen: {name}: the form samples is a file that ends in .parquet; name it so, choose another form with --as "
-        "(dataset, inspect, lm-eval, lmms-eval), or have `snellen report -o` write the numbers as .csv, .json, .md, "
-        ".tex or .html\n",
+        f"snellen: {name}: the form samples is a file that ends in .csv, .jsonl, .xlsx or .parquet; name it so, choose "
+        "another form with --as (csv, dataset, inspect, jsonl, lm-eval, lmms-eval, parquet, xlsx), or have "
+        "`snellen report -o` write the numbers as .csv, .json, .md, .tex or .html\n",
     )
     assert not Path(name).exists()
     assert results.export("samples", "odd.PARQUET") == [Path("odd.PARQUET")]

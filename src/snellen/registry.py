@@ -280,7 +280,11 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "inspect": "snellen.interchange.exports.inspect_log:EXPORTER",
         "lm-eval": "snellen.interchange.exports.harness:LM_EVAL",
         "lmms-eval": "snellen.interchange.exports.harness:LMMS_EVAL",
-        "samples": "snellen.interchange.exports.base:EXPORTER",
+        "csv": "snellen.interchange.exports.sample_files:CSV",
+        "jsonl": "snellen.interchange.exports.sample_files:JSONL",
+        "parquet": "snellen.interchange.exports.sample_files:PARQUET",
+        "samples": "snellen.interchange.exports.sample_files:SAMPLES",
+        "xlsx": "snellen.interchange.exports.sample_files:XLSX",
     },
     # Experiment trackers to which runs are logged: `snellen.interchange.exports.trackers`.
     "trackers": {

@@ -862,7 +862,9 @@ class Results:
         images: bool = False,
         answers: bool = False,
     ) -> list[Path]:
-        """Write the runs in the format of another tool (docs/exports.md), and return the files.
+        """Write the replies as a table, or the runs in the format of another tool, and return the files.
+
+        `export("csv", "samples.csv")` writes a row for each reply. docs/exports.md describes all formats.
 
         Args:
             form: Name of the format.
@@ -876,10 +878,11 @@ class Results:
             StoreError: The files cannot be written.
         """
         from snellen.interchange.exports.base import ExportJob, export_path
+        from snellen.interchange.exports.sample_files import is_sample_table
 
         exporter: Exporter = find_registered("exporters", form)
         name = self.runs[0].folder.name
-        if form != "samples":
+        if not is_sample_table(exporter):
             name = f"{name}-{form}"
         to = export_path(form, exporter, path, name)
         return list(exporter.write(ExportJob(self.runs, tuple(self.rows), to, images, answers)))

@@ -8,14 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from snellen.common.attribute_hints import answering_keywords
 from snellen.common.late import check_pandas
 from snellen.experiments.sample_columns import describe_missing_column
-from snellen.formats.shown_text import csv_table
-from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.base import sample_table
+from snellen.interchange.exports.sample_files import write_samples
 from snellen.scoring.scored_run import ScoredRun
 
 if TYPE_CHECKING:
@@ -42,6 +39,7 @@ class SampleRows:
     question's scores. The columns are described in docs/reference/exports.md. The journals are read at the first use.
 
     Calling it returns the data frame of polars, whose attributes it has as well; `to_pandas()` returns one of pandas.
+    `to_csv(path)` writes a row for each reply.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4)
@@ -56,7 +54,10 @@ class SampleRows:
 
     @cached_property
     def _frame(self) -> polars.DataFrame:
-        return sample_table(self._runs)
+        table = sample_table(self._runs)
+        from snellen.experiments.writable_frame import WritableFrame
+
+        return WritableFrame(table)
 
     def __call__(self) -> polars.DataFrame:
         """Return the data frame of polars."""
@@ -80,16 +81,7 @@ class SampleRows:
         Args:
             path: The file. Its suffix becomes `.csv`.
         """
-        file = Path(path).with_suffix(".csv")
-        rows: list[dict[str, Any]] = []
-        for sample in self._frame.iter_rows(named=True):
-            row = {}
-            for name, value in sample.items():
-                is_nested = isinstance(value, (list, dict))
-                row[name] = msgspec.json.encode(value).decode() if is_nested else value
-            rows.append(row)
-        write_atomically(file, csv_table(rows).encode())
-        return file
+        return write_samples(self._frame, Path(path).with_suffix(".csv"))
 
     def filter(self, *conditions: Any, **columns: Any) -> polars.DataFrame:
         """Return the rows that meet conditions.

@@ -33,6 +33,7 @@ from snellen.common.paths import benchmark_folder, check_benchmark_name
 from snellen.errors import DataError, StoreError
 from snellen.formats.record_files import RecordWriter
 from snellen.formats.whole_files import write_atomically
+from snellen.records import ImageRef
 from snellen.runs.run_folder import BenchmarkUse
 
 QUESTIONS = "questions"
@@ -155,6 +156,17 @@ class RunImages(JoinedImages):
     def __init__(self, use: BenchmarkUse, run: Path) -> None:
         """Open the images of a benchmark and of its few-shot examples, wherever the run has them."""
         example_folders = [Path(use.examples_from)] if use.examples_from else []
-        super().__init__(
-            [ImageStore(folder / "images") for folder in (*_places(use, run), *example_folders)]
-        )
+        folders = [*_places(use, run), *example_folders]
+        self._folders = [ImageStore(folder / "images") for folder in folders]
+        super().__init__(self._folders)
+
+    def path(self, image: ImageRef) -> Path | None:
+        """Return the file of an image, whose name has no suffix.
+
+        None where no folder has it, and for a degraded image, which is not stored.
+        """
+        for folder in self._folders:
+            path = folder.path(image.digest)
+            if path.exists():
+                return path
+        return None

@@ -82,13 +82,14 @@ def export_command(
     """Export scored RUNS as one table or for other tools, or export a built benchmark as a dataset.
 
     \b
-      snellen export runs/x -o samples.parquet
+      snellen export runs/x -o samples.csv
       snellen export runs/x --as inspect -o logs
       snellen export runs/x --track mlflow:sqlite:///mlflow.db
       snellen export eyechart/shape --as dataset --push NAME/shapes --private
 
-    The command neither calls the model nor scores again: it writes what `snellen score` stored. docs/exports.md
-    describes all formats.
+    The table has a row for each reply. The suffix of the file decides: .csv, .xlsx, .jsonl or .parquet. The command
+    neither calls the model nor scores again: it writes what `snellen score` stored. docs/exports.md describes all
+    formats.
     """
     if private and not push:
         raise DataError("--private applies to the repository that --push creates; add --push")

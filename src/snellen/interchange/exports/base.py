@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from snellen.records import (
 )
 from snellen.registry import names
 from snellen.runs.journal import read_exchanges
+from snellen.runs.own_questions import RunImages
 from snellen.scoring.journal_reading import with_conclusions
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
@@ -83,6 +84,8 @@ class Exporter(Struct, frozen=True, kw_only=True):
     that cannot be written."""
     suffix: str = ""
     """That of the one file that is written; empty for a form of several files in a folder."""
+    further_suffixes: tuple[str, ...] = ()
+    """Those of other kinds of files, of which `write` makes the one that the path names."""
     write_benchmark: Callable[[BenchmarkJob], Sequence[Path]] | None = None
     """The same for a built benchmark, where the form has a place for its questions."""
     for_hub: bool = False
@@ -94,15 +97,18 @@ def export_path(form: str, exporter: Exporter, path: str | Path | None, default:
     ends as another form."""
     if path is None:
         return Path(default + exporter.suffix)
-    if exporter.suffix and Path(path).suffix.lower() != exporter.suffix:
+    suffixes = (*exporter.further_suffixes, exporter.suffix)
+    if exporter.suffix and Path(path).suffix.lower() not in suffixes:
+        *first_suffixes, last_suffix = suffixes
+        endings = f"{', '.join(first_suffixes)} or {last_suffix}" if first_suffixes else last_suffix
         others = ", ".join(name for name in names("exporters") if name != form)
         another = for_caller(
             f"another form with --as ({others}), or have `snellen report -o` write the numbers",
             f"another form ({others}), or write the numbers with report(PATH)",
         )
         raise DataError(
-            f"{path}: the form {form} is a file that ends in {exporter.suffix}; name it so, choose {another} as .csv, "
-            ".json, .md, .tex or .html"
+            f"{path}: the form {form} is a file that ends in {endings}; name it so, choose {another} as "
+            ".csv, .json, .md, .tex or .html"
         )
     return Path(path)
 
@@ -308,16 +314,25 @@ def sample_table(runs: Sequence[ScoredRun]) -> polars.DataFrame:
     check_polars()
     import polars as pl
 
-    rows = [
-        _row(label, run, presentation)
-        for label, run in zip(run_labels(runs), runs, strict=True)
-        for presentation in presentations(run)
-    ]
+    rows: list[dict[str, Any]] = []
+    for label, run in zip(run_labels(runs), runs, strict=True):
+        images = {use.name: RunImages(use, run.folder) for use in run.manifest.benchmarks}
+        for presentation in presentations(run):
+            row = _row(label, run, presentation)
+            row["image_paths"] = _image_paths(presentation, images)
+            rows.append(row)
     columns = dict.fromkeys(name for row in rows for name in row)
     schema = _schema()
     tags = {name: pl.String() for name in columns if name.startswith("tag_")}
     scores = {name: pl.Float64() for name in columns if name.startswith("score_")}
     return pl.DataFrame(rows, schema={**schema, **tags, **scores})
+
+
+def _image_paths(presentation: Presentation, images: Mapping[str, RunImages]) -> list[str | None]:
+    """Return where the image files of a question are; None for an image that no folder of this machine has as a file."""
+    stores = images[presentation.scored.spec.name]
+    paths = [stores.path(image) for image in presentation.sample.images]
+    return [None if path is None else str(path) for path in paths]
 
 
 def write_frame(frame: polars.DataFrame, path: Path) -> Path:
@@ -339,7 +354,7 @@ def _schema() -> dict[str, Any]:
         **dict.fromkeys(("model", "benchmark", "protocol", "method", "sample_id"), pl.String()),
         **dict.fromkeys(("turn", "presentation"), pl.Int32()),
         **dict.fromkeys(("context", "question"), pl.String()),
-        **dict.fromkeys(("options", "gold", "images"), texts),
+        **dict.fromkeys(("options", "gold", "images", "image_paths"), texts),
         "gold_options": pl.List(pl.Int32()),
         "group": pl.String(),
         "template": pl.String(),
@@ -426,12 +441,3 @@ def message_text(message: Message) -> str:
     return "".join(
         PICTURE if isinstance(part, ImagePart) else part.text for part in message.content
     )
-
-
-def _write(job: ExportJob) -> list[Path]:
-    return [write_frame(sample_table(job.runs), job.path)]
-
-
-EXPORTER = Exporter(
-    title="one table of all presentations, as Parquet", write=_write, suffix=".parquet"
-)

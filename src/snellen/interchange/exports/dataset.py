@@ -357,7 +357,7 @@ _WHAT = {
 
 
 def _write(job: ExportJob) -> list[Path]:
-    table = sample_table(job.runs)
+    table = sample_table(job.runs).drop("image_paths")  # which are of this machine
     if not job.answers:
         table = table.drop(GOLD_COLUMNS)
     schema = pa.schema([(field.name, _plain(field.type)) for field in table.to_arrow().schema])
