@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import small
+import snellen as sn
 from servers import Server, start_server
 from snellen import registry
 from snellen.analysis.headline import leading_headline
@@ -390,3 +391,78 @@ def test_a_judge_of_likelihoods_is_refused(tmp_path: Path) -> None:
         evaluate(model, str(made.folder), "likelihood", runs=tmp_path, judge="snellen:always-a")
     # Written replies to questions with options may need a judge.
     evaluate(model, str(made.folder), "vanilla", runs=tmp_path, judge="snellen:always-a")
+
+
+JUDGE_FILE = """
+def states(question, reply, reference):
+    return reference.lower() in reply.lower()
+
+
+class Model:
+    pass
+"""
+
+
+@pytest.mark.parametrize("has_options", [True, False], ids=["options", "open"])
+def test_a_function_in_a_file_judges_from_both_doors(
+    tmp_path: Path,
+    has_options: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("judge.py").write_text(JUDGE_FILE)
+    benchmark = "eyechart/shape" if has_options else "eyechart/word"
+    arguments = ("snellen:oracle", benchmark, "--limit", "4", "--name", "one")
+    code, out, _ = small.command(capsys, "run", *arguments, "--judge", "judge.py:states")
+    assert code == 0 and "states" in out and "100.0%" in out
+
+    code, out, err = small.command(capsys, "score", "runs/one", "--judge", "judge.py:states")
+    assert code == 0 and "states" in out
+    assert sn.score("runs/one", judge="judge.py:states").value("states") == 1
+    results = sn.evaluate("snellen:oracle", benchmark, limit=4, judge="judge.py:states", name="two")
+    assert results.value("states") == 1
+
+    # A report shows it with the flag that a line names.
+    _, _, err = small.command(capsys, "report", "runs/one", "-o", "numbers.csv")
+    flag = f"--metric {tmp_path / 'judge.py'}:states"
+    assert f"add {flag} to show it" in err and "snellen_suite_module" not in err
+
+
+@pytest.mark.parametrize(
+    ("judge", "message"),
+    [
+        ("judge.py:state", "did you mean states?"),
+        ("jugde.py:states", "there is no file jugde.py"),
+    ],
+)
+def test_a_misspelt_function_as_judge_is_one_line(
+    tmp_path: Path,
+    judge: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("judge.py").write_text(JUDGE_FILE)
+    arguments = ("snellen:oracle", "eyechart/word", "--limit", "2", "--judge", judge)
+    code, _, err = small.command(capsys, "run", *arguments)
+    assert code == 2 and message in err and len(err.splitlines()) == 1
+    with pytest.raises(sn.SnellenError) as told:
+        sn.evaluate("snellen:oracle", "eyechart/word", limit=2, judge=judge)
+    assert message in str(told.value)
+
+
+def test_a_judge_for_whom_nothing_is_left_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines: list[str] = []
+    judge = sn.Scripted(lambda request: "A", name="idle")
+    arguments = {"limit": 4, "judge": judge, "name": "run"}
+    sn.evaluate("snellen:oracle", "eyechart/shape", announce=lines.append, **arguments)
+    assert [line for line in lines if "nothing was left for it to read" in line]
+    lines.clear()
+    vague = sn.Scripted(lambda request: "that one", name="vague")
+    sn.evaluate(vague, "eyechart/shape", announce=lines.append, **{**arguments, "name": "other"})
+    assert not [line for line in lines if "nothing was left for it to read" in line]

@@ -238,3 +238,33 @@ def test_sentences_that_a_metric_compares_as_a_whole_are_mentioned(
     assert any(words in line for line in said) == is_mentioned
     assert (words in report) == is_mentioned
     assert "scored by typed_match" not in report
+
+
+def test_same_replies_differ_in_nothing_however_uncertain_they_are(tmp_path: Path) -> None:
+    results = compared(tmp_path, mumbling(30, 40, "mumbler"), mumbling(30, 40, "echo"))
+    [difference] = results.compare(resamples=0).differences
+    assert difference.same_replies and not difference.may_turn and not is_shown(difference)
+    text = results.report(tmp_path / "report.md").read_text("utf-8")
+    assert "mumbler and echo gave the same reply to every common question" in text
+    assert "cannot be ranked" not in text
+    folders = [str(run.folder) for run in results.runs]
+    shown = sn.compare(*folders)
+    assert all(each.same_replies for each in shown.differences)
+
+
+def test_only_replies_that_differ_make_a_difference_uncertain(tmp_path: Path) -> None:
+    """Both are unclear on the same 40 questions; the first is right on 20 further ones."""
+    results = compared(tmp_path, mumbling(30, 40, "mumbler"), clearer())
+    [difference] = results.compare(resamples=0).differences
+    assert not difference.same_replies
+    assert difference.least_by_reading is None and not difference.may_turn
+
+
+def clearer() -> sn.Scripted:
+    def reply(request: sn.Request) -> str:
+        number = int(request.sample_id[1:])
+        if number < 10:
+            return "(B)"
+        return "(A)" if number < 30 else "That one." if number < 70 else "(B)"
+
+    return sn.Scripted(reply, name="clearer")

@@ -9,6 +9,7 @@ from inspect import isroutine, signature
 from pathlib import Path
 from typing import Any
 
+from snellen.callers import setting
 from snellen.catalogue.loading import entries
 from snellen.catalogue.selection import suite_members
 from snellen.common.field_values import convert_fields
@@ -21,7 +22,14 @@ from snellen.metrics.measure_parameters import REPLY_NAMES
 from snellen.metrics.own import function_name, metric_names
 from snellen.models.functions import BATCH_SIZE, IMAGE_NAMES, FunctionModel
 from snellen.models.model_strings import as_model_string
-from snellen.registry import code_attribute, register, targets
+from snellen.registry import (
+    code_attribute,
+    code_target,
+    is_code,
+    load_hook,
+    register,
+    targets,
+)
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.separated_names import separated_models
 from snellen.runs.spec import ExecutionSpec
@@ -61,21 +69,33 @@ def extractor_name(extractor: Any) -> str:
 def separate_judges(judge: Any) -> tuple[list[Callable[..., Any]], Any]:
     """Separate the functions of (question, reply, reference) among judges from the models.
 
-    A function of the question and its images is a model, which reads replies as any other judge does.
+    A function of the question and its images is a model, which reads replies as any other judge does. A function may be
+    given as the text `my_judge.py:NAME`.
 
     Raises:
         DataError: There are functions of both kinds, or functions and models.
+        UnknownNameError: There is no such file.
+        HookError: The file cannot be imported, or has no such function.
     """
-    judges = list(judge) if isinstance(judge, (list, tuple)) else [judge]
+    given = list(judge) if isinstance(judge, (list, tuple)) else [judge]
+    judges = [_judge_in_file(each) for each in given]
     functions = [each for each in judges if _judges_replies(each)]
     if not functions:
         return [], judge
     if len(functions) < len(judges):
         raise DataError(
-            "judge: functions of (question, reply, reference) and models are different judges; give the functions as "
-            "metrics=[...] and the models as judge=[...]"
+            "functions of (question, reply, reference) and models are different judges; give the functions with "
+            f"{setting('metrics')} and the models with {setting('judge')}"
         )
     return functions, ()
+
+
+def _judge_in_file(judge: Any) -> Any:
+    """Return the function of a reply that a text names, or what was given, such as a model string."""
+    if not isinstance(judge, str) or not is_code(judge):
+        return judge
+    named = load_hook(f"the judge {judge!r}", code_target(judge))
+    return named if _judges_replies(named) else judge
 
 
 def _judges_replies(judge: Any) -> bool:

@@ -357,6 +357,8 @@ _OF_LAB: dict[Group, tuple[str, ...]] = {
     "checks": ("blind", "jury"),
 }
 """Names that files and flags may hold and that the package snellen-lab brings."""
+FILE_MODULE = "snellen_suite_module:"
+"""Begins the module name of code that was loaded from a file, whose path follows."""
 _HOOKS = "snellen.catalogue.loading:hook_targets"
 """Gives what suites add to a group. A string, since the suites themselves are found through this registry."""
 _FOLDERS = "snellen.catalogue.loading:folders_named"
@@ -469,6 +471,24 @@ def code_attribute(name: str) -> str:
     return name.rpartition(":")[2] if is_code(name) else name
 
 
+def code_target(name: str) -> str:
+    """Return `my_file.py:NAME` with the path of the file, and `package.module:NAME` unchanged.
+
+    Raises:
+        UnknownNameError: There is no such file.
+    """
+    module, _, attribute = name.rpartition(":")
+    if not module.endswith(".py"):
+        return name
+    try:
+        file = Path(module).expanduser().resolve()
+    except RuntimeError:  # `~name` of nobody here
+        file = Path(module)
+    if not file.is_file():
+        raise UnknownNameError(f"{name}: there is no file {module}; check the path")
+    return f"{file}:{attribute}"
+
+
 def register_code(group: Group, name: str) -> None:
     """Register the object that `my_file.py:NAME` or `package.module:NAME` names under NAME.
 
@@ -481,16 +501,8 @@ def register_code(group: Group, name: str) -> None:
     """
     if not is_code(name):
         return
-    module, _, attribute = name.rpartition(":")
-    target = name
-    if module.endswith(".py"):
-        try:
-            file = Path(module).expanduser().resolve()
-        except RuntimeError:  # `~name` of nobody here
-            file = Path(module)
-        if not file.is_file():
-            raise UnknownNameError(f"{name}: there is no file {module}; check the path")
-        target = f"{file}:{attribute}"
+    attribute = code_attribute(name)
+    target = code_target(name)
     registered = targets(group).get(attribute)
     if registered not in (None, target):
         kind = singular(group)
@@ -621,7 +633,7 @@ def _entry_points(group: Group) -> Mapping[str, str]:
 
 def _module_of(file: Path) -> Any:
     """A file as a module, run once per process. Its errors are raised unchanged, as by an import."""
-    name = f"snellen_suite_module:{file}"
+    name = f"{FILE_MODULE}{file}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, file)
         if spec is None or spec.loader is None:

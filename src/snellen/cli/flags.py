@@ -17,7 +17,7 @@ from snellen.common.record_fields import RecordField, record_fields
 from snellen.errors import DataError
 from snellen.experiments.compare_spec import SubsetSpec
 from snellen.fetching.attendance import agree_to_all, go_offline
-from snellen.registry import code_name, register_scoring_code
+from snellen.registry import code_name, is_code, register_scoring_code
 from snellen.runs.spec import (
     ExecutionSpec,
     JudgeSpec,
@@ -454,7 +454,7 @@ def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the flags that the user gave, as fields of a `RunSpec`.
 
     Those for scoring and judges are in tables: `{"limit": 4, "scoring": {"metrics": ("anls",)}}`. Code that the flags for
-    scoring name (`my_metrics.py:NAME`) is imported.
+    scoring name (`my_metrics.py:NAME`) is imported. A judge that is a function of a reply becomes a metric, as in Python.
 
     Examples:
         >>> flags_given({"limit": 4, "metrics": ("anls",), "seed": None})
@@ -477,6 +477,12 @@ def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:
     if "extractor" in scoring:
         scoring["extractor"] = code_name(scoring["extractor"])
     register_scoring_code(scoring.get("metrics", ()), scoring.get("extractor", ""))
+    if any(is_code(model) for model in judge.get("models", ())):
+        from snellen.given_arguments import separate_judges  # loads what opens models
+        from snellen.metrics.own import judge_names
+
+        functions, judge["models"] = separate_judges(judge["models"])
+        scoring["metrics"] = (*scoring.get("metrics", ()), *judge_names(functions))
     if scoring:
         fields["scoring"] = scoring
     if judge:

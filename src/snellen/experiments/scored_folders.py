@@ -19,7 +19,7 @@ from snellen.analysis.corrections import unused_audits
 from snellen.analysis.sequential import open_by_width
 from snellen.building.benchmark import Benchmark
 from snellen.building.replaced_builds import other_source
-from snellen.callers import for_caller, is_command_line
+from snellen.callers import for_caller, is_command_line, setting
 from snellen.common.paths import shell_word
 from snellen.common.record_fields import RecordField, record_fields
 from snellen.errors import DataError, HookError, StoreError, UnknownNameError
@@ -83,10 +83,9 @@ def check_judge_is_used(judge: JudgeSpec, judged_benchmarks: Iterable[bool]) -> 
         judged_benchmarks: For each benchmark, whether a judge can change its scores.
     """
     if judge.models and not judge.calibrate and not any(judged_benchmarks):
-        metric = for_caller("--metric judged_correct (metrics=)", "metrics='judged_correct'")
         raise DataError(
-            f"{for_caller('--judge (judge=)', 'judge=...')} has no effect: the run has neither written replies to "
-            f"questions with options nor a judged metric; remove it, or add {metric}"
+            f"{setting('judge', *judge.models[:1])} has no effect: the run has neither written replies to questions "
+            f"with options nor a judged metric; remove it, or add {setting('metrics', 'judged_correct')}"
         )
 
 
@@ -227,6 +226,11 @@ def _score_folder(
     if settings.scoring.as_published:
         published = replace(_score_run(folder, settings.scoring, panel), counterpart=scored)
         scored = _keep(published, settings)
+    if panel is not None and not panel.uses:
+        announce(
+            f"judge {panel.name}: nothing was left for it to read, because the extractor was sure of every reply; it "
+            f"changes no number of {folder}"
+        )
     if is_read_only(folder):
         announce(f"{folder} is read-only; its scores are shown but not saved")
     return scored

@@ -219,6 +219,8 @@ def _name_of(given: Any) -> str:
 def _code_name(function: Any, name: str) -> str:
     """Return the name that `--metric` takes for a function."""
     module = getattr(function, "__module__", None) or "__main__"
+    if module.startswith(registry.FILE_MODULE):
+        return f"{module.removeprefix(registry.FILE_MODULE)}:{name}"
     is_in_package = "." in module
     return f"{module}:{name}" if is_in_package else f"{module}.py:{name}"
 

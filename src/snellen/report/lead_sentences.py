@@ -207,8 +207,16 @@ def _overall_standing(differences: Sequence[PairedDifference], family: str, scop
     leader = differences[0].first
     n_others = len(differences)
     better, worse, undecided = _split_by_outcome(differences)
-    reversible = [difference for difference in undecided if difference.may_turn]
-    level = [difference for difference in undecided if not difference.may_turn]
+    same: list[PairedDifference] = []
+    reversible: list[PairedDifference] = []
+    level: list[PairedDifference] = []
+    for difference in undecided:
+        if difference.same_replies:
+            same.append(difference)
+        elif difference.may_turn:
+            reversible.append(difference)
+        else:
+            level.append(difference)
 
     clauses: list[str] = []
     nearest = smallest_lead(differences)
@@ -225,6 +233,9 @@ def _overall_standing(differences: Sequence[PairedDifference], family: str, scop
                 f"{leader} is better than {len(better)} of the {n_others} other models, ahead of the nearest, "
                 f"{nearest.second}, by {lead}"
             )
+    if same:
+        names = name_list([difference.second for difference in same])
+        clauses.append(f"{leader} and {names} gave the same reply to every common question")
     if level:
         subject = "it" if clauses else leader
         names = name_list([difference.second for difference in level])

@@ -135,6 +135,8 @@ def _difference_cell(difference: PairedDifference) -> Cell:
 
 def sureness(difference: PairedDifference) -> str:
     """Return which run is significantly better: `yes, A is better`, or `no`."""
+    if difference.same_replies:
+        return "no, same replies"
     if difference.may_turn:
         return "no, uncertain readings"
     if not is_shown(difference):
@@ -176,12 +178,18 @@ def next_steps(comparison: Comparison) -> list[str]:
     ]
     if any(difference.may_turn for difference in comparison.differences):
         steps.append(
-            "Uncertain readings of replies could reverse a difference: score with --judge MODEL, or label some "
-            "replies (snellen audit)."
+            "Uncertain readings of replies could reverse a difference: score with "
+            f"{for_caller('--judge MODEL', 'judge=MODEL')}, or label some replies (`snellen audit`)."
         )
     undecided = [
-        difference for difference in single if not is_shown(difference) and not difference.may_turn
+        difference
+        for difference in single
+        if not (is_shown(difference) or difference.may_turn or difference.same_replies)
     ]
+    if single and all(difference.same_replies for difference in single):
+        steps.append(
+            "The replies of the runs are identical: check that you compare different models or settings."
+        )
     if undecided and len(comparison.labels) == 2:
         steps.append(f"Next: {_what_would_decide(undecided)}")
     flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips})

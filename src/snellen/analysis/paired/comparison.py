@@ -29,6 +29,7 @@ from snellen.analysis.paired.differences import (
     question_values,
     shared_protocol,
 )
+from snellen.analysis.paired.same_replies import RunReplies, same_replies, without_doubts
 from snellen.analysis.paired.significance import Correction, adjusted, corrected_interval
 from snellen.analysis.subset import check_same_builds
 from snellen.errors import DataError
@@ -86,6 +87,7 @@ def compare_runs(
         if baseline in ("", labels[i], labels[j])
     ]
     pairs = [(j, i) if labels[j] == baseline else (i, j) for i, j in pairs]
+    replies = [RunReplies(run) for run in runs]
     flipped: list[QuestionFlip] = []
     # One list element per metric in the following three.
     by_metric = [[run_measures(run, metric) for run in runs] for metric in metrics or ("",)]
@@ -95,7 +97,13 @@ def compare_runs(
         for i, j in pairs:
             names = labels[i], labels[j]
             common = list(common_measures([tables[i], tables[j]]))
-            pairings = [pair(names, first, second) for first, second in common]
+            pairings: list[Paired] = []
+            for first, second in common:
+                same = same_replies(replies[i], replies[j], (first, second))
+                pairing = pair(names, without_doubts(first, same), without_doubts(second, same))
+                is_same = bool(same) and same == first.keys & second.keys
+                result = replace(pairing.result, same_replies=is_same)
+                pairings.append(replace(pairing, result=result))
             paired_before |= {_place_of(pairing.result): pairing for pairing in pairings}
             of_metric += [pairing.result for pairing in pairings]
             of_metric += _means(pairings)

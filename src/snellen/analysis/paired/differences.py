@@ -136,6 +136,8 @@ class PairedDifference(Struct, frozen=True):
     """The difference if all unsure readings of the first run are wrong, and all of the second are right."""
     most_by_reading: float | None = None
     """The difference the other way round. Both are None if no reading is unsure."""
+    same_replies: bool = False
+    """Whether both runs gave the same reply to each common question."""
 
     def __getattr__(self, name: str) -> Any:
         """Raise an error for an unknown attribute, which names the right one if it is a name of another library."""
@@ -1100,6 +1102,7 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
         better=first_row.better,
         least_by_reading=_mean_by_reading(results, weights, least_by_reading),
         most_by_reading=_mean_by_reading(results, weights, most_by_reading),
+        same_replies=all(result.same_replies for result in results),
     )
     return Paired(
         mean_difference,
