@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -390,6 +390,86 @@ def test_conversations_are_open_questions_and_dialogues(form: str) -> None:
     Path("t.json").write_text(json.dumps(rows(image=name, conversations=lambda n: talk(n)[:1] * 2)))
     with pytest.raises(DataError, match=r"t.json: record 1: .* says something out of turn"):
         sn.build("t.json", to="other")
+
+
+def openai_part(path: str) -> dict[str, object]:
+    return {"type": "image_url", "image_url": {"url": path}}
+
+
+def data_part(path: str) -> dict[str, object]:
+    encoded = base64.b64encode(Path("files", path).read_bytes()).decode()
+    return openai_part(f"data:image/png;base64,{encoded}")
+
+
+def anthropic_part(path: str) -> dict[str, object]:
+    encoded = base64.b64encode(Path("files", path).read_bytes()).decode()
+    source = {"type": "base64", "media_type": "image/png", "data": encoded}
+    return {"type": "image", "source": source}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        openai_part,
+        data_part,
+        anthropic_part,
+        lambda path: {"type": "image_url", "image_url": path},
+        lambda path: {"type": "input_image", "image_url": path},
+        lambda path: {"type": "image", "image": path},
+        lambda path: {"type": "image", "path": path},
+        lambda path: openai_part(Path("files", path).resolve().as_uri()),
+    ],
+    ids=["openai", "data", "anthropic", "text", "responses", "transformers", "swift", "file-url"],
+)
+def test_messages_of_a_chat_hold_their_images(
+    part: Callable[[str], dict[str, object]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As files for fine-tuning have them: the assistant's turn is the reference."""
+
+    def messages(n: int) -> list[dict[str, object]]:
+        asked = [part(name(n)), {"type": "text", "text": question(n)}]
+        return [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": asked},
+            {"role": "assistant", "content": [{"type": "text", "text": right(n)}]},
+        ]
+
+    lines = [json.dumps(row) for row in rows(messages=messages)]
+    Path("files/chat.jsonl").write_text("\n".join(lines))
+    built = sn.build("files/chat.jsonl", to="made")
+    assert built.manifest.counts.samples == COUNT
+    samples = list(built.samples())
+    assert {sample.question for sample in samples} == {question(n) for n in range(COUNT)}
+    assert all(len(sample.images) == 1 for sample in samples)
+    assert sn.evaluate("snellen:oracle", "./made", name="chat").value() == 1
+    for _ in range(2):  # the second follows the entry that the first has written
+        code, _, error = small.command(capsys, "build", "files/chat.jsonl", "--to", "again")
+        assert code == 0, error
+        assert Benchmark(Path("again")).manifest.version == built.manifest.version
+
+
+def test_addresses_in_messages_are_fetched_only_if_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = [openai_part("http://127.0.0.1:9/cat.png"), {"type": "text", "text": "What is it?"}]
+    talk = [{"role": "user", "content": asked}, {"role": "assistant", "content": "a cat"}]
+    Path("far.jsonl").write_text("\n".join([json.dumps({"messages": talk})] * 3))
+    code, _, error = small.command(capsys, "build", "far.jsonl")
+    assert code == 2 and "the images in the messages are addresses" in error
+    assert "--fetch-images" in error and len(error.splitlines()) == 1
+    with pytest.raises(DataError, match="fetch_images=True"):
+        sn.build("far.jsonl")
+    code, _, error = small.command(capsys, "build", "far.jsonl", "--fetch-images")
+    assert code == 2 and "127.0.0.1:9" in error
+
+
+def test_letters_as_replies_to_options_within_a_message_are_noted() -> None:
+    text = "What is it?\nA. a cat\nB. a dog\nAnswer with the letter."
+    asked = [openai_part("p0.png"), {"type": "text", "text": text}]
+    talk = [{"role": "user", "content": asked}, {"role": "assistant", "content": "B"}]
+    Path("files/letters.jsonl").write_text(json.dumps({"messages": talk}))
+    [note] = sn.build("files/letters.jsonl", to="made").manifest.warnings
+    assert "1 questions list options and are answered by a letter" in note
 
 
 def test_marks_within_a_conversation_say_where_its_pictures_stand(

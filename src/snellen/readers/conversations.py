@@ -1,7 +1,7 @@
-"""Conversations about images, as LLaVA and ShareGPT write them: one turn is an open question, several a dialogue.
+"""Conversations about images, as LLaVA, ShareGPT and OpenAI write them: one turn is an open question, several a dialogue.
 
-A row has a list of messages, each with who says it (`from` or `role`) and what (`value` or `content`), and its images
-in a column of their own. Messages of a system are the question's context. Marks of images at the beginning or the end
+A row has a list of messages, each with who says it (`from` or `role`) and what (`value` or `content`). Its images are
+in a column of their own, or parts of the messages, such as `{"type": "image_url", ...}`. Messages of a system are the question's context. Marks of images at the beginning or the end
 of a message are left out, as images stand first; those within the first one are numbered, `<image 1>`, and stay.
 """
 
@@ -16,10 +16,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.common.drafts import Draft, LazyImage, QuestionDraft, read_params
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.listed_cells import listed
 from snellen.formats.locate import ImageFinder
+from snellen.formats.message_parts import images_of_messages, is_image_part
 from snellen.formats.rows import read_rows
 from snellen.formats.source_row import SourceRow
 from snellen.readers.table_columns import OneOrMore
@@ -30,6 +31,8 @@ ASKING = frozenset({"human", "user", "question"})
 ANSWERING = frozenset({"gpt", "assistant", "model", "bot", "chatgpt", "answer"})
 SYSTEM = frozenset({"system"})
 MARK = "<image>"
+_LISTED_OPTION = re.compile(r"^\s*\(?A[.):]\s*\S", re.MULTILINE)
+_LETTER = re.compile(r"\(?[A-Z][.)]?")
 _AROUND = re.compile(rf"^(?:\s*{MARK})+\s*|\s*(?:{MARK}\s*)+$")
 
 
@@ -49,6 +52,8 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     """Folder that image paths are relative to; the file's folder when empty."""
     find_images: bool = False
     """Whether images are found anywhere below the folder by their names, with or without an ending."""
+    fetch_images: bool = False
+    """Whether images at URLs are downloaded."""
 
 
 class _Talk(Struct):
@@ -67,10 +72,15 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     images = (folder or Path()) / chosen.images if chosen.images else path.parent
     files = ImageFinder(images) if chosen.find_images else None
     if files is not None:
-        for name in _image_columns(chosen.columns):
-            files.learn(cell for row in read_rows(path) for cell in _images_in_column(row, name))
+        files.learn(_all_image_cells(path, chosen.columns))
+    fetched = None
+    if chosen.fetch_images:
+        from snellen.fetching.image_urls import ImageDownloads
+
+        fetched = ImageDownloads(_all_image_cells(path, chosen.columns))
     faults: list[str] = []
     rows_with_later_images: list[int] = []
+    rows_with_letters: list[int] = []
     last: Draft | None = None  # held back, because it carries the notes about the whole file
     for row in read_rows(path):
         if last is not None:
@@ -81,9 +91,15 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
                 raise DataError(row.fault)
             messages = listed(row.cells.get(chosen.columns.messages)) or []
             talk = _read_messages(messages, row.where)
-            last = _conversation_draft(row, talk, chosen.columns, images, files)
+            pictures = [
+                picture_of(cell, row.where, images, fetched, files)
+                for cell in _image_cells(row, chosen.columns)
+            ]
+            last = _conversation_draft(row, talk, chosen.columns, pictures)
             if any(MARK in question for question in talk.questions[1:]):
                 rows_with_later_images.append(row.number)
+            if any(map(_names_listed_option, talk.questions, talk.replies)):
+                rows_with_letters.append(row.number)
         except DataError as error:
             faults.append(str(error))
     if last is not None:
@@ -92,10 +108,38 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             count = len(rows_with_later_images)
             words = f"{count:,} conversations show the images of later messages with the first one"
             notes.append(f"{path.name}: {words} ({row_names(path, rows_with_later_images)})")
+        if rows_with_letters:
+            count = len(rows_with_letters)
+            words = (
+                f"{count:,} questions list options and are answered by a letter; they are scored as open questions "
+                "(for multiple choice, write a table with the columns question, A, B, ... and answer)"
+            )
+            notes.append(f"{path.name}: {words} ({row_names(path, rows_with_letters)})")
         notes += image_notes(path, files)
         yield replace(last, notes=tuple(notes))
     if faults:
         raise WrongRowsError(faults)
+
+
+def _all_image_cells(path: Path, columns: ConversationColumns) -> Iterator[Any]:
+    for row in read_rows(path):
+        yield from _image_cells(row, columns)
+
+
+def _image_cells(row: SourceRow, columns: ConversationColumns) -> list[Any]:
+    """Return the images of a row: those within its messages or, if these have none, those in its columns."""
+    within_messages = images_of_messages(listed(row.cells.get(columns.messages)) or [])
+    if within_messages:
+        return within_messages
+    cells: list[Any] = []
+    for name in _image_columns(columns):
+        cells += _images_in_column(row, name)
+    return cells
+
+
+def _names_listed_option(question: str, reply: str) -> bool:
+    """Return whether a question lists options with letters in its text, and the reply is one of the letters."""
+    return bool(_LISTED_OPTION.search(question) and _LETTER.fullmatch(reply))
 
 
 def _image_columns(columns: ConversationColumns) -> tuple[str, ...]:
@@ -115,21 +159,16 @@ def _conversation_draft(
     row: SourceRow,
     talk: _Talk,
     columns: ConversationColumns,
-    folder: Path,
-    files: ImageFinder | None,
+    pictures: Sequence[bytes | Path | LazyImage],
 ) -> Draft:
     """Return the draft of a conversation: several turns are a dialogue, a single one is an open question.
 
     Args:
         row: The row of the table.
         talk: Its questions, replies and context.
-        columns: The columns with the images and the id; the number of the row is the id if there is no such column.
-        folder: Folder that image paths are relative to.
-        files: Finds images by their names, if they may be anywhere below the folder.
+        columns: The column with the id; the number of the row is the id if there is no such column.
+        pictures: Its images.
     """
-    pictures: list[Any] = []
-    for name in _image_columns(columns):
-        pictures += _images_in_column(row, name)
     is_dialogue = len(talk.questions) > 1
     replies = [*talk.replies, ""][: len(talk.questions)]
     questions = _with_image_marks(talk.questions, len(pictures), row.where)
@@ -139,7 +178,7 @@ def _conversation_draft(
             QuestionDraft(question, texts=(reply,) if reply else ())
             for question, reply in zip(questions, replies, strict=True)
         ),
-        images=tuple(picture_of(cell, row.where, folder, files=files) for cell in pictures),
+        images=tuple(pictures),
         where=row.where,
         dialogue=is_dialogue,
         context="\n".join(talk.context) or None,
@@ -178,9 +217,10 @@ def _message_text(content: Any) -> str:
     if isinstance(content, list):
         texts = []
         for part in content:
-            if isinstance(part, dict):
-                is_image = "image" in str(part.get("type"))
-                texts.append(MARK if is_image else part.get("text") or "")
+            if is_image_part(part):
+                texts.append(MARK)
+            elif isinstance(part, dict):
+                texts.append(part.get("text") or "")
         content = "\n".join(texts)
     return str(content or "").strip()
 

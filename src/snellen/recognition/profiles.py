@@ -12,6 +12,7 @@ from snellen.common.drafts import LazyImage
 from snellen.formats.delimited import LETTERS
 from snellen.formats.listed_cells import listed
 from snellen.formats.locate import PICTURE_FILE
+from snellen.formats.message_parts import images_of_messages
 from snellen.formats.source_row import SourceRow
 
 LOOKED_AT = 2000
@@ -37,7 +38,9 @@ class ColumnProfile:
         self.name = name
         self.filled = self._files = self._names = self._urls = self._embedded = 0
         self._questions = self._words = self._lists = self._texts = self._messages = self._boxes = 0
-        self._completions = self._letters = self._records = 0
+        self._completions = self._letters = self._records = self._message_images = 0
+        self.image_cells: list[Any] = []
+        """Images within messages, of the first rows."""
         self.texts: dict[str, int] = {}
         self.first: Any = None
 
@@ -59,6 +62,10 @@ class ColumnProfile:
         if isinstance(cell, list) and cell and isinstance(cell[0], dict):
             self._completions += "message" in cell[0] or {"text", "finish_reason"} <= cell[0].keys()
             self._messages += not {"from", "role"}.isdisjoint(cell[0])
+            images = images_of_messages(cell)
+            self._message_images += bool(images)
+            if len(self.image_cells) < MANY:
+                self.image_cells += images
             self._records += REPLY_FIELDS.isdisjoint(cell[0])
             self._boxes += not {
                 "bbox",
@@ -116,6 +123,11 @@ class ColumnProfile:
     @property
     def messages(self) -> float:
         return self._share(self._messages)
+
+    @property
+    def message_images(self) -> float:
+        """The share of cells that are messages with images among their parts."""
+        return self._share(self._message_images)
 
     @property
     def completions(self) -> float:

@@ -22,8 +22,8 @@ from snellen.formats.xlsx import filled_sheets
 from snellen.recognition.answer_types import TEXT, YES_OR_NO, answer_type
 from snellen.recognition.columns import Doubt, Roles, usual_names
 from snellen.recognition.exported_benchmarks import ExportedBenchmark, read_exported
-from snellen.recognition.profiles import image_folder, share_there
-from snellen.recognition.tables import ANSWER_TAG, TableRoles, accepted_texts, table_roles
+from snellen.recognition.profiles import image_folder, image_kind, share_there
+from snellen.recognition.tables import ANSWER_TAG, MESSAGES, TableRoles, accepted_texts, table_roles
 
 Kind = Literal["questions", "conversations", "annotations"]
 FILE_NAME = "file-name"
@@ -199,7 +199,8 @@ def _pictures(path: Path, roles: TableRoles, settings: TableSettings) -> dict[st
         DataError: If there are no images, or they would have to be downloaded, and `settings` do not allow it.
     """
     columns = roles.roles.get("image", ())
-    if not columns:
+    in_messages = _images_in_messages(roles) if not columns else []
+    if not columns and not in_messages:
         if settings.no_images and roles.kind == "questions":
             return {"images": settings.images}
         raise DataError(
@@ -207,12 +208,16 @@ def _pictures(path: Path, roles: TableRoles, settings: TableSettings) -> dict[st
             f"{setting('columns', {'image': 'NAME'})}, or say {setting('no_images', True)} if it is meant"
         )
     profiles = [roles.profiles[name] for name in columns]
-    if any(profile.is_url for profile in profiles) and not settings.fetch_images:
+    are_addresses = any(profile.is_url for profile in profiles)
+    are_addresses = are_addresses or any(image_kind(cell) == "url" for cell in in_messages)
+    place = _quoted(columns) if columns else "the messages"
+    if are_addresses and not settings.fetch_images:
         raise DataError(
-            f"{path}: the images in {_quoted(columns)} are addresses, and nothing is fetched unless you say "
+            f"{path}: the images in {place} are addresses, and nothing is fetched unless you say "
             f"{setting('fetch_images', True)}"
         )
-    texts = (text for profile in profiles if not profile.is_embedded for text in profile.texts)
+    texts = [text for profile in profiles if not profile.is_embedded for text in profile.texts]
+    texts += [cell for cell in in_messages if image_kind(cell) == "name"]
     names = [text for text in texts if "://" not in text][:NAMES_LOOKED_UP]
     if not names or settings.fetch_images:
         return {"images": settings.images}
@@ -226,10 +231,18 @@ def _pictures(path: Path, roles: TableRoles, settings: TableSettings) -> dict[st
         return {"images": settings.images, "find_images": True}
     if not share and not settings.images:
         raise DataError(
-            f"{path}: none of the images in {_quoted(columns)} is there ({', '.join(names[:3])} ...); name their "
+            f"{path}: none of the images in {place} is there ({', '.join(names[:3])} ...); name their "
             f"folder with {setting('images')}"
         )
     return {"images": folder}
+
+
+def _images_in_messages(roles: TableRoles) -> list[Any]:
+    """Return images that are parts of messages, in a table of conversations."""
+    if roles.kind != "conversations":
+        return []
+    [messages] = roles.roles[MESSAGES]
+    return roles.profiles[messages].image_cells
 
 
 def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Recognition:
@@ -256,6 +269,8 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
     column_roles = [
         (role, _describe_columns(role, names, roles)) for role, names in roles.roles.items()
     ]
+    if _images_in_messages(roles) and "image" not in roles.roles:
+        column_roles.append(("image", "in the messages"))
     if answer_tags:
         column_roles.append(("answer tag", " ".join(f"`{name}`" for name in answer_tags)))
     if settings.get("encoding"):

@@ -332,6 +332,8 @@ def _conversations(
     """Return the roles of a table of conversations: its messages, images and ids."""
     other_columns = {name: profile for name, profile in profiles.items() if name not in messages}
     pictures, doubt = picture_columns(other_columns)
+    if profiles[messages[0]].message_images:
+        pictures, doubt = (), None
     roles: Roles = {MESSAGES: (messages[0],), "image": tuple(declared.get("image", pictures))}
     roles["id"] = tuple(declared.get("id", ())) or id_column(profiles, ())
     doubts = (doubt,) if doubt and "image" not in declared else ()
