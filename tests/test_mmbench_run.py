@@ -324,7 +324,7 @@ def test_a_submission_names_what_it_cannot_choose(tmp_path: Path) -> None:
         built(write(rotated(*bases(2)), tmp_path / name / "t.tsv"), name=name)
     folders = [str(tmp_path / name / "made") for name in ("one", "two")]
     evaluate("snellen:uniform", folders, ["vanilla", "instability"], name="r")
-    with pytest.raises(DataError, match="2 benchmarks; name one with --benchmark: one, two"):
+    with pytest.raises(DataError, match=r"2 benchmarks; name one with benchmark=\.\.\.: one, two"):
         write_submission(Path("runs/r"), Path("s.tsv"))
     with pytest.raises(UnknownNameError, match="did you mean one"):
         write_submission(Path("runs/r"), Path("s.tsv"), benchmark="onee")

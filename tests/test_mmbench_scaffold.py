@@ -277,7 +277,7 @@ def test_wrong_tables_and_folders_are_refused(table: Path, tmp_path: Path) -> No
     with pytest.raises(DataError, match=r"pictures exists and is not an empty folder"):
         scaffold(table, pictures, pictures)
     with pytest.raises(
-        DataError, match=r"'a/b' cannot be part of a file's name; call it 'a-b' with --name"
+        DataError, match=r"'a/b' cannot be part of a file's name; call it 'a-b' with name="
     ):
         made(table, name="a/b")
     assert not (tmp_path / "mine").exists()

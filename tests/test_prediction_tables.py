@@ -654,7 +654,7 @@ def test_answers_that_were_read_in_the_replies_are_not_right_answers() -> None:
 def test_a_table_of_scores_is_shown_beside_a_run(models: str) -> None:
     rows = [{models: name, "Text": "93.5%", "Image": "N/A", "Gap": 21.2} for name in "ab"]
     with pytest.raises(
-        sn.DataError, match=r"show them beside a run: snellen score RUN --published p\.csv"
+        sn.DataError, match=r"show them beside a run: `snellen score RUN --published p\.csv`"
     ):
         sn.import_run(saved(rows, "p.csv"))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from snellen import registry
+from snellen.callers import for_caller
 from snellen.catalogue.loading import suite_facts
 from snellen.catalogue.selection import suite_members
 from snellen.catalogue.suites import PredictionForm, SubmissionWriter, TableForm
@@ -58,7 +59,8 @@ def submission_writer(name: str, benchmarks: Sequence[str]) -> SubmissionWriter:
             names = [name for name in writers if not getattr(writers[name], "suite_only", False)]
         if len(names) != 1:
             raise DataError(
-                f"there are {len(names)} submission formats; choose one with --format: {', '.join(names)}"
+                f"there are {len(names)} submission formats; choose one with {for_caller('--format', 'form')}: "
+                + ", ".join(names)
             )
         [name] = names
     writer: SubmissionWriter = registry.find_registered("submission_forms", name)
@@ -93,7 +95,7 @@ def prediction_form(name: str, path: Path, benchmark: str) -> tuple[str, Predict
     candidates = [name for name in fitting if name in own_names] or fitting
     if len(candidates) > 1:
         raise DataError(
-            f"{path} fits several formats; choose one with --as: {', '.join(candidates)}"
+            f"{path} fits several formats; choose one with {for_caller('--as', 'form')}: {', '.join(candidates)}"
         )
     if not candidates:
         return None

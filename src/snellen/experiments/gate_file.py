@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.analysis.paired.gate import ALPHA, GateRule, gate_rules
+from snellen.callers import for_caller
 from snellen.common.foreign import read_text
 from snellen.errors import DataError
 
@@ -30,7 +31,8 @@ def gate_settings(
         return gate_rules(margin, on), ALPHA
     if margin or on:
         raise DataError(
-            f"{file} already defines the rules; remove --fail-if-worse and --on, or remove --gate"
+            f"{file} already defines the rules; remove the other rules "
+            + for_caller("(--fail-if-worse, --on), or remove --gate", "(margin, on), or the file")
         )
     try:
         settings = msgspec.toml.decode(read_text(file), type=GateFile)

@@ -22,6 +22,7 @@ from urllib.request import HTTPRedirectHandler, Request
 import msgspec
 from msgspec import Struct
 
+from snellen.callers import for_caller, setting
 from snellen.common.addresses import open_address
 from snellen.common.foreign import Allowance
 from snellen.errors import DataError, StoreError
@@ -105,7 +106,7 @@ def _chosen(manifest: RunManifest, protocol: str) -> str:
     label = parse_protocol(protocol).label if protocol else manifest.protocols[0]
     if label not in manifest.protocols or (not protocol and len(manifest.protocols) > 1):
         raise DataError(
-            f"name one protocol of this run with --protocol: {', '.join(manifest.protocols)}"
+            f"name one protocol of this run with {setting('protocol')}: {', '.join(manifest.protocols)}"
         )
     if parse_protocol(label).method != "generation" or labelled_declaration(label).conclude:
         raise DataError(
@@ -201,7 +202,9 @@ class LeaderboardClient:
         if address.scheme != "https" and not (
             address.scheme == "http" and _is_this_machine(address.hostname or "")
         ):
-            raise DataError(f"--to {url} would send your key unencrypted; write https://HOST")
+            raise DataError(
+                f"{for_caller('--to ', '')}{url} would send your key unencrypted; write https://HOST"
+            )
         self.url = f"{address.scheme}://{address.netloc}{address.path.rstrip('/')}"
         self._token = token
 
@@ -245,11 +248,11 @@ class LeaderboardClient:
                 ) from None
         except (URLError, OSError) as error:
             raise StoreError(
-                f"{self.url} cannot be reached ({getattr(error, 'reason', error)}); see --to"
+                f"{self.url} cannot be reached ({getattr(error, 'reason', error)}); check the address"
             ) from None
         except msgspec.DecodeError as error:
             raise StoreError(
-                f"{self.url}{path} is not a leaderboard of Snellen ({error}); see --to"
+                f"{self.url}{path} is not a leaderboard of Snellen ({error}); check the address"
             ) from None
 
 

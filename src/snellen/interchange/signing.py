@@ -22,6 +22,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from snellen import registry
+from snellen.callers import for_caller
 from snellen.common.foreign import open_file, read_file, read_text
 from snellen.common.paths import shell_word
 from snellen.errors import DataError, StoreError
@@ -95,12 +96,12 @@ def check_key(key: Path) -> None:
 def _sign(content: bytes, key: Path) -> bytes:
     if not key.is_file():
         raise DataError(
-            f"--sign {key}: there is no such file; give an SSH key, or make one with `ssh-keygen -t ed25519`"
+            f"{for_caller('--sign ', '')}{key}: there is no such file; give an SSH key, or make one with `ssh-keygen -t ed25519`"
         )
     result = _ssh_keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], content, seconds=None)
     if result.returncode:
         raise DataError(
-            f"--sign {key}: ssh-keygen cannot sign with it ({_first_line(result.stderr)})"
+            f"{for_caller('--sign ', '')}{key}: ssh-keygen cannot sign with it ({_first_line(result.stderr)})"
         )
     return result.stdout
 
@@ -250,7 +251,7 @@ def _allowed_signers(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise DataError(
-            f"--verify {path}: the file of trusted keys cannot be read ({reason})"
+            f"{for_caller('--verify ', '')}{path}: the file of trusted keys cannot be read ({reason})"
         ) from None
     lines = []
     for line in text.splitlines():

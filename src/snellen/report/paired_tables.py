@@ -25,6 +25,7 @@ from snellen.analysis.paired.differences import (
     oriented_from,
 )
 from snellen.analysis.paired.significance import LEVEL
+from snellen.callers import for_caller
 from snellen.errors import DataError, MissingExtraError, SnellenError
 from snellen.metrics.declaration import SHARE
 from snellen.reasons import word_reason
@@ -326,7 +327,8 @@ def flips_line(comparison: Comparison) -> str:
     metric_text = "what is compared"
     if len(metrics) == 1:
         [metric_text] = metrics
-    return f"{len(questions):,} {verb} in {metric_text}; -o FILE.json lists them."
+    remedy = for_caller("-o FILE.json lists them", "`flips` has them")
+    return f"{len(questions):,} {verb} in {metric_text}; {remedy}."
 
 
 def mean_label(difference: PairedDifference) -> str:

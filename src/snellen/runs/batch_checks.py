@@ -37,7 +37,9 @@ def check_batches(models: Mapping[str, object], plan: RunPlan) -> tuple[str, ...
             "batches are submitted by one process; remove workers, share and ray, or batch=true"
         )
     if execution.max_cost is not None:
-        forecast = for_caller("use --dry-run --price", "on the command line, use --dry-run")
+        forecast = for_caller(
+            "use --dry-run --price", "on the command line, use `snellen run --dry-run`"
+        )
         raise DataError(
             f"max_cost cannot stop a batch that was submitted; {forecast} to see what it costs, and "
             "max_requests or limit to make it smaller"

@@ -29,6 +29,7 @@ from snellen.analysis.paired.differences import Paired, mean_of_pairs, pair
 from snellen.analysis.paired.significance import POWER, holm
 from snellen.analysis.quantiles import z
 from snellen.analysis.subset import check_same_builds
+from snellen.callers import for_caller
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE, declared_row, row_called
 from snellen.records import METHODS, Better, Estimate
@@ -362,8 +363,10 @@ def rule_data(candidate: ScoredRun, baseline: ScoredRun, rule: GateRule) -> Rule
     if mean is None:
         names = ", ".join(sorted(each.result.benchmark for each in usable))
         raise DataError(
-            f"the headlines of {names} have no common scale; set a margin for each with --on BENCHMARK "
-            "--fail-if-worse MARGIN"
+            f"the headlines of {names} have no common scale; set a margin for each with "
+            + for_caller(
+                "--on BENCHMARK --fail-if-worse MARGIN", "GateRule(on=BENCHMARK, worse=MARGIN)"
+            )
         )
     return _data(rule, mean)
 

@@ -33,6 +33,6 @@ def push_dataset(folder: Path, repository: str, *, private: bool) -> str:
         fault = " ".join(str(error).split())[:300]
         raise DataError(
             f"{folder} is written, but cannot be pushed to {repository} ({fault}); see that `hf auth whoami` may write "
-            f"there, or push it later: hf upload {repository} {shell_word(folder)} --repo-type dataset"
+            f"there, or push it later: `hf upload {repository} {shell_word(folder)} --repo-type dataset`"
         ) from None
     return str(commit.commit_url)

@@ -256,8 +256,8 @@ def _without_replies(path: Path, roles: TableRoles) -> str:
     shown = ", ".join(map(repr, names[:MOST_NAMED])) + (", ..." if len(names) > MOST_NAMED else "")
     if _are_scores(roles):
         return (
-            f"it holds scores of models, and no replies ({shown}); show them beside a run: snellen score RUN "
-            f"--published {path}"
+            f"it holds scores of models, and no replies ({shown}); show them beside a run: `snellen score RUN "
+            f"--published {path}`"
         )
     if len(names) > MANY_IDS * roles.rows and not any(map(is_name_of_reply, names)):
         return (

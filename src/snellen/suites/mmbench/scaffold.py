@@ -13,6 +13,7 @@ from pathlib import Path
 import tomli_w
 from msgspec import Struct
 
+from snellen.callers import setting
 from snellen.common.decoding import inspect_image
 from snellen.common.foreign import IMAGE_BYTES, read_file
 from snellen.common.paths import slug
@@ -212,7 +213,7 @@ def scaffold(
     name = name or folder.resolve().name
     if name != slug(name):
         raise DataError(
-            f"{name!r} cannot be part of a file's name; call it {slug(name)!r} with --name"
+            f"{name!r} cannot be part of a file's name; call it {slug(name)!r} with {setting('name')}"
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{folder} exists and is not an empty folder; choose another one")

@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from snellen.building.benchmark import Benchmark
+from snellen.callers import for_caller, setting
 from snellen.catalogue.suites import SubmissionWriter, TableForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES
@@ -280,9 +281,12 @@ class SubmissionSummary(Struct, frozen=True):
             cause = (
                 ", as CircularEval ends a question that has failed" if self.stopped_early else ""
             )
+            settings = for_caller(
+                f"-p '{ALL_PASSES}' and the --name", f"protocols={ALL_PASSES!r} and the name"
+            )
             reasons.append(
                 f"{len(self.never):,} of {total:,} rows were never asked{cause} ({_first_indexes(self.never)}): run the same "
-                f"model again with -p '{ALL_PASSES}' and the --name of this run, which asks for these alone"
+                f"model again with {settings} of this run, which asks for these alone"
             )
         if self.failed:
             reasons.append(
@@ -343,7 +347,9 @@ def write_submission(
         declaration_of(protocol_asked).stops_early,
     )
     if summary.missing and not partial:
-        raise DataError(f"{path} is not written: {summary.missing}; --partial writes what there is")
+        raise DataError(
+            f"{path} is not written: {summary.missing}; {setting('partial', True)} writes what there is"
+        )
     columns = [name for name in columns_of(question_rows, hidden=False) if name != "image"]
     write_text_table(path, [*columns, "prediction"], rows)
     return summary
@@ -355,7 +361,7 @@ def _use(manifest: RunManifest, name: str) -> BenchmarkUse:
         if name:
             raise unknown_name("benchmark", name, uses)
         raise DataError(
-            f"the run has {len(uses)} benchmarks; name one with --benchmark: {', '.join(uses)}"
+            f"the run has {len(uses)} benchmarks; name one with {setting('benchmark')}: {', '.join(uses)}"
         )
     return uses[name] if name else manifest.benchmarks[0]
 

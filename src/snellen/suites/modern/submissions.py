@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from snellen.callers import for_caller, setting
 from snellen.catalogue.suites import SubmissionWriter
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
@@ -58,7 +59,7 @@ class AnswerSummary(Struct, frozen=True):
         if self.never:
             reasons.append(
                 f"{len(self.never):,} of {total:,} questions were never asked ({_first_ids(self.never)}): the same run "
-                "without --limit and --where asks them"
+                f"without {for_caller('--limit and --where', 'limit and where')} asks them"
             )
         if self.failed:
             reasons.append(
@@ -148,7 +149,9 @@ def write_answers(
         empty=sum(not answer for answer in written.values()),
     )
     if summary.missing and not partial:
-        raise DataError(f"{path} is not written: {summary.missing}; --partial writes what there is")
+        raise DataError(
+            f"{path} is not written: {summary.missing}; {setting('partial', True)} writes what there is"
+        )
     write_atomically(path, msgspec.json.format(msgspec.json.encode(layout(written)), indent=1))
     return summary
 
@@ -161,7 +164,7 @@ def _used_benchmark(manifest: RunManifest, name: str) -> BenchmarkUse:
         return uses[name]
     if len(uses) > 1:
         raise DataError(
-            f"the run has {len(uses)} benchmarks; name one with --benchmark: {', '.join(uses)}"
+            f"the run has {len(uses)} benchmarks; name one with {setting('benchmark')}: {', '.join(uses)}"
         )
     return manifest.benchmarks[0]
 
@@ -180,10 +183,11 @@ def _single_reply_protocol(labels: Iterable[str], requested: str) -> str:
         return requested
     if not fitting:
         raise DataError(
-            "no protocol of the run has one reply for a question; run it with -p vanilla"
+            "no protocol of the run has one reply for a question; run it with "
+            + for_caller("-p vanilla", "protocols='vanilla'")
         )
     if len(fitting) > 1:
-        raise DataError(f"choose the protocol with --protocol: {', '.join(fitting)}")
+        raise DataError(f"choose the protocol with {setting('protocol')}: {', '.join(fitting)}")
     return fitting[0]
 
 

@@ -70,7 +70,7 @@ def agreement_study(run: Path, *, seed: int = 0) -> tuple[list[Agreement], float
     labelled = [item for item in items if item.id in ground_truth]
     if not labelled:
         raise DataError(
-            f"{run}: no reply has a label yet; run `snellen agree {shlex.quote(str(run))}` in a terminal, or give --labels"
+            f"{run}: no reply has a label yet; run `snellen agree {shlex.quote(str(run))}` in a terminal, or give a file of labels"
         )
 
     rows = []

@@ -81,6 +81,6 @@ def why_no_group(
     if observation.card in cards:
         return f"the card {observation.card} does not state {fact_name}"
     return (
-        f"{observation.model} has no model card, so its {fact_name} is unknown; write one (--cards FILE, "
-        "docs/analyses.md)"
+        f"{observation.model} has no model card, so its {fact_name} is unknown; write one "
+        "(docs/analyses.md)"
     )

@@ -178,7 +178,7 @@ def compute_analysis(
     members = sorted(_group_members(spec, values.observations, all_cards), key=display_order)
     if not any(member.groups for member in members):
         raise DataError(
-            f"{spec.name}: no model is in any group; write model cards (--cards FILE, docs/analyses.md)"
+            f"{spec.name}: no model is in any group; write model cards (docs/analyses.md)"
         )
     rows = _statistic_rows(spec, members)
     # The paper's numbers are compared with those of its own models.

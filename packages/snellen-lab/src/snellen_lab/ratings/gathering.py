@@ -74,7 +74,7 @@ def gather(
             if other is not None and is_different and not may_replace:
                 raise DataError(
                     f"{file}: {sheet.rater!r} has rated already ({other.source}), and differently; rename one of "
-                    "the two, or let the new ratings replace the earlier ones with --replace"
+                    "the two, or let the new ratings replace the earlier ones (`snellen rate read --replace`)"
                 )
             new_raters.add(sheet.rater)
             sheets[sheet.rater] = sheet

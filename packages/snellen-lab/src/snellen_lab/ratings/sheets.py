@@ -91,7 +91,7 @@ def read_key(folder: Path) -> RatingKey:
     except FileNotFoundError:
         raise StoreError(
             f"{folder}: no {KEY}; `snellen rate form RUN... --to {shlex.quote(str(folder))}` makes one, and for a published "
-            "sheet `snellen rate read` does with --study"
+            "sheet `snellen rate read SHEET --study STUDY` does"
         ) from None
     except (OSError, msgspec.DecodeError) as error:
         raise StoreError(f"{path}: not the key of a study ({error})") from None

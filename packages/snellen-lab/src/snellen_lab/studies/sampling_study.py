@@ -172,7 +172,7 @@ def _benchmarks_by_name(runs: Sequence[ScoredRun]) -> dict[str, list[ScoredBench
             if version != use.version or has_other_samples:
                 raise DataError(
                     f"{first_run.folder} and {run.folder} asked different samples of {use.name}; run both on the same "
-                    "version, with the same --where and --limit"
+                    "version, with the same questions (`where`, `limit`)"
                 )
             earlier.append(scored)
     return benchmarks

@@ -62,7 +62,7 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
     """
     settings = read_params(params, Params)
     if source is None:
-        raise DataError(f"a jury judges the built folder of {settings.of}; name it with --source")
+        raise DataError(f"a jury judges the built folder of {settings.of}; name it as the source")
     benchmark = Benchmark(source)
     answers = open_answers(source)
     for sample, gold in judged_samples(benchmark, answers):

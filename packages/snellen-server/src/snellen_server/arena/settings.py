@@ -185,7 +185,7 @@ def _decoded(file: Path) -> dict[str, Any]:
         return msgspec.toml.decode(read_text(file), type=dict[str, Any])
     except OSError as error:
         raise DataError(
-            f"{file} cannot be read ({error.strerror}); give --arena demo, or a TOML file"
+            f"{file} cannot be read ({error.strerror}); give `demo`, or a TOML file"
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _fault(file, error) from None

@@ -112,7 +112,7 @@ def load_configuration(folder: Path, file: Path | None = None, **overrides: Any)
             content = read_text(file)
         except OSError as error:
             raise DataError(
-                f"{file} cannot be read ({error.strerror}); give a TOML file with --config"
+                f"{file} cannot be read ({error.strerror}); give another TOML file as the configuration"
             ) from None
         except UnicodeDecodeError:
             raise DataError(f"{file} is not text in UTF-8; save it in that encoding") from None

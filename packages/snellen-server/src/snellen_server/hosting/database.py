@@ -112,7 +112,7 @@ class Database:
         self._on_commit = on_commit
         if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
             raise DataError(
-                f"--database {_without_password(url)} is not of PostgreSQL; write postgresql://USER@HOST/NAME"
+                f"database {_without_password(url)} is not of PostgreSQL; write postgresql://USER@HOST/NAME"
             )
         try:
             self.is_sqlite = url.startswith("sqlite")
@@ -126,7 +126,7 @@ class Database:
             ) from None
         except ArgumentError as error:
             raise DataError(
-                f"--database {_without_password(url)}: {error}; write postgresql://USER@HOST/NAME"
+                f"database {_without_password(url)}: {error}; write postgresql://USER@HOST/NAME"
             ) from None
         self._reading = (
             reading.execution_options()

@@ -397,7 +397,7 @@ def _opened(configuration: Configuration, database: Database) -> Database:
         database.close()
         reason = str(error.orig).strip().splitlines()[0]
         raise StoreError(
-            f"the database does not answer ({reason}); check that it is running, and --database"
+            f"the database does not answer ({reason}); check that it is running, and the address of the database"
         ) from None
     except BaseException:
         database.close()
