@@ -24,6 +24,7 @@ from snellen.models.functions import BATCH_SIZE, IMAGE_NAMES, FunctionModel
 from snellen.models.model_strings import as_model_string
 from snellen.registry import (
     code_attribute,
+    code_name,
     code_target,
     is_code,
     load_hook,
@@ -92,9 +93,9 @@ def separate_judges(judge: Any) -> tuple[list[Callable[..., Any]], Any]:
 
 def _judge_in_file(judge: Any) -> Any:
     """Return the function of a reply that a text names, or what was given, such as a model string."""
-    if not isinstance(judge, str) or not is_code(judge):
+    if not isinstance(judge, str) or not is_code(code_name(judge)):
         return judge
-    named = load_hook(f"the judge {judge!r}", code_target(judge))
+    named = load_hook(f"the judge {judge!r}", code_target(code_name(judge)))
     return named if _judges_replies(named) else judge
 
 

@@ -477,7 +477,7 @@ def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:
     if "extractor" in scoring:
         scoring["extractor"] = code_name(scoring["extractor"])
     register_scoring_code(scoring.get("metrics", ()), scoring.get("extractor", ""))
-    if any(is_code(model) for model in judge.get("models", ())):
+    if any(is_code(code_name(model)) for model in judge.get("models", ())):
         from snellen.given_arguments import separate_judges  # loads what opens models
         from snellen.metrics.own import judge_names
 
