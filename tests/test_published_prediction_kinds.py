@@ -14,9 +14,13 @@ from snellen.common.paths import slug
 from snellen.errors import DataError
 from snellen.extraction.asked_reply import AskedReply
 from snellen.extraction.closed_answers import breaks_off
-from snellen.interchange.predictions.taking import FileReading, import_runs
+from snellen.interchange.predictions.several_answers import places_named
+from snellen.interchange.predictions.shown_options import ShownOptions
+from snellen.interchange.predictions.taking import FileReading, import_runs, taken_files
 from snellen.metrics.hallucination import read_yes_no
-from snellen.report.findings import findings
+from snellen.metrics.ocr import word_error_counts
+from snellen.report.findings import findings, sentences
+from snellen.report.model_numbers import model_numbers
 from snellen.report.run_view import run_views
 
 N = 40
@@ -117,6 +121,175 @@ def test_options_and_kinds_of_answers_are_no_models() -> None:
     ]
     with pytest.raises(DataError, match="no column is recognised as the replies"):
         import_all(write_lines("unanswered.jsonl", unanswered))
+
+
+def test_verdicts_far_from_the_numbers_of_several_models_are_in_the_first_sentence() -> None:
+    rows = [
+        {
+            "question": f"Is there a jar on table {n}?",
+            "gt": ("yes", "no")[n % 2],
+            "large_pred": ("yes", "no")[n % 2],
+            "large_correct": int(n % 10 == 0),
+            "small_pred": ("no", "yes")[n % 2],
+            "small_correct": 0,
+        }
+        for n in range(N)
+    ]
+    runs = import_all(write_lines("tables.jsonl", rows))
+    scored = [sn.score(run) for run in runs]
+    views = [view for results in scored for view in run_views(results.runs, results.rows)]
+    numbers = [number for view in views for number in model_numbers(view)]
+    [first, *_] = sentences(numbers, {})
+    assert "large_pred 10.0% (here 100.0%)" in first
+    assert "small_pred" not in first
+
+
+# --- right answers ---------------------------------------------------------------------------------------------------
+
+
+def test_captions_beside_predictions_are_their_references() -> None:
+    rows = [
+        {
+            "image": f"{image}.jpg",
+            "caption": f"{color} {thing} lies on the grass {number}",
+            "prediction": f"{color} thing on the grass",
+        }
+        for image, (color, thing) in enumerate(
+            (color, thing) for color in ("a red", "a blue") for thing in ("ball", "kite", "hat")
+        )
+        for number in range(5)
+    ]
+    [taken] = taken_files(write_lines("captions.json", rows), FileReading())
+    assert taken.file.metrics[0] == "cider"
+    assert [len(row.references) for row in taken.file.rows] == [5] * 6
+
+
+@pytest.mark.parametrize(("words", "metric"), [(7, "rouge_l"), (2, "typed_match")])
+def test_sentences_that_no_reply_repeats_are_long_texts(words: int, metric: str) -> None:
+    rows = [
+        {
+            "id": n,
+            "question": f"What is the matter with patient {n}?",
+            "reference": " ".join(f"{word}{n}" for word in "abcdefghij"[:words]),
+            "prediction": f"It is hard to say without seeing patient {n}.",
+        }
+        for n in range(N)
+    ]
+    [taken] = taken_files(write_lines("patients.jsonl", rows), FileReading())
+    assert taken.file.metrics[0] == metric
+
+
+def test_options_joined_in_a_cell_are_right_together() -> None:
+    shown = ShownOptions(("Rising, then falling", "Falling", "Cannot be told", "Flat"))
+    assert places_named("Cannot be told, Rising, then falling", shown) == (0, 2)
+    assert places_named("Falling and flat", shown) == (1, 3)
+    assert places_named("Rising, then falling", shown) == ()
+    assert places_named("Falling, by and large", shown) == ()
+
+
+def test_a_literal_in_a_cell_is_offered_as_the_right_answer_and_accepts_each_of_its_texts() -> None:
+    pairs = [("Urdu", "Pakistan"), ("Malay", "Malaysia"), ("Telugu", "India"), ("Thai", "Thailand")]
+    rows = [
+        {"ID": f"x{n}", "Culture": str(pairs[n % 4]), "output": pairs[(n + (n % 4 > 0)) % 4][n % 2]}
+        for n in range(N)
+    ]
+    path = write_lines("cultures.jsonl", rows)
+    with pytest.raises(DataError, match="the cells of 'Culture' stand in many replies"):
+        sn.score(path)
+    assert sn.score(sn.import_run(path, columns={"answer": "Culture"})).value() == pytest.approx(
+        0.25
+    )
+
+
+SENTENCES = [
+    " ".join(f"{word}{n}" for word in "the ship sails along a far coast at dusk".split())
+    for n in range(N)
+]
+
+
+@pytest.mark.parametrize(
+    ("columns", "metric"),
+    [
+        (("audio", "reference", "hypothesis"), "word_error_rate"),
+        (("image", "ground_truth", "ocr_prediction"), "character_error_rate"),
+        (("image", "ground_truth", "prediction"), "typed_match"),
+    ],
+)
+def test_transcripts_are_scored_by_their_errors(columns: tuple[str, str, str], metric: str) -> None:
+    file, gold, said = columns
+    rows = [
+        {file: f"{n}.x", gold: text, said: text.replace("coast", "post") if n % 2 else text}
+        for n, text in enumerate(SENTENCES)
+    ]
+    [taken] = taken_files(write_lines("transcripts.jsonl", rows), FileReading())
+    assert taken.file.metrics[0] == metric
+
+
+def test_long_near_copies_are_transcripts_without_any_hint() -> None:
+    rows = [
+        {"image": f"{n}.png", "answer": f"{text} and {text}", "response": f"{text} ant {text}"}
+        for n, text in enumerate(SENTENCES)
+    ]
+    [taken] = taken_files(write_lines("pages.jsonl", rows), FileReading())
+    assert taken.file.metrics[0] == "character_error_rate"
+
+
+def test_the_word_error_rate_sums_edits_and_words() -> None:
+    assert word_error_counts("the cat sat, on mat", ["The cat sat on the mat."]) == (1, 6)
+    assert word_error_counts("", ["two words"]) == (2, 2)
+    assert word_error_counts("b", ["a c", "B."]) == (0, 1)
+    rows = [
+        {"audio": f"{n}.wav", "reference": text, "hypothesis": text.partition(" ")[2]}
+        for n, text in enumerate(SENTENCES)
+    ]
+    assert sn.score(write_lines("speech.jsonl", rows)).value() == pytest.approx(1 / 9)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("mscoco_gt_words", "mscoco_generated_words", "mscoco_hallucinated_words"),
+        ("gt_objects", "mentioned", "hallucinated_objects"),
+    ],
+)
+@pytest.mark.parametrize("reply", ["caption", "model_answer"])
+def test_lists_of_objects_in_captions_give_chair(names: tuple[str, str, str], reply: str) -> None:
+    gold, said, wrong = names
+    rows = [
+        {
+            "image_id": n,
+            reply: "A dog and a cat run.",
+            gold: ["dog", "person"],
+            said: ["dog", "cat", "dog"] if n % 4 == 0 else ["dog"],
+            wrong: ([["kitten", "cat"]] if "mscoco" in wrong else ["cat"]) if n % 4 == 0 else [],
+            "words": ["a", "dog", "and", "a", "cat", "run"],
+        }
+        for n in range(N)
+    ]
+    path = Path("chair.json")
+    path.write_text(json.dumps({"sentences": rows, "overall_metrics": {"CHAIRs": 0.25}}))
+    results = sn.score(path)
+    assert results.value() == pytest.approx(10 / 60)
+    assert results.value("chair_s") == 0.25
+    assert results.value("object_recall") == 0.5
+
+
+@pytest.mark.parametrize(
+    "pair", [("有", "没有"), ("نعم", "لا"), ("có", "không"), ("예", "아니오"), ("对", "不对")]
+)
+def test_yes_and_no_in_other_languages_are_a_choice(pair: tuple[str, str]) -> None:
+    rows = [
+        {
+            "question": f"{n}?",
+            "answer": pair[n % 2],
+            "response": f"{pair[(n + (n % 5 == 0)) % 2]}, {n}",
+        }
+        for n in range(N)
+    ]
+    path = write_lines("yes.jsonl", rows)
+    [taken] = taken_files(path, FileReading())
+    assert set(taken.file.rows[0].options) == set(pair)
+    assert sn.score(path).value() == pytest.approx(0.8)
 
 
 # --- replies that were cut ------------------------------------------------------------------------------------------

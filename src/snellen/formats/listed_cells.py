@@ -21,7 +21,7 @@ def listed(cell: Any) -> list[Any] | None:
 
     These forms are recognised:
 
-    - a list, also written as text in the syntax of JSON, Python or numpy;
+    - a list, also written as text in the syntax of JSON, Python or numpy, or a tuple of texts in Python's;
     - an object written as text whose keys are letters from A or numbers from 1;
     - texts labelled with letters from A or numbers from 1, such as `A. cat` and `B) dog`, on separate lines or on one.
 
@@ -42,6 +42,9 @@ def listed(cell: Any) -> list[Any] | None:
     if text.startswith("[") and text.endswith("]"):
         value = _parse_literal(text)
         return value if isinstance(value, list) else None
+    if text.startswith(("('", '("')) and text.endswith(")"):
+        value = python_literal(text)
+        return list(value) if isinstance(value, tuple) else None
     if text.startswith("{") and text.endswith("}"):
         value = _parse_literal(text)
         if isinstance(value, dict) and _are_labels(list(value)):

@@ -1,10 +1,12 @@
-"""POPE: does the model say yes to objects that are not there?"""
+"""Hallucinated objects: a yes to what is not there (POPE), and mentions of it in captions (CHAIR)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
+
+import msgspec
 
 from snellen.common.late import late_pattern
 from snellen.errors import DataError
@@ -160,4 +162,52 @@ LEGACY_POPE = _pope_metric(
     "POPE by its own parser, which reads everything but no as yes; open questions only",
     pope_yes_no,
     "legacy_",
+)
+
+
+# --- objects in captions ---------------------------------------------------------------------------------------------
+
+
+def listed_objects(text: str) -> list[str]:
+    """Return the objects in a list that is written in JSON, or with commas or semicolons between them.
+
+    Examples:
+        >>> listed_objects('["dog", "Dining table"]'), listed_objects("dog; cat"), listed_objects("[]")
+        (['dog', 'dining table'], ['dog', 'cat'], [])
+    """
+    try:
+        objects = msgspec.json.decode(str(text).encode(), type=list[str])
+    except (msgspec.DecodeError, ValueError):
+        objects = re.split(r"[,;]", text)
+    return [item.strip().casefold() for item in objects if item.strip()]
+
+
+def chair_counts(reply: str, references: Sequence[str]) -> tuple[float, ...]:
+    """CHAIR's counts for one caption, to be summed: 1, is one wrong, mentions, wrong mentions, objects, objects mentioned.
+
+    The reply is the list of objects that the caption mentions, and a reference the list of those in the image.
+    """
+    mentioned = listed_objects(reply)
+    in_image = {item for reference in references for item in listed_objects(reference)}
+    n_wrong = sum(item not in in_image for item in mentioned)
+    return (1, n_wrong > 0, len(mentioned), n_wrong, len(in_image), len(in_image & {*mentioned}))
+
+
+def chair_rows(sums: Counts) -> tuple[float | None, ...]:
+    """CHAIR's numbers from summed counts (Rohrbach et al. 2018, section 3): of mentions, of captions, and the recall."""
+    n, wrong_captions, mentions, wrong_mentions, objects, found = sums
+    of_mentions = wrong_mentions / mentions if mentions else None
+    return of_mentions, wrong_captions / n, found / objects if objects else None
+
+
+CHAIR = CorpusCountMetric(
+    description="CHAIR (Rohrbach et al. 2018): objects that a caption mentions and the image does not have",
+    rows=(
+        pooled_row("chair_i", "CHAIRi", better="lower", undefined="no caption mentions an object"),
+        pooled_row("chair_s", "CHAIRs", better="lower"),
+        pooled_row("object_recall", "object recall", undefined="no image has an object"),
+    ),
+    count=reply_by_reply(chair_counts),
+    compute=chair_rows,
+    per_question=("chair_i", "chair_s", "object_recall"),
 )

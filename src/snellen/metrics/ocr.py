@@ -1,18 +1,26 @@
 """Text-reading metrics: does the reply contain the words in the image?
 
 All take a reply and its references (alternatives, of which the best counts) and return a number in [0, 1],
-except `character_error_rate`. The rule that scored the published tables is `legacy.ocr_match`.
+except the error rates of characters and words. The rule that scored the published tables is `legacy.ocr_match`.
 """
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 
 from snellen.errors import DataError
 from snellen.extraction.closed_answers import answer_text
 from snellen.formats.quantities import holds_quantities, quantities_agree
-from snellen.metrics.declaration import class_mean, reply_metric
+from snellen.metrics.declaration import (
+    CorpusCountMetric,
+    class_mean,
+    metric_row,
+    reply_by_reply,
+    reply_metric,
+)
 from snellen.metrics.normalise import Normaliser, standard_normalise
+from snellen.metrics.question_counts import Counts
 
 _ANLS_THRESHOLD = 0.5
 
@@ -120,6 +128,30 @@ def character_error_rate(reply: str, references: Sequence[str]) -> float:
     )
 
 
+def word_error_counts(reply: str, references: Sequence[str]) -> Counts:
+    """Edits and words of the gold for the gold with the fewest edits per word, to be summed over transcripts.
+
+    Words are compared in one case and without punctuation at their ends.
+    """
+    said = _bare_words(reply)
+    counts: list[Counts] = []
+    for reference in normalised_references(references, fold_words):
+        gold = _bare_words(reference) or [reference]
+        codes = {word: chr(code) for code, word in enumerate(dict.fromkeys((*gold, *said)), 1)}
+        edits = edit_distance(
+            "".join(codes[word] for word in gold), "".join(codes[word] for word in said)
+        )
+        counts.append((edits, len(gold)))
+    return min(counts, key=lambda pair: pair[0] / pair[1])
+
+
+def _bare_words(text: str) -> list[str]:
+    words = [
+        word.strip(string.punctuation + "«»“”„…。，、？！") for word in fold_words(text).split()
+    ]
+    return [word for word in words if word]
+
+
 def normalised_references(references: Sequence[str], normalise: Normaliser) -> list[str]:
     """Normalised references. Raises DataError for an empty list, or a reference that normalises to nothing."""
     if isinstance(references, str) or not references:
@@ -185,4 +217,20 @@ CHARACTER_ERROR_RATE = reply_metric(
     low=0.0,
     better="lower",
     scale="edits per character",
+)
+WORD_ERROR_RATE = CorpusCountMetric(
+    description="word error rate: inserted, deleted and replaced words over the words of the transcripts",
+    rows=(
+        metric_row(
+            "word_error_rate",
+            unit="edits per word",
+            low=0.0,
+            better="lower",
+            scale="edits per word",
+            interval="linearised",
+        ),
+    ),
+    count=reply_by_reply(word_error_counts),
+    compute=lambda sums: (sums[0] / sums[1],),
+    per_question=("word_error_rate",),
 )

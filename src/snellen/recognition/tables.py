@@ -179,7 +179,7 @@ def accepted_texts(cell: Any) -> tuple[str, ...]:
     A list accepts each of its values. A text accepts itself, or its final line if it is a worked solution. A list of
     four numbers is one answer, a box.
     """
-    is_plain_text = isinstance(cell, str) and not cell.strip().startswith("[")
+    is_plain_text = isinstance(cell, str) and not cell.strip().startswith(("[", "('", '("'))
     values = None if is_plain_text else listed(cell)
     is_box = values is not None and len(values) == 4 and all(map(_is_number, values))
     if values is None or is_box:
@@ -473,6 +473,8 @@ class _Assignment:
             self._faults.clear()  # the reader counts rows with unusable answers
         elif self._are_options_unnamed:
             self._roles["options"] = ()
+        if not self._roles.get("answer") and not is_gold_known:
+            self._settle("answer", (self._reference_captions(free), None))
         self._note_reply_as_reference()
         others = self._still_free(free)
         for name in self._alike(others, self._roles["reply"]):
@@ -533,6 +535,17 @@ class _Assignment:
     def _is_source_of_reply(self, name: str) -> bool:
         """Whether the reply was made of a column: `cleaned_output` of `output`."""
         return any(is_made_of(reply, name) for reply in self._roles["reply"])
+
+    def _reference_captions(self, free: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
+        """Return the column of captions that replies are compared with, in a table of images that asks no question."""
+        if not self._roles["reply"] or self._roles["question"] or not self._roles["image"]:
+            return ()
+        captions = {
+            name: free[name]
+            for name in one_by_name("caption", free, self._taken)
+            if free[name].is_text or free[name].lists > 0.5
+        }
+        return tuple(captions)
 
     def _note_reply_as_reference(self) -> None:
         """Note a doubt where the user names the column of replies, and the right answers are in one called like replies."""

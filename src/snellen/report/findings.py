@@ -184,6 +184,7 @@ def sentences(
         all_sentences.append(_level(numbers))
         all_sentences.append(_dimension_range(models[0]))
     else:
+        all_sentences.append(_contradictions(models))
         standing_sentences = list(standings(differences, models, family))
         all_sentences += standing_sentences[:1]
         lead = dimension_lead(differences.get(methods[0], ()))
@@ -234,6 +235,21 @@ def _level(numbers: Sequence[ModelNumbers]) -> str:
     else:
         level = f"{opening} {average_words(model.benchmarks, model.over)} ({interval})"
     return f"{level}{_against_chance(model)}.{_by_other_methods(numbers)}"
+
+
+def _contradictions(models: Sequence[ModelNumbers]) -> str:
+    """Return which numbers of several models are far from the verdicts in their files; empty if none is."""
+    shares: list[str] = []
+    for model in models:
+        if model.by_file is not None:
+            here = value_text(model.headline, model.unit)
+            shares.append(f"{model.name} {percent_text(model.by_file)} (here {here})")
+    if not shares:
+        return ""
+    return (
+        f"By their files' own verdicts the numbers are others, so compare some replies with their right answers: "
+        f"{', '.join(shares)}."
+    )
 
 
 def _against_chance(model: ModelNumbers) -> str:

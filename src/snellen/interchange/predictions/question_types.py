@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from statistics import median
 
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from snellen.interchange.predictions.shown_options import asks_for_text
 from snellen.metrics.declaration import ReplyMetric
 from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.numbers import read_numbers
+from snellen.metrics.vqa import typed_match
 from snellen.recognition.answer_types import LONG_TEXT, TEXT, YES_NO, AnswerType, answer_type
 from snellen.recognition.folding import folded, whole_number
 from snellen.recognition.named_option import named_option
@@ -60,6 +62,8 @@ def with_types(file: PredictionFile) -> PredictionFile:
     if kind.classes and len(open_rows) == len(with_references):
         return _among_classes(file, kind.classes)
 
+    if kind == TEXT and _are_unmet_sentences(open_rows):
+        kind = LONG_TEXT
     typed = replace(file, metrics=kind.metrics)
     if kind != TEXT:
         is_mixed = any(row.options for row in file.rows)
@@ -73,6 +77,24 @@ def with_types(file: PredictionFile) -> PredictionFile:
     ruled = _with_rule_of_scores(typed)
     overall = _with_overall(ruled, len(open_rows))
     return overall if ruled is not typed else _with_verdicts(overall, kind)
+
+
+SENTENCE = 5
+"""Words of right answers, in half of them at least, from which they may be sentences that no reply repeats."""
+
+
+def _are_unmet_sentences(rows: Sequence[PredictedRow]) -> bool:
+    """Whether right answers are sentences and hardly a reply has one, so that a match of texts says nothing."""
+    answered = [row for row in rows if row.reply]
+    if len(answered) < FEWEST_UNREAD:
+        return False
+    lengths = [len(row.references[0].split()) for row in answered]
+    looked_at = answered[:: max(1, len(answered) // MOST_READ)]
+    try:
+        n_met = sum(typed_match(row.reply or "", row.references) for row in looked_at)
+    except DataError:  # a right answer is a word that any reply has
+        return False
+    return median(lengths) >= SENTENCE and n_met <= FEW * len(looked_at)
 
 
 def _noted(file: PredictionFile, note: str) -> PredictionFile:

@@ -36,9 +36,10 @@ def places_named(cell: Any, shown: ShownOptions, form: AnswerForm = "any") -> tu
     values = listed(cell) if isinstance(cell, list) or str(cell).strip().startswith("[") else None
     if values is None:
         text = as_text(cell).strip()
-        is_option = named_option(text, shown.options, "text") is not None
-        if is_option or not _LETTERS.fullmatch(text):
+        if named_option(text, shown.options, "text") is not None:
             return ()
+        if not _LETTERS.fullmatch(text):
+            return _joined_options(text, shown.options)
         values = re.findall(r"\b[A-Z]\b|[A-Z]", text.replace("and", " "))
     first = 1 if form == "index1" or len(shown.options) in values else 0
     places: set[int] = set()
@@ -51,6 +52,25 @@ def places_named(cell: Any, shown: ShownOptions, form: AnswerForm = "any") -> tu
             return ()
         places.add(place)
     return tuple(sorted(places))
+
+
+_SIGNS_BETWEEN_OPTIONS = re.compile(r"(?:[\s,;|&/]|\band\b)*")
+
+
+def _joined_options(text: str, options: Sequence[str]) -> tuple[int, ...]:
+    """Return the places of options that a text is made of, with signs or `and` between them; none if it has more.
+
+    Options may have commas themselves, so the longest are looked for first.
+    """
+    rest = folded(text)
+    places: list[int] = []
+    for place in sorted(range(len(options)), key=lambda place: -len(options[place])):
+        option = folded(options[place])
+        if option and option in rest:
+            rest = rest.replace(option, " ", 1)
+            places.append(place)
+    is_whole = _SIGNS_BETWEEN_OPTIONS.fullmatch(rest) is not None
+    return tuple(sorted(places)) if len(places) > 1 and is_whole else ()
 
 
 def letters_of(places: Iterable[int]) -> str:

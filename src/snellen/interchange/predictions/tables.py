@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 from snellen.callers import for_caller, setting
 from snellen.errors import DataError
 from snellen.formats.containers import question_list, unfolded, with_listed_replies
+from snellen.formats.listed_cells import listed
 from snellen.formats.rows import read_rows
 from snellen.formats.source_row import SourceRow, flat_record
 from snellen.formats.suffixes import SHEET, row_suffix
@@ -31,6 +33,7 @@ from snellen.interchange.predictions.cells import (
     text_in_cell,
 )
 from snellen.interchange.predictions.joining import ROTATION_STEP
+from snellen.interchange.predictions.object_lists import object_lists, rows_of_lists
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
 from snellen.interchange.predictions.rows import (
     PredictedRow,
@@ -40,7 +43,9 @@ from snellen.interchange.predictions.rows import (
 )
 from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.interchange.predictions.table_rows import RowReader
-from snellen.recognition.columns import PARTLY, Doubt, name_score, series, usual_names
+from snellen.metrics.ocr import character_error_rate
+from snellen.recognition.answer_types import LONG_TEXT_WORDS
+from snellen.recognition.columns import PARTLY, Doubt, name_score, series, split_name, usual_names
 from snellen.recognition.folding import folded_name, whole_number
 from snellen.recognition.model_columns import is_name_of_model
 from snellen.recognition.reply_names import are_binary, is_name_of_reply, is_verdict, says_of_reply
@@ -401,6 +406,19 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
     models = first_column(roles, "model") or _column_of_conditions(reading)
     title = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
     title = text_in_cell(reading.rows[0].cells.get(first_column(roles, "title"))) or title
+    lists = object_lists(reading.rows)
+    if lists is not None and not reading.is_joined and not reading.is_reply_given:
+        rows = rows_of_lists(reading.rows, lists, reading.column("id"), roles.get("image", ()))
+        note = (
+            f"{lists.mentioned!r} lists the objects that each caption mentions, and {lists.in_image!r} those in the image: "
+            "CHAIR"
+        )
+        notes = (note, *reading.notes)
+        return [
+            PredictionFile(
+                rows=tuple(rows), repeats=False, title=title, metrics=("chair",), notes=notes
+            )
+        ]
     metrics, of_metrics = _metrics_of_columns(reading)
     likely_answers = "" if reading.column("answer") else _likely_answers(reading)
     files: list[PredictionFile] = []
@@ -419,7 +437,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             presentations = any(row.presentation for row in rows)
             recorded = _recorded_verdicts(rows, of_model.column("verdict"))
             of_readings: tuple[str, ...] = ()
-            whole = _with_base_ids(_without_placeholders(rows))
+            whole = _with_base_ids(_without_placeholders(_with_references_joined(rows)))
             if not _are_options_shown(whole):
                 whole, of_readings = _as_read(whole)
             files.append(
@@ -471,7 +489,7 @@ def _check_options_read(
     )
 
 
-OFTEN = 0.3
+OFTEN = 0.15
 """Share of the replies in which the cell of their row has to stand, for a column to be likely to hold right answers."""
 FEWEST_LIKELY = 3
 """Different cells of such a column."""
@@ -505,11 +523,12 @@ def _likely_answers(reading: TableReading) -> str:
         standing = 0
         standing_in_next = 0
         for number, row in enumerate(reading.rows):
-            words = _words(text_in_cell(row.cells.get(name)))
-            if not words.strip() or words in questions[number]:
-                continue
-            standing += words in replies[number]
-            standing_in_next += words in replies[(number + 1) % len(replies)]
+            values = listed(row.cells.get(name)) or [text_in_cell(row.cells.get(name))]
+            several = [_words(str(value)) for value in values]
+            words = [text for text in several if text.strip() and text not in questions[number]]
+            next_reply = replies[(number + 1) % len(replies)]
+            standing += any(text in replies[number] for text in words)
+            standing_in_next += any(text in next_reply for text in words)
         if standing >= OFTEN * len(replies) and 2 * standing_in_next <= standing:
             shares[name] = standing / len(replies)
     return max(shares, key=lambda name: shares[name], default="")
@@ -586,11 +605,14 @@ def _column_of_conditions(reading: TableReading) -> str:
 
 
 _CER = ("character_error_rate", "word_accuracy")
+_WER = ("word_error_rate", "character_error_rate")
 _ANLS = ("anls", "contains_answer", "exact_match")
 _RELAXED = ("relaxed_accuracy", "legacy_relaxed_accuracy")
 _SCORES = {
     "cer": _CER,
     "character_error_rate": _CER,
+    "wer": _WER,
+    "word_error_rate": _WER,
     "anls": _ANLS,
     "anls_score": _ANLS,
     "relaxed_accuracy": _RELAXED,
@@ -611,6 +633,8 @@ def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[s
     answer = folded_name(reading.column("answer").rpartition(".")[2])
     if answer in _TRANSCRIPTS:
         return _CER, (f"the right answers are transcripts: {_CER[0]}",)
+    if transcribed := _metrics_of_transcripts(reading):
+        return transcribed, (f"the replies are transcripts: {transcribed[0]}",)
     for name in reading.roles.profiles:
         metrics = _SCORES.get(folded_name(name.rpartition(".")[2]))
         if metrics is not None:
@@ -624,6 +648,52 @@ def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[s
             note = f"{name!r} has the halves of ChartQA's test split: {_RELAXED[0]}"
             return _RELAXED, (note,)
     return (), ()
+
+
+_OF_SPEECH = frozenset("audio wav speech asr wer hypothesis utterance".split())
+_OF_WRITING = frozenset(
+    "ocr cer transcript transcription transcribed handwriting handwritten".split()
+)
+"""Words in names of columns beside transcripts of speech, and of writing."""
+_ASKS_TO_TRANSCRIBE = re.compile(
+    r"\btranscri\w+|\bocr\b|\b(?:read|extract|write (?:down|out)|recogni[sz]e) (?:out )?(?:all |the )+(?:\w+ )?text\b",
+    re.IGNORECASE,
+)
+FEWEST_TRANSCRIBED = 4
+"""Words of transcripts, in half of them at least; shorter ones are words to be recognised."""
+NEAR = 0.2
+"""Edits per character of half of the replies to long texts at most, from which they are transcripts without any hint."""
+FARTHEST = 0.5
+"""Edits per character of half of the transcripts at most; replies that are farther away say something else."""
+
+
+def _metrics_of_transcripts(reading: TableReading) -> tuple[str, ...]:
+    """The metrics of transcripts of speech or of writing, if prompts or names of columns call the replies that."""
+    words = {word for name in reading.roles.profiles for word in split_name(name)}
+    asks = _ASKS_TO_TRANSCRIBE
+    n_asking = 0
+    lengths: list[int] = []
+    rates: list[float] = []
+    for row in reading.rows:
+        gold = text_in_cell(row.cells.get(reading.column("answer")))
+        [reply, *_] = replies_in_cell(row.cells.get(reading.column("reply"))) or ("",)
+        if not gold or not reply:
+            continue
+        asked = text_in_cell(row.cells.get(reading.column("prompt") or reading.column("question")))
+        n_asking += asks.search(asked) is not None
+        lengths.append(len(gold.split()))
+        if len(rates) < MOST_COMPARED:
+            rates.append(character_error_rate(reply, [gold]) if gold.strip() else 1.0)
+    if not rates or median(lengths) < FEWEST_TRANSCRIBED or median(rates) > FARTHEST:
+        return ()
+    if words & _OF_SPEECH:
+        return _WER
+    is_copied = median(lengths) >= LONG_TEXT_WORDS and median(rates) <= NEAR
+    return _CER if words & _OF_WRITING or 2 * n_asking > len(lengths) or is_copied else ()
+
+
+MOST_COMPARED = 100
+"""Replies that are compared with their right answers to see whether they are transcripts."""
 
 
 def _scores_note(reading: TableReading, column: str, metric: str) -> str:
@@ -660,6 +730,20 @@ def _without_placeholders(rows: Sequence[PredictedRow]) -> Sequence[PredictedRow
     if len(rows) < 2 or len(prompts) > 1 or not all(row.id and not row.question for row in rows):
         return rows
     return [replace(row, prompt="") for row in rows]
+
+
+def _with_references_joined(rows: Sequence[PredictedRow]) -> Sequence[PredictedRow]:
+    """The rows of images whose reply is repeated beside each of several references, as one row with all of these."""
+    joined: dict[tuple[str, str | None], PredictedRow] = {}
+    for row in rows:
+        if row.question or row.prompt or row.options or not row.picture or not row.references:
+            return rows
+        key = (row.picture, row.reply)
+        known = joined.get(key)
+        references = (*(known.references if known else ()), *row.references)
+        joined[key] = replace(known or row, references=references, verdict=None)
+    is_repeated = 2 * len(joined) <= len(rows)
+    return list(joined.values()) if is_repeated else rows
 
 
 def _with_base_ids(rows: Sequence[PredictedRow]) -> list[PredictedRow]:
