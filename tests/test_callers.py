@@ -106,7 +106,7 @@ def test_no_message_that_python_shows_names_a_flag() -> None:
     for path in python_files():
         for line, text in messages(ast.parse(path.read_text())):
             rest = WHOLE_COMMAND.sub("", text)
-            is_flag_alone = FLAG.fullmatch(text.strip())  # of a command that is put together
+            is_flag_alone = FLAG.fullmatch(text.strip(" `"))  # of a command that is put together
             if FLAG.search(rest) and text not in KEPT and not is_flag_alone:
                 found.append((str(path), line, text))
     assert not found

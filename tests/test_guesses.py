@@ -439,3 +439,33 @@ def test_a_folder_with_one_run_stands_for_it() -> None:
 def test_the_oracle_is_no_judge() -> None:
     with pytest.raises(DataError, match="the oracle knows answers of benchmarks and cannot judge"):
         evaluated(judge="snellen:oracle")
+
+
+@pytest.mark.parametrize(
+    ("module", "hint"),
+    [
+        ("callbacks", "sn.EvaluationCallback"),
+        ("trainer", "sn.EvaluationCallback"),
+        ("datasets", "sn.load_benchmark"),
+        ("tasks", "sn.list_benchmarks"),
+        ("evaluator", "sn.evaluate"),
+        ("utils", "snellen.plugin_api"),
+        ("judges", "judge=..."),
+        ("results", "sn.load_run"),
+        ("nothing_like_it", "dir(snellen)"),
+    ],
+)
+def test_a_module_of_other_libraries_is_answered_by_what_is_here(module: str, hint: str) -> None:
+    for line in (f"from snellen.{module} import anything", f"import snellen.{module}"):
+        with pytest.raises(ModuleNotFoundError) as told:
+            exec(line)  # as a user writes it
+        assert hint in str(told.value) and "from snellen import NAME" in str(told.value)
+        assert told.value.name == f"snellen.{module}"
+
+
+def test_modules_that_are_there_and_those_of_others_are_left_alone() -> None:
+    exec("from snellen.plugin_api import register")
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'snellenly'$"):
+        exec("import snellenly")
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'snellen\.metrics\.f1'$"):
+        exec("import snellen.metrics.f1")

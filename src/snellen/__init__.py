@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import sys
 from typing import Any
 
 __version__ = "0.1.0"
@@ -48,6 +49,8 @@ _OF_OTHERS = {
     "build_dataset": "load_benchmark",
     "Benchmark": "load_benchmark",
     "Dataset": "load_benchmark",
+    "datasets": "load_benchmark",
+    "data": "load_benchmark",
     "dataset": "load_benchmark",
     "tasks": "list_benchmarks",
     "benchmarks": "list_benchmarks",
@@ -116,6 +119,20 @@ _HINTS = {
         "sn.EvaluationCallback evaluates while a Trainer of transformers trains",
     ),
     "config": "settings are keywords of sn.evaluate",
+    **dict.fromkeys(
+        ("utils", "core", "types", "typing", "base", "plugins"),
+        "what plugins build on is in snellen.plugin_api; dir(snellen) lists all other names",
+    ),
+    **dict.fromkeys(
+        ("trainer", "trainers", "integrations"),
+        "sn.EvaluationCallback evaluates while a Trainer of transformers trains",
+    ),
+    **dict.fromkeys(
+        ("judge", "judges", "judging"), "sn.evaluate(..., judge=...) takes a judge or several"
+    ),
+    **dict.fromkeys(
+        ("results",), "sn.evaluate returns results; sn.load_run(FOLDER) loads them again"
+    ),
     "set_verbosity": "sn.evaluate(..., progress=False) shows no progress",
     "logging": "sn.evaluate(..., progress=False) shows no progress",
     "login": "keys are read from environment variables, such as OPENAI_API_KEY",
@@ -139,6 +156,29 @@ def _suggest(name: str) -> str:
             return "dir(snellen) lists all names"
         meant = near[0]
     return f"did you mean sn.{meant}?"
+
+
+class _AbsentModules:
+    """The last finder of modules, which says what to write instead of a module that other libraries have.
+
+    Python asks it only for modules that no other finder knows.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        """Raise ModuleNotFoundError for `snellen.NAME`, with a hint; leave all other names to Python."""
+        package, _, module = name.partition(".")
+        if package != __name__ or not module or "." in module:
+            return
+        suggestion = _suggest(module)
+        raise ModuleNotFoundError(
+            f"No module named {name!r}; {suggestion} (all public names are in snellen itself: from snellen import NAME)",
+            name=name,
+        )
+
+
+if not any(getattr(finder, "__name__", "") == "_AbsentModules" for finder in sys.meta_path):
+    sys.meta_path.append(_AbsentModules)
 
 
 def __dir__() -> list[str]:
