@@ -747,7 +747,7 @@ def test_the_command_says_what_it_took_for_what_and_writes_it_down(
     assert (
         "built instances" in out
         and re.search(r"count \d+, presence \d+; drawn from", out)
-        and f"next: snellen audit {tmp_path / 'built'}" in out
+        and f"next: `snellen run MODEL {tmp_path / 'built'}`; `snellen audit" in err
     )
     entry = tmp_path / "instances.toml"
     version = Benchmark(tmp_path / "built").manifest.version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -84,6 +85,25 @@ def _progress_listener() -> AbstractContextManager[ProgressListener]:
     from snellen.report.progress_text import progress_lines
 
     return nullcontext(progress_lines(partial(error_console.print, soft_wrap=True)))
+
+
+def announce_next(*steps: str) -> None:
+    """Say on stderr what is usually typed next, as the last line of a command.
+
+    Examples:
+        >>> announce_next("`snellen view runs/x` shows every question and reply")
+    """
+    error_console.print(f"next: {'; '.join(steps)}", style="dim", soft_wrap=True)
+
+
+def command_line(*words: str | Path) -> str:
+    """Return a command as a message quotes it.
+
+    Examples:
+        >>> command_line("view", Path("runs/my run"))
+        "`snellen view 'runs/my run'`"
+    """
+    return f"`{shlex.join(['snellen', *map(str, words)])}`"
 
 
 def announce(line: str) -> None:

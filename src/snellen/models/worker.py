@@ -59,6 +59,20 @@ class RequestError(Exception):
         self.status, self.code = status, code
 
 
+def _check_opener(opener: Any, target: str) -> None:
+    """Raise SystemExit for a class or function that cannot be called without arguments."""
+    try:
+        inspect.signature(opener).bind()
+    except TypeError:
+        needed = inspect.signature(opener)
+        raise SystemExit(
+            f"worker: {target} takes {needed}, but is called with nothing; name a class without arguments. A function "
+            f"f(question, images) needs no worker: `snellen run {target} BENCHMARK`"
+        ) from None
+    except ValueError:  # a class of C has no signature
+        pass
+
+
 def load(target: str) -> Any:
     """Return the object named by `file.py:Name` or `package.module:Name`; a class or function is called.
 
@@ -72,6 +86,7 @@ def load(target: str) -> Any:
         raise SystemExit(f"worker: {module_name} has no {name}; check the name")
     is_instance = not isinstance(model, type) and hasattr(model, "generate")
     if not is_instance and callable(model):
+        _check_opener(model, target)
         model = model()
     if not callable(getattr(model, "generate", None)):
         raise SystemExit(f"worker: {target} has no method generate(messages, images, **decoding)")

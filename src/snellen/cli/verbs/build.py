@@ -49,7 +49,9 @@ from snellen.cli.flags import (
 from snellen.cli.preview import show_preview
 from snellen.cli.show import (
     announce,
+    announce_next,
     build_progress,
+    command_line,
     console,
     error_console,
     print_built,
@@ -57,7 +59,7 @@ from snellen.cli.show import (
     show_verification,
 )
 from snellen.common.answer_forms import FORM_WORDS
-from snellen.common.paths import benchmark_folder, shell_word
+from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, WrongRowsError
 from snellen.models.loading import load_model
 from snellen.recognition.columns import Doubt
@@ -168,9 +170,10 @@ def _build_own(target: str, spec: BuildSpec) -> None:
             ["snellen", "build", str(entry), *(["--to", spec.to] if spec.to else [])]
         )
         announce(f"saved to {entry}; if a column was read wrongly, edit that file, then `{again}`")
-    built = shell_word(benchmark.folder if spec.to else benchmark.name)
-    announce(
-        f"next: `snellen run MODEL {built}`; `snellen pack {built} --answers` makes one file of it for a colleague"
+    built = str(benchmark.folder if spec.to else benchmark.name)
+    pack = command_line("pack", built, "--answers")
+    announce_next(
+        command_line("run", "MODEL", built), f"{pack} makes one file of it for a colleague"
     )
 
 
@@ -195,12 +198,14 @@ def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec) -> None:
         or spec.to
     )
     refused = []
+    built: list[str] = []
     for entry in entries:
         is_built = (benchmark_folder(entry.name) / MANIFEST).exists()
         if is_built and not has_own_inputs and not spec.force:
             reason = reason_to_rebuild(entry) or _other_settings(entry, spec)
             if not reason:
                 announce(f"{entry.name} is already built; use --force to rebuild it")
+                built.append(entry.name)
                 continue
             announce(f"rebuilding {entry.name}: {reason}")
         entry_settings = settings
@@ -219,10 +224,12 @@ def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec) -> None:
             announce(f"{entry.name} is not built: {error}")
             continue
         print_built(benchmark)
+        built.append(str(benchmark.folder if spec.to else benchmark.name))
     if refused:
         raise DataError(
             f"{len(refused)} of {len(entries)} benchmarks were not built; see the reasons above"
         )
+    announce_next(command_line("run", "MODEL", *built))
 
 
 def _other_settings(entry: BenchmarkSpec, spec: BuildSpec) -> str:
@@ -289,11 +296,12 @@ def reform_command(
 
 def _print_next(benchmark: Benchmark, *, is_elsewhere: bool) -> None:
     """Print the command that usually follows a build."""
-    name = benchmark.folder if is_elsewhere else shell_word(benchmark.name)
-    steps = f"snellen run MODEL {name}"
+    name = str(benchmark.folder if is_elsewhere else benchmark.name)
+    steps = [command_line("run", "MODEL", name)]
     if "audit" in installed_verbs():
-        steps = f"snellen audit {name}, then snellen report {name}"
-    console.print(f"next: {steps}", soft_wrap=True)
+        steps.append(f"{command_line('audit', name)} draws questions for people to check")
+        steps.append(f"{command_line('report', name)} writes its datasheet")
+    announce_next(*steps)
 
 
 def _show_types(source: OwnSource, as_json: bool) -> None:

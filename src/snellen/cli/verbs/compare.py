@@ -27,7 +27,15 @@ from snellen.cli.flags import (
     scoring_from_flags,
     subset_flags,
 )
-from snellen.cli.show import announce, console, print_records, print_tables, run_progress
+from snellen.cli.show import (
+    announce,
+    announce_next,
+    command_line,
+    console,
+    print_records,
+    print_tables,
+    run_progress,
+)
 from snellen.common.field_values import convert_fields, fields_of
 from snellen.common.record_fields import record_fields
 from snellen.errors import DataError, SnellenError
@@ -192,6 +200,7 @@ def compare_command(
         _show_tables(comparison, narrowed)
     else:
         _show_short(comparison)
+    announce_next(f"{command_line('view', *folders)} shows the questions that flipped")
 
 
 _OF_COMPARISONS = {

@@ -29,7 +29,15 @@ from snellen.cli.flags import (
     scoring_from_flags,
     subset_flags,
 )
-from snellen.cli.show import announce, console, print_tables, show_results, show_table
+from snellen.cli.show import (
+    announce,
+    announce_next,
+    command_line,
+    console,
+    print_tables,
+    show_results,
+    show_table,
+)
 from snellen.cli.signatures import verify_flag, verify_runs
 from snellen.common.answer_forms import FORMS
 from snellen.common.paths import benchmark_folder
@@ -40,7 +48,7 @@ from snellen.experiments.scored_folders import announce_other_scorings, score_fo
 from snellen.installation import LAB, sibling_install_line
 from snellen.report.figure_files import check_figure_format
 from snellen.runs.mending import DAMAGED, mend_run
-from snellen.runs.run_folder import RUN_MANIFEST, only_run_in
+from snellen.runs.run_folder import RUN_MANIFEST, only_run_in, suggest_runs
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 from snellen.scoring.corrected_answers import AppliedCorrection, corrected_answers
 from snellen.scoring.scored_run import run_labels
@@ -186,6 +194,9 @@ def score_command(
         _show_corrections(before, results, as_json)
     if published is not None:
         _show_published(results, published)
+    report = command_line("report", *(run.folder for run in results.runs))
+    if not as_json:
+        announce_next(f"{report} writes the report")
     if fail_under is not None and _is_below(narrowed, fail_under):
         click.get_current_context().exit(1)
 
@@ -391,6 +402,7 @@ def report_command(
         )
     if tables:
         console.print(f"{len(results.latex_tables(tables))} tables: {tables}", soft_wrap=True)
+    announce_next(f"{command_line('view', *runs)} shows every question and reply")
 
 
 WITH_SECTIONS = (".html", ".md", ".tex")
@@ -493,9 +505,7 @@ def _report_benchmark(
             try:
                 select(names[0])
             except UnknownNameError as error:
-                raise UnknownNameError(
-                    f"{names[0]} is neither a run nor a benchmark: {error}"
-                ) from None
+                raise _neither_run_nor_benchmark(names[0], error) from None
         raise UnknownNameError(
             f"{names[0]} is not a run; datasheets of benchmarks are part of another package: "
             f"{sibling_install_line(LAB)}"
@@ -506,7 +516,15 @@ def _report_benchmark(
             names[0], runs, outputs, error_limit=error_limit, strict=strict, as_json=as_json
         )
     except UnknownNameError as error:
-        raise UnknownNameError(f"{names[0]} is neither a run nor a benchmark: {error}") from None
+        raise _neither_run_nor_benchmark(names[0], error) from None
+
+
+def _neither_run_nor_benchmark(name: str, error: UnknownNameError) -> UnknownNameError:
+    """Return the error for a name that is unknown, which suggests a run of a similar name if there is one."""
+    suggestion = suggest_runs(Path(name))
+    if suggestion.startswith("; did you mean"):
+        return UnknownNameError(f"there is no folder {name}{suggestion}")
+    return UnknownNameError(f"{name} is neither a run nor a benchmark: {error}")
 
 
 SHOWN = 10

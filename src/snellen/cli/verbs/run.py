@@ -19,7 +19,14 @@ from snellen.cli.flags import (
     scoring_flags,
     yes_flag,
 )
-from snellen.cli.show import announce, console, run_progress, show_results
+from snellen.cli.show import (
+    announce,
+    announce_next,
+    command_line,
+    console,
+    run_progress,
+    show_results,
+)
 from snellen.errors import DataError, SnellenError
 from snellen.models.loading import names_model
 from snellen.models.model_strings import parse_spec
@@ -106,6 +113,13 @@ def run_command(
         finished = evaluate_spec(spec, progress=progress, announce=announce)
     show_results(Results([run.scored for run in finished]), as_json, with_details=with_details)
     check_finished(finished, spec.execution.error_budget)
+    if as_json:
+        return
+    folders = [run.scored.folder for run in finished]
+    steps = [f"{command_line('view', *folders)} shows every question and reply"]
+    if len(folders) > 1:
+        steps.append(f"{command_line('compare', *folders)} says which differences are sure")
+    announce_next(*steps)
 
 
 def _ask_share(spec: RunSpec, share: str) -> None:

@@ -20,7 +20,9 @@ from snellen.catalogue.suites import Importer
 from snellen.cli.flags import PATH, json_flag, limits_flag, offline_flag, yes_flag
 from snellen.cli.show import (
     announce,
+    announce_next,
     build_progress,
+    command_line,
     console,
     error_console,
     print_built,
@@ -71,9 +73,14 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
     if remove and to:
         raise DataError("--remove deletes files and --to copies them; use only one of them")
     chosen = entries().values() if everything else (spec for name in names for spec in select(name))
-    specs = [
-        spec for spec in {spec.name: spec for spec in chosen}.values() if not spec.source.embedded
-    ]
+    by_name = {spec.name: spec for spec in chosen}
+    specs = [spec for spec in by_name.values() if not spec.source.embedded]
+    if not specs:
+        console.print(
+            f"{', '.join(names)}: nothing to download, it comes with Snellen", soft_wrap=True
+        )
+        announce_next(command_line("run", "MODEL", *names))
+        return
     if remove:
         _remove(specs)
         return
@@ -82,6 +89,7 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
     if len(specs) > 1:
         announce_fetch(specs)
     refused = 0
+    fetched = []
     for spec in specs:
         try:
             source = fetch_source(spec)
@@ -94,10 +102,15 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
         console.print(
             f"{spec.name}: {copy_source(source, to) if to else source.folder}", soft_wrap=True
         )
+        fetched.append(spec.name)
     if refused:
         raise DataError(
             f"{refused} of {len(specs)} benchmarks were not fetched; see the reasons above"
         )
+    if to and fetched:
+        announce_next(command_line("build", *fetched, "--source", to))
+    elif fetched:
+        announce_next(command_line("run", "MODEL", *names))
 
 
 def _remove(specs: Sequence[BenchmarkSpec]) -> None:
@@ -166,6 +179,7 @@ def import_command(
             f"give the folder with the files of {importer.title}, or fetch them with --hub"
         )
     refused = 0
+    built: list[str] = []
     for spec in importer.benchmarks(folder, benchmarks, images):
         try:
             with build_progress(spec.name) as progress:
@@ -175,8 +189,10 @@ def import_command(
             refused += 1
             continue
         print_built(benchmark)
+        built.append(benchmark.name)
     if refused:
         raise DataError(f"{refused} benchmarks were not built; see the reasons above")
+    announce_next(command_line("run", "MODEL", *built))
 
 
 COUNTS_HEADER = (
