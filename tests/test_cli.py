@@ -177,7 +177,7 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
         (["run", "snellen:oracle"], "name a benchmark to run"),
         (["run", "hf:./nowhere", "eyechart/shape"], "nowhere"),
         (["run", "exam.toml"], "No such file"),
-        (["score", "nowhere"], "is not a run"),
+        (["score", "nowhere"], "there is no folder nowhere"),
         (["report", "nowhere"], "is neither a run nor a benchmark"),
         (["build", "nowhere.tsv"], "no such file"),
         (
@@ -212,7 +212,7 @@ def test_debug_shows_where_an_error_came_from() -> None:
     done = subprocess.run(
         [*SNELLEN, "--debug", "score", "nowhere"], capture_output=True, text=True, check=False
     )
-    assert "Traceback" in done.stderr and "is not a run" in done.stderr
+    assert "Traceback" in done.stderr and "there is no folder nowhere" in done.stderr
 
 
 def test_a_run_goes_on_where_it_was_and_scores_the_same(capsys: pytest.CaptureFixture[str]) -> None:

@@ -360,7 +360,7 @@ def test_an_object_that_is_no_model_is_refused(questions: Benchmark, tmp_path: P
         ("snellen:always-a?x", ModelError, "unknown option 'x'"),
         ("snellen:uniform?sed=1", ModelError, "unknown option 'sed'; did you mean seed"),
         ("snellen:scripted?file=no.json", DataError, "cannot read replies from no.json"),
-        ("replay:no/such/run", StoreError, "no/such/run is not a run"),
+        ("replay:no/such/run", StoreError, "there is no folder no/such/run"),
     ],
 )
 def test_a_wrong_model_string_is_one_line(spec: str, kind: type[Exception], fault: str) -> None:

@@ -257,7 +257,7 @@ def test_a_folder_of_runs_stands_for_them() -> None:
     assert set(sn.compare("runs").labels) == labels
     for results in (sn.load_run("runs"), sn.score("runs"), sn.load_run(["runs"])):
         assert {row.model for row in results} == labels
-    with pytest.raises(sn.StoreError, match="is not a run"):
+    with pytest.raises(sn.StoreError, match="there is no folder nothing"):
         sn.compare("nothing", "runs/a")
 
 

@@ -506,14 +506,14 @@ def test_answers_without_their_manifest_are_not_called_lost(tmp_path: Path) -> N
         with pytest.raises(StoreError) as caught:
             read_manifest(folder)
         again = "its journals contain replies: repeat the call of the run to resume it"
-        again = again if filled else "create one with sn.evaluate(MODEL, BENCHMARK)"
+        again = again if filled else "make a run with sn.evaluate(MODEL, BENCHMARK)"
         assert str(caught.value) == f"{folder} is not a run (manifest.json is missing); {again}"
         fill(folder, 1)
 
 
 def test_a_folder_in_place_of_a_journal_holds_no_answers(tmp_path: Path) -> None:
     (tmp_path / "run" / "journal-0.jsonl").mkdir(parents=True)
-    with pytest.raises(StoreError, match=r"\(manifest.json is missing\); create one with"):
+    with pytest.raises(StoreError, match=r"\(manifest.json is missing\); make a run with"):
         read_manifest(tmp_path / "run")
 
 

@@ -215,7 +215,7 @@ def test_a_report_of_several_runs_bears_their_names_and_a_misspelt_run_is_not_ta
     code, _, error = small.command(capsys, "report", "runs/rum")
     assert (code, error.splitlines()[-1]) == (
         2,
-        "snellen: runs/rum is not a run (manifest.json is missing); did you mean runs/run?",
+        "snellen: there is no folder runs/rum; did you mean runs/run?",
     )
 
 
@@ -223,7 +223,7 @@ def test_a_report_of_several_runs_bears_their_names_and_a_misspelt_run_is_not_ta
     ("runs", "named", "advice"),
     [
         ("abcde", "runs/nope", "there are runs/e, runs/d, runs/c and 2 more"),
-        ("", "runs/nope", "create one with sn.evaluate(MODEL, BENCHMARK)"),
+        ("", "runs/nope", "make a run with sn.evaluate(MODEL, BENCHMARK)"),
     ],
 )
 def test_whoever_names_no_run_is_told_which_there_are_or_how_to_make_one(

@@ -131,7 +131,7 @@ def test_hidden_answers_are_not_packed_and_nothing_else_is_taken_for_a_benchmark
     code, out, _ = command("ann", "pack", "mine")
     assert code == 0 and "without answers" in out
     code, _, err = command("ann", "pack", "nosuch")
-    assert code == 2 and err.startswith("snellen: nosuch is not a run (manifest.json is missing)")
+    assert code == 2 and err.startswith("snellen: there is no folder nosuch")
 
 
 def test_one_benchmark_is_packed_at_a_time_and_a_table_is_built_first(command: Command) -> None:

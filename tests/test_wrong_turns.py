@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from PIL import Image
 
 import small
 import snellen as sn
+from snellen.models import worker
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -169,3 +171,143 @@ def test_a_benchmark_names_no_code_and_says_what_to_type(snellen: Command, name:
     for words in (("build", "open.toml"), ("run", "snellen:oracle", "open.tsv")):
         code, _, err = snellen(*words)
         assert code == 2 and line in err and "open.toml: metrics: own.py:halves is" in err
+
+
+# --- packed files and built benchmarks -----------------------------------------------------------------------------
+
+
+def test_packing_without_answers_does_not_replace_a_file_with_them(snellen: Command) -> None:
+    snellen("build", "questions.tsv", "--images", "pictures")
+    assert snellen("pack", "questions", "--answers")[0] == 0
+    whole = Path("questions.zip").read_bytes()
+    code, _, err = snellen("pack", "questions")
+    assert code == 2 and err.splitlines()[-1] == (
+        "snellen: questions.zip exists and has the answers, which this file would leave out; add --answers, name another "
+        "file (-o FILE.zip), or replace it (--force)"
+    )
+    assert Path("questions.zip").read_bytes() == whole
+    assert snellen("pack", "questions", "--answers")[0] == 0  # again, as after a correction
+    assert snellen("pack", "questions", "-o", "open.zip")[0] == 0
+    assert snellen("pack", "questions", "-o", "open.zip", "--answers")[0] == 0
+    code, out, _ = snellen("pack", "questions", "--force")
+    assert code == 0 and "without answers" in out
+
+
+def test_packing_replaces_neither_other_runs_nor_files_of_other_programs(snellen: Command) -> None:
+    snellen("build", "questions.tsv", "--images", "pictures")
+    for name in ("a", "b", "c"):
+        snellen("run", "snellen:oracle", "questions", "--name", name)
+    assert snellen("pack", "runs/a", "runs/b", "--answers")[0] == 0
+    code, _, err = snellen("pack", "runs/b", "runs/c", "--answers")
+    assert code == 2 and "runs.zip exists and has a; name another file" in err
+    code, _, err = snellen("pack", "runs/a", "runs/b")
+    assert code == 2 and "runs.zip exists and has the answers" in err
+    Path("questions.zip").write_bytes(b"pictures")
+    code, _, err = snellen("pack", "questions")
+    assert code == 2 and "questions.zip exists and was not packed by Snellen" in err
+    assert Path("questions.zip").read_bytes() == b"pictures"
+
+
+def received(snellen: Command, *flags: str) -> None:
+    """Pack the table's benchmark and unpack it into `received`."""
+    snellen("build", "questions.tsv", "--images", "pictures")
+    snellen("pack", "questions", *flags)
+    with zipfile.ZipFile("questions.zip") as archive:
+        archive.extractall("received")
+
+
+def test_what_needs_hidden_answers_says_that_they_are_hidden(snellen: Command) -> None:
+    received(snellen)
+    code, _, err = snellen("run", "snellen:oracle", "received/questions")
+    assert code == 2 and "the answers of questions are hidden here, and snellen:oracle" in err
+    assert not list(Path("runs").glob("*/manifest.json"))  # nothing was begun
+    for words in (
+        ("pack", "received/questions", "--answers", "-o", "x.zip"),
+        ("export", "received/questions", "--as", "dataset", "--answers", "-o", "x"),
+    ):
+        code, _, err = snellen(*words)
+        assert code == 2 and "the answers of questions are hidden" in err, words
+    # Together with a benchmark whose answers are here, the oracle answers that one.
+    code, _, err = snellen(
+        "run", "snellen:oracle", "received/questions", "eyechart/shape", "--limit", "2"
+    )
+    assert code == 3 and "the answer to this question is hidden from the oracle" in err
+
+
+@pytest.mark.parametrize("verb", ["build", "reform", "run"])
+def test_a_packed_file_or_a_built_folder_is_answered_with_what_to_type(
+    snellen: Command, verb: str
+) -> None:
+    received(snellen, "--answers")
+    model = ("snellen:oracle",) if verb == "run" else ()
+    unpacked = "unpack it with `python -m zipfile -e questions.zip received`, then `snellen run MODEL received/questions`"
+    code, _, err = snellen(verb, *model, "questions.zip")
+    assert code == 2 and f"questions.zip was packed by Snellen; {unpacked}" in err
+    if verb != "run":
+        for folder in ("received/questions", "received"):
+            code, _, err = snellen(verb, folder)
+            assert code == 2 and err == (
+                "snellen: received/questions is a benchmark that is already built; run it with "
+                "`snellen run MODEL received/questions`\n"
+            )
+    code, out, _ = snellen("run", "snellen:oracle", "received/questions", "--name", "x")
+    assert code == 0 and "100.0%" in out
+    assert "runs/x is a run, and no questions to build" in snellen("build", "runs/x")[2]
+    for word in ("unpack", "unzip"):
+        code, _, err = snellen(word, "questions.zip")
+        assert code == 2 and unpacked in err
+    snellen("pack", "runs/x")
+    assert "then `snellen view received`" in snellen("report", "x.zip")[2]
+    with zipfile.ZipFile("pictures.zip", "w") as archive:
+        archive.write("pictures/red.png")
+    code, _, err = snellen("build", "pictures.zip")
+    assert code == 2 and "unpack it with `unzip pictures.zip`, then name the file or folder" in err
+
+
+def test_a_run_that_does_not_exist_is_answered_with_near_names(snellen: Command) -> None:
+    fault = "there is no folder"
+    assert f"{fault} runs/x; make a run with" in snellen("report", "runs/x")[2]
+    snellen("run", "snellen:oracle", "eyechart/shape", "--limit", "2", "--name", "first")
+    for verb in ("report", "score", "export", "pack", "card", "view"):
+        assert f"{fault} runs/fist; did you mean runs/first?" in snellen(verb, "runs/fist")[2], verb
+        assert f"{fault} fist; did you mean runs/first?" in snellen(verb, "fist")[2], verb
+    assert f"{fault} other; there are runs/first" in snellen("score", "other")[2]
+    Path("empty").mkdir()
+    assert "empty is not a run (manifest.json is missing)" in snellen("report", "empty")[2]
+
+
+# --- the end of each command ---------------------------------------------------------------------------------------
+
+
+def test_commands_end_with_what_is_typed_next(snellen: Command) -> None:
+    run = ("run", "snellen:oracle", "questions")
+    for words, following in (
+        (("build", "questions.tsv", "--images", "pictures"), "`snellen run MODEL questions`"),
+        (("reform", "fruit"), "`snellen run MODEL fruit`"),
+        (("build", "eyechart/shape"), "`snellen run MODEL eyechart/shape`"),
+        (
+            ("build", "eyechart/shape", "eyechart/count"),
+            "`snellen run MODEL eyechart/shape eyechart/count`",
+        ),
+        (("fetch", "eyechart/shape"), "`snellen run MODEL eyechart/shape`"),
+        ((*run, "--name", "a"), "`snellen view runs/a`"),
+        ((*run, "--name", "b c"), "`snellen view 'runs/b c'`"),
+        ((run[0], "snellen:always-a", *run[1:]), "`snellen compare runs/snellen-"),
+        (("score", "runs/a"), "`snellen report runs/a`"),
+        (("report", "runs/a"), "`snellen view runs/a`"),
+        (("compare", "runs/a", "runs/b c"), "`snellen view runs/a 'runs/b c'`"),
+        (("pack", "questions"), "then `snellen run MODEL received/questions`"),
+        (("pack", "runs/a"), "then `snellen view received`"),
+    ):
+        code, _, err = snellen(*words)
+        assert code == 0 and following in err.splitlines()[-1], words
+    assert "next:" not in snellen("score", "runs/a", "--json")[2]
+
+
+def test_a_function_that_needs_no_worker_is_not_served(snellen: Command, mine: Path) -> None:
+    with pytest.raises(
+        SystemExit,
+        match=r"worker: mine.py:answer takes \(question, images\), but is called with nothing",
+    ):
+        worker.load("mine.py:answer")
+    assert "Traceback" not in snellen("worker", "mine.py:answer")[2]

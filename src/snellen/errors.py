@@ -95,7 +95,7 @@ class StoreError(SnellenError):
     Examples:
         >>> sn.load_run("photos")
         Traceback (most recent call last):
-        snellen.errors.StoreError: photos is not a run (manifest.json is missing); create one with ...
+        snellen.errors.StoreError: there is no folder photos; make a run with ...
     """
 
 

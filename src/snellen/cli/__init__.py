@@ -117,6 +117,8 @@ _REMOVING = ("delete", "rm", "remove", "del", "clean")
 """What people try to remove a run with."""
 _AGAIN = ("resume", "continue", "retry", "rerun")
 """What people try to go on with a run that stopped."""
+_UNPACKING = ("unpack", "unzip", "extract", "receive")
+"""What people try to unpack a file with that `snellen pack` wrote."""
 _ORDER = "give the model first, then the benchmarks: `snellen run MODEL BENCHMARK ...`"
 _INSIDE = "model settings are part of the model string: `hf:org/name?dtype=bf16`"
 _AT = "the address is part of the model string: `openai:NAME@http://HOST:PORT/v1`"
@@ -285,6 +287,8 @@ class _VerbGroup(click.Group):
                     f"unknown command {args[0]!r}; to resume a run, repeat its `snellen run` command: only "
                     "missing requests are sent"
                 )
+            if args[0].lower() in _UNPACKING:
+                raise UnknownNameError(f"unknown command {args[0]!r}; {_how_to_unpack(args[1:])}")
             for verb, others in _ELSEWHERE.items():
                 if args[0].lower() in others:
                     if verb == "run":
@@ -358,6 +362,19 @@ def cli(ctx: click.Context, debug: bool, suites: tuple[str, ...]) -> None:
             add_suites(folder)
     if ctx.invoked_subcommand is None:
         click.echo(_first_page(ctx))
+
+
+def _how_to_unpack(words: Sequence[str]) -> str:
+    """Return what to type for a file that `snellen pack` wrote."""
+    from snellen.formats.packed_files import RECEIVED, how_to_unpack
+
+    for word in words:
+        how = how_to_unpack(Path(word))
+        if how:
+            return f"{word} is a zip file: {how}"
+    file = words[0] if words and Path(words[0]).is_file() else "FILE.zip"
+    unpack = shlex.join(("python", "-m", "zipfile", "-e", file, RECEIVED))
+    return f"a packed file is a zip file: unpack it with `{unpack}`"
 
 
 def _first_page(ctx: click.Context) -> str:

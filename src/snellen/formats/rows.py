@@ -15,6 +15,7 @@ from snellen.formats.arrow_rows import DATASET_STATE, arrow_rows, parquet_rows
 from snellen.formats.delimited import open_text
 from snellen.formats.delimited_rows import delimited_rows
 from snellen.formats.json_rows import json_rows
+from snellen.formats.packed_files import how_to_unpack
 from snellen.formats.sheet_rows import sheet_rows
 from snellen.formats.source_row import SourceRow
 from snellen.formats.suffixes import ARCHIVES, ARROW, PARQUET, SHEET, SUFFIXES, row_suffix
@@ -42,8 +43,11 @@ def read_rows(path: Path, encoding: str = "", *, as_stored: bool = False) -> Ite
     suffix = row_suffix(path)
     if suffix not in SUFFIXES:
         if suffix in ARCHIVES:
+            how = how_to_unpack(path)
+            if how:
+                raise DataError(f"{path} was packed by Snellen; {how}")
             raise DataError(
-                f"{path} is packed; unpack it, and name the file in it: {_unpacking(path)}"
+                f"{path} is an archive; unpack it with `{_unpacking(path)}`, then name the file or folder that was in it"
             )
         found = repr(path.suffix) if path.suffix else "no suffix"
         raise DataError(

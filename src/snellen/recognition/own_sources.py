@@ -25,6 +25,7 @@ from snellen.common.foreign import read_file
 from snellen.common.paths import shell_word
 from snellen.errors import DataError, WrongRowsError
 from snellen.fetching.hub import SCHEME, fetch_hub_table
+from snellen.formats.packed_files import BENCHMARK_FILE, RUN_FILE
 from snellen.formats.rows import is_row_file
 from snellen.recognition.columns import Doubt
 from snellen.recognition.dataset_folders import names_a_split, split_table
@@ -201,6 +202,7 @@ def own_source(
     path = Path(target)
     if path.suffix.lower() == ENDING:
         return _of_entry(read_entry_file(path), path.name, settings, name)
+    _check_built(path)
     if path.name in ("", ".."):  # the current folder, or the one above
         path = path.resolve()
     table = split_table(target)
@@ -216,6 +218,25 @@ def own_source(
     return _with_options(
         OwnSource(spec, recognition.path.parent, recognition=recognition), settings
     )
+
+
+def _check_built(path: Path) -> None:
+    """Raise DataError for a folder that is a built benchmark or a run, or in which these are."""
+    built = [file.parent for file in (path / BENCHMARK_FILE, *path.glob(f"*/{BENCHMARK_FILE}"))]
+    runs = [path / RUN_FILE, *path.glob(f"*/{RUN_FILE}")]
+    for folder in built:
+        if (folder / BENCHMARK_FILE).is_file():
+            run = for_caller(
+                f"`snellen run MODEL {shell_word(folder)}`", f"sn.evaluate(MODEL, {str(folder)!r})"
+            )
+            raise DataError(f"{folder} is a benchmark that is already built; run it with {run}")
+    for manifest in runs:
+        if manifest.is_file() and list(manifest.parent.glob("journal-*.jsonl")):
+            folder = manifest.parent
+            show = for_caller(
+                f"`snellen report {shell_word(folder)}`", f"sn.load_run({str(folder)!r})"
+            )
+            raise DataError(f"{folder} is a run, and no questions to build; {show} shows it")
 
 
 def _of_entry(entry: LoadedEntry, where: str, settings: TableSettings, name: str) -> OwnSource:

@@ -26,12 +26,12 @@ from snellen.errors import (
     SnellenError,
     UnknownNameError,
 )
+from snellen.formats.packed_files import RECEIVED, how_to_unpack
 from snellen.formats.suffixes import SUFFIXES, row_suffix
 from snellen.protocols.prompts.templates import (
     declared_sets,
 )
 from snellen.recognition.unbuilt import how_to_build
-from snellen.runs.run_folder import RECEIVED
 
 Announce = Callable[[str], object]
 """Called with one line for the user."""
@@ -443,6 +443,9 @@ def _check_file(pattern: str) -> None:
     """Raise DataError if a pattern is a file, which must be built first, or the name of a missing file."""
     path = expanded(pattern)
     if path.is_file():
+        how = how_to_unpack(path)
+        if how:
+            raise DataError(f"{pattern} was packed by Snellen; {how}")
         build = for_caller(f"`snellen build {shell_word(pattern)}`", f"sn.build({pattern!r})")
         raise DataError(f"{pattern} is a file; build a benchmark from it with {build}")
     if row_suffix(path) in SUFFIXES:

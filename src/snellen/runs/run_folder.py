@@ -22,6 +22,7 @@ from snellen.common.foreign import LimitError, NotAFileError, read_file
 from snellen.common.paths import shell_word
 from snellen.errors import StoreError
 from snellen.formats.json_files import JSON_FAULTS
+from snellen.formats.packed_files import RECEIVED, how_to_unpack
 from snellen.formats.whole_files import write_atomically
 from snellen.models.identity import answers_as
 from snellen.recognition.unbuilt import how_to_build
@@ -36,8 +37,6 @@ MANIFEST_COPY = ".manifest.json"
 JOURNALS = "journal-*.jsonl"
 MOST_NAMED = 3
 """Runs that a message names."""
-RECEIVED = "received"
-"""The folder into which messages suggest to unpack packed runs, because `runs` may have runs of the same names."""
 
 # --- the manifest -----------------------------------------------------------------------------------------------------
 
@@ -264,6 +263,8 @@ def read_manifest(folder: Path) -> RunManifest:
             remedy = f"; its journals contain replies: repeat the {for_caller('command', 'call')} of the run to resume it"
         else:
             remedy = suggest_runs(folder)
+        if not folder.exists():
+            raise StoreError(f"there is no folder {folder}{remedy}") from None
         raise StoreError(f"{folder} is not a run ({RUN_MANIFEST} is missing){remedy}") from None
     try:
         return decode_manifest(folder, raw)
@@ -306,6 +307,9 @@ def suggest_unpacking(path: Path) -> str:
     """Return what to do with an archive that is given as a run, or an empty string for anything else."""
     if path.suffix != ".zip" or not path.is_file():
         return ""
+    how = how_to_unpack(path)
+    if how:
+        return f"{path} is an archive; {how}"
     unpack = shlex.join(("python", "-m", "zipfile", "-e", str(path), RECEIVED))
     return f"{path} is an archive; unpack it with `{unpack}`, then use {RECEIVED} or a run in it"
 
@@ -322,10 +326,11 @@ def suggest_runs(folder: Path) -> str:
     in_default_folder = Path("runs", folder)
     if not folder.is_absolute() and (in_default_folder / RUN_MANIFEST).is_file():
         return f"; did you mean {in_default_folder}?"
-    neighbours = _runs_in(folder.parent)
+    is_bare_name = folder.parent == Path()
+    neighbours = _runs_in(folder.parent) or (_runs_in(Path("runs")) if is_bare_name else [])
     similar_names = get_close_matches(folder.name, [run.name for run in neighbours])
     if similar_names:
-        paths = [str(folder.parent / name) for name in similar_names]
+        paths = [str(neighbours[0].parent / name) for name in similar_names]
         return f"; did you mean {' or '.join(paths)}?"
     if neighbours:
         return f"; there are {_list_first(neighbours)}"
@@ -339,7 +344,7 @@ def suggest_runs(folder: Path) -> str:
     way = for_caller(
         "`snellen demo` or `snellen run MODEL BENCHMARK`", "sn.evaluate(MODEL, BENCHMARK)"
     )
-    return f"; create one with {way}"
+    return f"; make a run with {way}"
 
 
 def expand_run_folder(path: Path) -> list[Path]:

@@ -156,15 +156,15 @@ def _run_session(
     models: Roles = {EVALUATED: model, **roles}
     # Before the first request, so that a refusal leaves no reply of another model in the run.
     current = with_servers(current, ask_servers(models))
+    for each in models.values():
+        if isinstance(each, NeedsBenchmarks):
+            each.prepare([use.benchmark.folder for use in plan.benchmarks])
     is_first_worker = plan.worker == 0
     merged = begin_or_resume(folder, current, writes=is_first_worker, moved=plan.execution.moved)
     if is_first_worker:
         for use in plan.benchmarks:
             own_folder = questions_folder(folder, use.benchmark.name)
             keep_questions(use.benchmark, use.selection, own_folder)
-    for each in models.values():
-        if isinstance(each, NeedsBenchmarks):
-            each.prepare([use.benchmark.folder for use in plan.benchmarks])
 
     budget = RunBudget(plan.execution, plan.worker, plan.budget_used)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from snellen.building.benchmark import Benchmark
 from snellen.common.images import Images
+from snellen.errors import DataError
 from snellen.models.base import ALL_KINDS, ShownByName
 from snellen.models.embedded import NoOptions, scores_favouring
 from snellen.models.model_strings import ModelSpec
@@ -35,13 +36,21 @@ class Oracle(ShownByName):
         return {"instrument": "oracle", "version": "2"}
 
     def prepare(self, benchmarks: Sequence[Path]) -> None:
-        """Open the answers of the benchmarks that will be asked, by the names of the benchmarks."""
+        """Open the answers of the benchmarks that will be asked, by the names of the benchmarks.
+
+        Raises DataError if the answers of all are hidden.
+        """
         self._folders = {}
         self._answers = {}
         for folder in benchmarks:
             name = Benchmark(folder).name
             self._folders[name] = folder
             self._answers[name] = open_answers(folder)
+        if self._answers and not any(self._answers.values()):
+            raise DataError(
+                f"the answers of {', '.join(self._answers)} are hidden here, and {self.name} needs them; run another "
+                "model, whose replies can be scored where the answers are (docs/sharing.md)"
+            )
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         return [self._reply(request) for request in requests]
@@ -89,7 +98,7 @@ class Oracle(ShownByName):
         return self._options[benchmark]
 
 
-_UNKNOWN = Response(error=Failure("model", "the oracle has no answer to this question"))
+_UNKNOWN = Response(error=Failure("model", "the answer to this question is hidden from the oracle"))
 
 
 def open_oracle(spec: ModelSpec) -> Oracle:

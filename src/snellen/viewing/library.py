@@ -26,6 +26,7 @@ from snellen.runs.run_folder import (
     RunManifest,
     journals,
     read_manifest,
+    suggest_runs,
     suggest_unpacking,
 )
 from snellen.viewing.filters import QuestionFilter, select_questions
@@ -153,6 +154,9 @@ class RunLibrary:
             for suggestion in suggestions:
                 if suggestion:
                     raise StoreError(suggestion)
+            missing = [root for root in roots if not root.exists()]
+            if missing:
+                raise StoreError(f"there is no folder {missing[0]}{suggest_runs(missing[0])}")
             folders = ", ".join(map(str, roots))
             raise StoreError(
                 f"{folders}: no runs found ({RUN_MANIFEST} is missing); give the folder of a run, or a folder that "

@@ -20,6 +20,7 @@ from snellen.common.late import import_hub
 from snellen.common.paths import benchmark_folder, shell_word, slug
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.results import Results
+from snellen.formats.packed_files import RECEIVED
 from snellen.formats.rows import is_row_file
 from snellen.interchange.exports.base import Exporter
 from snellen.interchange.exports.packing import pack_benchmark, pack_runs
@@ -32,7 +33,7 @@ from snellen.interchange.publishing import (
 )
 from snellen.registry import find_registered
 from snellen.runs.finding import open_benchmark
-from snellen.runs.run_folder import RECEIVED, RUN_MANIFEST, only_run_in, read_manifest
+from snellen.runs.run_folder import RUN_MANIFEST, only_run_in, read_manifest
 from snellen.scoring.kept_scoring import load_scoring
 
 
@@ -147,8 +148,18 @@ def _is_benchmark(name: str, exporter: Exporter) -> bool:
     metavar="KEY",
     help="Sign with this SSH key, such as ~/.ssh/id_ed25519.",
 )
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Replace the file even if it has answers that the new one leaves out, or something else.",
+)
 def pack_command(
-    runs: tuple[Path, ...], output: Path | None, images: bool, answers: bool, sign: Path | None
+    runs: tuple[Path, ...],
+    output: Path | None,
+    images: bool,
+    answers: bool,
+    sign: Path | None,
+    force: bool,
 ) -> None:
     """Pack RUNS, or a built benchmark, into one file to share.
 
@@ -173,11 +184,11 @@ def pack_command(
     if len(runs) == 1 and not (runs[0] / RUN_MANIFEST).exists():
         benchmark = _built_benchmark(str(runs[0]))
         if benchmark is not None:
-            _pack_benchmark(benchmark, output, answers=answers, sign=sign)
+            _pack_benchmark(benchmark, output, answers=answers, sign=sign, may_replace=force)
             return
     _check_runs(runs)
     path = output or Path(f"{runs[0].resolve().name if len(runs) == 1 else 'runs'}.zip")
-    packed = pack_runs(runs, path, images=images, answers=answers, sign=sign)
+    packed = pack_runs(runs, path, images=images, answers=answers, sign=sign, may_replace=force)
     if packed.left_out:
         announce(
             f"not packed, because they reveal the correct answers: {', '.join(packed.left_out)} (--answers "
@@ -228,11 +239,16 @@ def _built_benchmark(name: str) -> Benchmark | None:
 
 
 def _pack_benchmark(
-    benchmark: Benchmark, output: Path | None, *, answers: bool, sign: Path | None
+    benchmark: Benchmark,
+    output: Path | None,
+    *,
+    answers: bool,
+    sign: Path | None,
+    may_replace: bool,
 ) -> None:
     """Pack a benchmark into a zip file, signed if `sign` is a key, and print how to unpack it elsewhere."""
     path = output or Path(f"{slug(benchmark.name)}.zip")
-    packed = pack_benchmark(benchmark, path, answers=answers, sign=sign)
+    packed = pack_benchmark(benchmark, path, answers=answers, sign=sign, may_replace=may_replace)
     contents = "with answers" if packed.has_answers else "without answers (--answers includes them)"
     if sign is not None:
         contents += ", signed"

@@ -279,6 +279,10 @@ def _answers(benchmark: Benchmark) -> dict[str, list[Answer]]:
         raise DataError(
             f"the answers of {benchmark.name} are not here; build it again, or leave {setting('answers')} out"
         )
+    if not benchmark.manifest.counts.answers:
+        raise DataError(
+            f"the answers of {benchmark.name} are hidden; leave {setting('answers')} out"
+        )
     return sample_answers(benchmark.folder)
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
 
 import msgspec
 from msgspec import Struct
@@ -20,11 +20,12 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.building.benchmark import EXAMPLES, MANIFEST, SAMPLES, Benchmark
-from snellen.callers import for_caller
+from snellen.callers import for_caller, setting
 from snellen.common.foreign import open_file
 from snellen.common.images import ImageStore
 from snellen.common.paths import slug
 from snellen.errors import DataError, StoreError
+from snellen.formats.packed_files import ANSWERS_PREFIX, read_packed
 from snellen.formats.record_files import ENDING
 from snellen.interchange.signing import BLOCK, check_key, sign_folders
 from snellen.runs.own_questions import (
@@ -59,6 +60,7 @@ def pack_runs(
     images: bool = False,
     answers: bool = False,
     sign: Path | None = None,
+    may_replace: bool = True,
 ) -> PackedRuns:
     """Write runs into a zip file, each in a folder of its own: its journals, all its scorings, its questions.
 
@@ -71,11 +73,12 @@ def pack_runs(
         answers: Whether the ground truths go with them, and also reports and the exchanges of judges, which contain
             ground truths. With them, a run can be scored again elsewhere.
         sign: File of an SSH key with which each run is signed (`snellen.interchange.signing`).
+        may_replace: Whether an earlier file may be replaced that has something else, or answers that this one lacks.
 
     Raises:
         StoreError: A folder is not a run, or the file cannot be written.
-        DataError: Images or answers are wanted and missing, two runs have folders of the same name, or the key cannot
-            be used.
+        DataError: Images or answers are wanted and missing, two runs have folders of the same name, the key cannot
+            be used, or an earlier file may not be replaced.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
@@ -113,7 +116,7 @@ def pack_runs(
             for file in Path(staging).rglob("*")
             if file.is_file()
         }
-        _write_zip(path, packed, sign)
+        _write_zip(path, packed, sign, may_replace=may_replace)
     return PackedRuns(path, len(packed), n_images, tuple(dict.fromkeys(golds)), tuple(left_out))
 
 
@@ -132,7 +135,12 @@ class PackedBenchmark(Struct, frozen=True):
 
 
 def pack_benchmark(
-    benchmark: Benchmark, path: Path, *, answers: bool = False, sign: Path | None = None
+    benchmark: Benchmark,
+    path: Path,
+    *,
+    answers: bool = False,
+    sign: Path | None = None,
+    may_replace: bool = True,
 ) -> PackedBenchmark:
     """Write a built benchmark into a zip file that is a built benchmark again where it is unpacked.
 
@@ -142,14 +150,15 @@ def pack_benchmark(
         answers: Whether the answers go with it, and all files that tell something of them. Without them it can be run
             elsewhere, and the runs are scored where the answers are.
         sign: File of an SSH key with which the benchmark is signed.
+        may_replace: Whether an earlier file may be replaced that has something else, or answers that this one lacks.
 
     Raises:
-        DataError: The answers are asked for and hidden, or the key cannot be used.
+        DataError: The answers are asked for and hidden, the key cannot be used, or an earlier file may not be replaced.
         StoreError: The file cannot be written.
     """
     if sign is not None:
         check_key(sign)
-    if answers and not has_answers(benchmark.folder):
+    if answers and answers_file(benchmark.folder) is None:
         raise DataError(f"the answers of {benchmark.name} are hidden; pack it without them")
     inner_folder = slug(benchmark.name)
     manifest = benchmark.manifest
@@ -174,7 +183,7 @@ def pack_benchmark(
         manifest_file = Path(staging) / MANIFEST
         manifest_file.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
         packed[f"{inner_folder}/{MANIFEST}"] = manifest_file
-        _write_zip(path, packed, sign)
+        _write_zip(path, packed, sign, may_replace=may_replace)
     return PackedBenchmark(path, inner_folder, n_images, answers)
 
 
@@ -227,8 +236,30 @@ def _answers(use: BenchmarkUse, run: Path) -> Path | None:
     return answers_file(folder)
 
 
-def _write_zip(path: Path, files: dict[str, Path], key: Path | None) -> None:
+def _check_replaced(path: Path, places: Iterable[str]) -> None:
+    """Raise DataError if a file would be replaced that has something else than the new one, or more answers."""
+    if not path.exists():
+        return
+    earlier = read_packed(path)
+    replace_it = f"name another file ({for_caller('-o FILE.zip', 'path')}), or replace it ({setting('force', True)})"
+    if earlier is None:
+        raise DataError(f"{path} exists and was not packed by Snellen; {replace_it}")
+    names = [PurePosixPath(place) for place in places]
+    others = earlier.folders - {name.parts[0] for name in names}
+    if others:
+        raise DataError(f"{path} exists and has {', '.join(sorted(others))}; {replace_it}")
+    has_answers = any(name.name.startswith(ANSWERS_PREFIX) for name in names)
+    if earlier.has_answers and not has_answers:
+        raise DataError(
+            f"{path} exists and has the answers, which this file would leave out; add "
+            f"{for_caller('--answers', 'answers=True')}, {replace_it}"
+        )
+
+
+def _write_zip(path: Path, files: dict[str, Path], key: Path | None, *, may_replace: bool) -> None:
     """Write files into an archive at these places, and sign each of its folders if there is a key."""
+    if not may_replace:
+        _check_replaced(path, files)
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
