@@ -53,12 +53,14 @@ if PROFILE == "snellen":
 
 
 LONGEST = (
-    "batches docs view_changes benches hf_engine served_limits strangers interrupts training_notebook acuity"
-    " leaderboard streams hf_adversaries server_strangers server_facts gate planted_keys server_arena ray datasheets"
-    " extract acuity_ideal demo museum view_browser fetching_cases acuity_tests hf_folders http_connection view"
-    " example_package training benchmark_audit parts report_browser fetching served_arena in_memory hf_edges report"
-    " data_verbs server_pages_browser cli absent_benchmarks clips resume aggregate hub_datasets hosting_operations"
-    " adaptive server_arena_browser docstrings openai wordnet agree suite_doors hf_architectures"
+    "batches docs view_changes benches hf_engine hf_strangers spot_checks served_limits strangers interrupts"
+    " training_notebook acuity board_ledger hf_clips leaderboard streams hf_adversaries namespace"
+    " hf_mixed_windows server_strangers server_facts gate planted_keys server_arena ray datasheets large_runs"
+    " extract acuity_ideal demo audit modern museum view_browser fetching_cases acuity_tests hf_folders"
+    " http_connection view example_package training benchmark_audit parts providers report_browser fetching"
+    " served_arena in_memory hf_edges report data_verbs server_pages_browser cli absent_benchmarks clips resume"
+    " aggregate hub_datasets hosting_operations adaptive server_arena_browser docstrings openai wordnet agree"
+    " suite_doors hf_architectures"
 ).split()
 """Files that take more than six seconds, or that wait for long with few tests, the longest first."""
 
