@@ -42,8 +42,9 @@ demo: $(VENV)/demo.done
 coverage: $(VENV)/dev.done system
 	$(PYTEST) --cov --cov-report=term:skip-covered
 
+# On a fresh environment the modules are compiled on one core beside the checks on the other.
 test: ready
-	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory -j2 check $(VENV)/compiled.done
 	@$(MAKE) --no-print-directory tests
 
 # Both wait for what they fetch, so beside each other.
