@@ -45,19 +45,22 @@ def test_the_page_on_python_has_every_public_name() -> None:
     assert sorted(shown) == sorted(set(snellen.__all__) - {"__version__"})
 
 
-def test_the_page_on_python_says_what_the_docstrings_say() -> None:
-    """`make fields` writes it."""
+@pytest.fixture(scope="module")
+def reference() -> dict[str, Any]:
+    """Names of the module that writes the reference; it reads the sources once for both pages."""
     pytest.importorskip("griffe2md")
-    reference = runpy.run_path(str(ROOT / "website" / "python_reference.py"))
+    return runpy.run_path(str(ROOT / "website" / "python_reference.py"))
+
+
+def test_the_page_on_python_says_what_the_docstrings_say(reference: dict[str, Any]) -> None:
+    """`make fields` writes it."""
     page = reference["PAGE"].read_text("utf-8")
     assert page == reference["page_text"](page), "run `make fields`"
     assert "](#snellen" not in page and "<code>" not in page
 
 
-def test_the_page_on_the_plugin_api_says_what_the_docstrings_say() -> None:
+def test_the_page_on_the_plugin_api_says_what_the_docstrings_say(reference: dict[str, Any]) -> None:
     """`make fields` writes it."""
-    pytest.importorskip("griffe2md")
-    reference = runpy.run_path(str(ROOT / "website" / "python_reference.py"))
     page = reference["PLUGIN_PAGE"].read_text("utf-8")
     assert page == reference["plugin_page"](), "run `make fields`"
     assert set(plugin_api.__all__) <= set(re.findall(r"^### `(\w+)`$", page, flags=re.MULTILINE))

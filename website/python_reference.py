@@ -10,11 +10,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from griffe import GriffeLoader, Object, Parser
-from griffe2md import render_object_docs
+from griffe2md import ConfigDict, prepare_context, prepare_env
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reference" / "python.md"
@@ -39,6 +40,18 @@ CROSS_REFERENCE = re.compile(r"\[([^\[\]]+)\]\(#[\w.]+\)")
 CODE = re.compile(r"<code>(.*?)</code>", re.DOTALL)
 MEMBER_HEADING = re.compile(r"^(#+) `[\w.]*\.(\w+\.\w+)`$", re.MULTILINE)
 """The heading of a member, with the path of its module."""
+# One environment for all names: griffe2md's own function compiles its templates again for each.
+TEMPLATES = prepare_env()
+LAYOUT: ConfigDict = {
+    "heading_level": 3,
+    "filters": ["!^_"],
+    "members_order": "source",
+    "group_by_category": False,
+    "show_bases": False,
+    "show_if_no_docstring": False,
+    "show_root_full_path": False,
+    "summary": False,
+}
 
 
 def page_text(text: str) -> str:
@@ -71,6 +84,7 @@ def plugin_page() -> str:
     return "\n".join(parts)
 
 
+@cache
 def _loaded(package: str) -> Object:
     """Return a package as its source says it is, without importing it."""
     loader = GriffeLoader(search_paths=[SOURCES[package]], docstring_parser=Parser("google"))
@@ -83,19 +97,8 @@ def _rendered(target: Any) -> str:
     """Return the signature and docstring of a name, with its members below it."""
     if target.is_alias:
         target = target.final_target
-    rendered = render_object_docs(
-        target,
-        config={
-            "heading_level": 3,
-            "filters": ["!^_"],
-            "members_order": "source",
-            "group_by_category": False,
-            "show_bases": False,
-            "show_if_no_docstring": False,
-            "show_root_full_path": False,
-            "summary": False,
-        },
-    )
+    template = TEMPLATES.get_template(f"{target.kind.value}.md.jinja")
+    rendered = template.render(prepare_context(target, LAYOUT))
     return plain(rendered).strip()
 
 
