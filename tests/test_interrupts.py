@@ -83,6 +83,14 @@ def holding_server() -> Iterator[HoldingServer]:
         server.server_close()
 
 
+@pytest.fixture(autouse=True)
+def hangups_count() -> Iterator[None]:
+    """Let processes start with the usual SIGHUP: under nohup it is ignored, and they would go on for ten minutes."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
     rows = small.rows(60, pictures=60)
