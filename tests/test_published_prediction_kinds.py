@@ -66,6 +66,7 @@ def test_verdicts_far_from_the_reading_of_a_choice_are_in_the_first_sentence(
 
 # --- a column for each model -----------------------------------------------------------------------------------------
 
+THINGS = ("red kite", "blue lamp", "old boat", "tall tree", "grey stone")
 PAINTINGS = ("The Scream", "Guernica", "Sunflowers", "The Night Watch", "Water Lilies")
 
 
@@ -142,6 +143,100 @@ def test_verdicts_far_from_the_numbers_of_several_models_are_in_the_first_senten
     [first, *_] = sentences(numbers, {})
     assert "large_pred 10.0% (here 100.0%)" in first
     assert "small_pred" not in first
+
+
+# --- layouts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["{kind}_{field}", "{field}_{kind}"])
+def test_fields_side_by_side_are_a_question_each(name: str) -> None:
+    fields = ("total", "date", "shop_name")
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        row: dict[str, Any] = {"image": f"{n}.png", "reply": json.dumps({"total": n})}
+        for place, field in enumerate(fields):
+            row[name.format(kind="gt", field=field)] = f"{field} {n}"
+            if n % 10 != 1:  # the model gave no reply
+                right = n % 4 or place
+                row[name.format(kind="pred", field=field)] = f"{field} {n}" if right else "none"
+        rows.append(row)
+    results = sn.score(write_lines("receipts.jsonl", rows))
+    assert results.value() == pytest.approx(1 - (10 + 4 * 3) / (3 * N))
+
+
+def test_an_answer_and_its_explanation_are_no_fields() -> None:
+    rows = [
+        {
+            "question": f"What is {n}?",
+            "gt_answer": THINGS[n % 5],
+            "gt_explanation": "it is",
+            "pred_answer": THINGS[(n + (n % 4 == 0)) % 5],
+            "pred_explanation": "I see it",
+        }
+        for n in range(N)
+    ]
+    assert sn.score(write_lines("explained.jsonl", rows)).value() == 0.75
+
+
+@pytest.mark.parametrize("is_image_first", [True, False])
+def test_a_table_whose_header_names_an_image_has_none(is_image_first: bool) -> None:
+    lines: list[str] = []
+    for n in range(N):
+        gold = ("Yes", "No")[n % 2]
+        said = gold if n % 4 else "No"
+        place = [f"{n // 2:06}.jpg", f"Is there a cat in image {n // 2}, or {n % 2}?"]
+        lines.append("\t".join([*(place if is_image_first else place[::-1]), gold, said]))
+    path = Path("existence.txt")
+    path.write_text("\n".join(lines) + "\n")
+    results = sn.score(path)
+    assert results.value() == 0.75
+    assert results.rows[0].estimate.n == N
+
+
+def test_questions_that_are_keys_of_objects_are_rows() -> None:
+    records = {
+        f"coco_{image}": {
+            "tifa_score": 0.5,
+            "question_details": {
+                f"is there a dog in {image}, {n}?": {
+                    "choices": ["yes", "no"],
+                    "answer": "yes",
+                    "element_type": "animal",
+                    "prediction": ("yes", "no")[n % 2 * (image % 2)],
+                }
+                for n in range(4)
+            },
+        }
+        for image in range(10)
+    }
+    path = Path("tifa.json")
+    path.write_text(json.dumps(records))
+    results = sn.score(path)
+    assert results.value() == 0.75
+    assert results.rows[0].estimate.n == 40
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        (
+            "sums.json",
+            json.dumps(
+                {"time": "noon", "conditions": {"clean": {"ious": [0.1, 0.5], "mean": 0.3}}}
+            ),
+            r"not a list of questions, but one object without rows .*'time', 'conditions'",
+        ),
+        (
+            "cases.csv",
+            "variant,case,chrf,rouge_l\n" + "".join(f"rag,c{n},0.{n},0.1\n" for n in range(1, 9)),
+            r"scores of replies \('chrf', 'rouge_l'\), and neither these nor right answers",
+        ),
+    ],
+)
+def test_scores_without_replies_are_called_so(name: str, content: str, words: str) -> None:
+    Path(name).write_text(content)
+    with pytest.raises(DataError, match=words):
+        sn.score(name)
 
 
 # --- right answers ---------------------------------------------------------------------------------------------------

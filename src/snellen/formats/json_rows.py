@@ -47,10 +47,24 @@ def json_rows(path: Path, encoding: str = "") -> Iterator[SourceRow]:
     records = records_in(value)
     if records is None:
         raise DataError(
-            f"{path}: not a list of questions; write [{{...}}, {{...}}], or one object per line as .jsonl"
+            f"{path}: not a list of questions{_contents(value)}; write [{{...}}, {{...}}], or one object per line as .jsonl"
         )
     for number, record in enumerate(records, 1):
         yield _row_of(record, f"{path}: record {number}", number)
+
+
+MOST_KEYS = 6
+"""Keys of an object that an error names."""
+
+
+def _contents(value: Any) -> str:
+    """Say what an object without records holds, for an error; empty for any other value."""
+    if not isinstance(value, dict) or not value:
+        return ""
+    keys = ", ".join(map(repr, list(value)[:MOST_KEYS])) + (
+        ", ..." if len(value) > MOST_KEYS else ""
+    )
+    return f", but one object without rows of questions and replies ({keys})"
 
 
 def _begins_with_record(file: BinaryIO) -> bool:

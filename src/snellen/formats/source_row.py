@@ -33,9 +33,19 @@ def flat_record(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         column = f"{prefix}{name}"
         if value is None:
             continue
+        if _is_map_by_text(value):
+            cells[column] = [{"question": key, **inner} for key, inner in value.items()]
+            continue
         is_nested = isinstance(value, dict) and value and VALUES.isdisjoint(value)
         if is_nested:
             cells |= flat_record(value, f"{column}.")
         else:
             cells[column] = value
     return cells
+
+
+def _is_map_by_text(value: Any) -> bool:
+    """Whether a value maps texts of several words, such as questions, to objects; they are no names of columns."""
+    if not isinstance(value, dict) or len(value) < 2:
+        return False
+    return all(" " in key and isinstance(inner, dict) for key, inner in value.items())

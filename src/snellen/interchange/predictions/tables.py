@@ -35,6 +35,7 @@ from snellen.interchange.predictions.cells import (
 from snellen.interchange.predictions.joining import ROTATION_STEP
 from snellen.interchange.predictions.object_lists import object_lists, rows_of_lists
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
+from snellen.interchange.predictions.row_layouts import with_fields_as_rows, with_header_as_row
 from snellen.interchange.predictions.rows import (
     PredictedRow,
     PredictionFile,
@@ -64,7 +65,8 @@ MOST_NAMED = 12
 def prediction_rows(path: Path) -> Iterator[SourceRow]:
     """Yield the rows of a file, one for each question where a row holds several. Raises DataError."""
     lists: set[str] = set()
-    for row in read_rows(path, text_encoding(path), as_stored=True):
+    rows = with_header_as_row(read_rows(path, text_encoding(path), as_stored=True))
+    for row in with_fields_as_rows(rows):
         row = row._replace(cells=_with_passes_joined(row.cells))
         name = question_list(row.cells, is_name_of_reply, _is_name_of_answer)
         if name:
@@ -264,6 +266,12 @@ def _without_replies(path: Path, roles: TableRoles) -> str:
             f"it holds scores of models, and no replies ({shown}); show them beside a run: `snellen score RUN "
             f"--published {path}`"
         )
+    scores = _columns_of_scores(roles)
+    if scores:
+        return (
+            f"it holds scores of replies ({', '.join(map(repr, scores[:MOST_NAMED]))}), and neither these nor right answers; "
+            "take the file that has the replies"
+        )
     if len(names) > MANY_IDS * roles.rows and not any(map(is_name_of_reply, names)):
         return (
             f"it is one object whose {len(names):,} keys are ids ({names[0]!r}, {names[1]!r}, ...) of values, with neither "
@@ -372,6 +380,27 @@ def _are_scores(roles: TableRoles) -> bool:
         for name, profile in roles.profiles.items()
     )
     return bool(models) and (with_numbers > len(others) / 2 or is_long)
+
+
+_METRICS = frozenset(
+    "bleu rouge chrf f1 em bertscore meteor cider spice anls iou ious wer cer ndcg mrr map accuracy precision recall".split()
+)
+"""Words in names of columns with the score of each reply."""
+FEWEST_SCORES = 2
+MOST_WORDS = 2
+"""Words on average of the names and ids in a table of scores."""
+
+
+def _columns_of_scores(roles: TableRoles) -> list[str]:
+    """The columns with scores of replies in a table that has no texts; empty if it has any, or fewer than two."""
+    if any(profile.is_text and profile.words > MOST_WORDS for profile in roles.profiles.values()):
+        return []
+    names = [
+        name
+        for name, profile in roles.profiles.items()
+        if not _METRICS.isdisjoint(split_name(name)) and all(map(_is_score, profile.texts))
+    ]
+    return names if len(names) >= FEWEST_SCORES else []
 
 
 _TASKS = frozenset(
@@ -661,6 +690,7 @@ _ASKS_TO_TRANSCRIBE = re.compile(
 )
 FEWEST_TRANSCRIBED = 4
 """Words of transcripts, in half of them at least; shorter ones are words to be recognised."""
+FEWEST_COPIED = 10
 NEAR = 0.2
 """Edits per character of half of the replies to long texts at most, from which they are transcripts without any hint."""
 FARTHEST = 0.5
@@ -688,7 +718,8 @@ def _metrics_of_transcripts(reading: TableReading) -> tuple[str, ...]:
         return ()
     if words & _OF_SPEECH:
         return _WER
-    is_copied = median(lengths) >= LONG_TEXT_WORDS and median(rates) <= NEAR
+    is_long = len(rates) >= FEWEST_COPIED and median(lengths) >= LONG_TEXT_WORDS
+    is_copied = is_long and median(rates) <= NEAR
     return _CER if words & _OF_WRITING or 2 * n_asking > len(lengths) or is_copied else ()
 
 

@@ -1,0 +1,117 @@
+"""Layouts in which a row of a file is not a prediction: fields side by side, and tables without a header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+from snellen.formats.source_row import SourceRow
+from snellen.recognition.folding import folded_name
+
+# --- fields side by side ---------------------------------------------------------------------------------------------
+
+_GOLD = "gt|gold|true|expected|ref|reference|target|actual"
+_SAID = "pred|predicted|prediction|output|model"
+_VERDICT = "correct|match|is_correct"
+_BEFORE = re.compile(
+    rf"(?:(?P<gold>{_GOLD})|(?P<said>{_SAID})|(?P<verdict>{_VERDICT}))_(?P<field>.+)"
+)
+_AFTER = re.compile(
+    rf"(?P<field>.+)_(?:(?P<gold>{_GOLD})|(?P<said>{_SAID})|(?P<verdict>{_VERDICT}))"
+)
+FEWEST_FIELDS = 3
+"""Fields of a row with a right answer and a reply each, from which the row is an extraction of fields."""
+_ROLE_NAMES = {"gold": "answer", "said": "prediction", "verdict": "correct"}
+
+
+def with_fields_as_rows(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
+    """Yield a row for each field of rows that have a right answer and a reply for several, and other rows as they are.
+
+    A row with `gt_total`, `pred_total`, `gt_date`, `pred_date` and so on becomes a row for each of total and date, with the
+    name of the field as its question. Verdicts (`correct_total`) go with their field. Replies may be missing.
+    """
+    fields: dict[str, dict[str, str]] = {}
+    for row in rows:
+        cells = row.cells
+        fields_here = _fields_of_names(tuple(cells))
+        if len(fields_here) > len(fields):
+            fields = fields_here
+        if not any(columns["gold"] in cells for columns in fields.values()):
+            yield row
+            continue
+        used = {name for columns in fields.values() for name in columns.values()}
+        shared = {
+            name: cell
+            for name, cell in cells.items()
+            if name not in used
+            and isinstance(cell, (str, int, float))
+            and not _is_whole_record(cell)
+        }
+        for field, columns in fields.items():
+            of_field = {
+                _ROLE_NAMES[role]: cells[name] for role, name in columns.items() if name in cells
+            }
+            question = field.replace("_", " ")
+            yield row._replace(cells={**shared, "question": question, **of_field})
+
+
+def _is_whole_record(cell: Any) -> bool:
+    """Whether a cell is a text with all fields together, as the reply came."""
+    return isinstance(cell, str) and "{" in cell
+
+
+@lru_cache(maxsize=256)
+def _fields_of_names(names: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """Return the columns of each field by role; empty unless several fields have a right answer and a reply."""
+    for pattern in (_BEFORE, _AFTER):
+        by_field: dict[str, dict[str, str]] = {}
+        for name in names:
+            match = pattern.fullmatch(folded_name(name))
+            if match is not None:
+                role = next(role for role in _ROLE_NAMES if match[role])
+                by_field.setdefault(match["field"], {}).setdefault(role, name)
+        whole = {
+            field: roles for field, roles in by_field.items() if {"gold", "said"} <= roles.keys()
+        }
+        if len(whole) >= FEWEST_FIELDS:
+            return whole
+    return {}
+
+
+# --- tables without a header -----------------------------------------------------------------------------------------
+
+_IMAGE = re.compile(r".+\.(?:jpe?g|png|webp|gif|bmp|tiff?)", re.IGNORECASE)
+_NUMBERED = re.compile(r" \(\d+\)$")
+COLUMNS = ("image", "question", "answer", "prediction")
+
+
+def with_header_as_row(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
+    """Yield the rows of a table; of one without a header also the first, with names for its columns.
+
+    A table has no header if the name of a column is that of an image. Of four columns one has images and one questions;
+    the last two are the right answer and the reply, as in MME's results (Fu et al. 2023).
+    """
+    stream = iter(rows)
+    first = next(stream, None)
+    if first is None:
+        return
+    header = tuple(first.cells)
+    if len(header) != len(COLUMNS) or not any(map(_IMAGE.fullmatch, header[:2])):
+        yield from chain([first], stream)
+        return
+    is_image_first = _IMAGE.fullmatch(header[0]) is not None
+    names = COLUMNS if is_image_first else ("question", "image", *COLUMNS[2:])
+    place = first.where.rpartition(":")[0]
+    texts = [_NUMBERED.sub("", name) for name in header]
+    yield SourceRow(f"{place}:1", 1, dict(zip(names, texts, strict=True)))
+    for row in chain([first], stream):
+        yield row._replace(cells=_renamed(row.cells, header, names))
+
+
+def _renamed(
+    cells: Mapping[str, Any], header: Sequence[str], names: Sequence[str]
+) -> dict[str, Any]:
+    return {name: cells[old] for old, name in zip(header, names, strict=True) if old in cells}
