@@ -102,6 +102,19 @@ def lettered(records: list[Row], *fields: str) -> list[Row]:
     return rows
 
 
+def clean_boxes(text: str) -> list[Row]:
+    """Boxes in undegraded images, read by the repository: corner, width and height, as two corners here."""
+    rows = []
+    for sample in json.loads(text)["samples"]:
+        boxes = {}
+        predicted = sample["conditions"]["clean"]["predicted_bbox"]
+        for name, box in {"answer": sample["gt_bbox"], "prediction": predicted}.items():
+            left, top, width, height = box
+            boxes[name] = [left, top, left + width, top + height]
+        rows.append({"id": sample["sample_id"], "question": sample["expression"], **boxes})
+    return rows
+
+
 def questions_of_figures(text: str) -> list[Row]:
     """CharXiv's descriptive questions: lists of numbers and answers by figure, as a record each."""
     rows = []
@@ -223,6 +236,8 @@ def records_of(content: bytes, path: str, reads: dict[str, str]) -> list[Row]:
     if form == "indices":
         records = records_in(text, reads.get("under", ""))
         return lettered(records, reads.get("answer", "answer"), reads["reply"])
+    if form == "clean boxes":
+        return clean_boxes(text)
     if form == "figures":
         return questions_of_figures(text)
     if form == "letters":
@@ -239,13 +254,24 @@ def questions_of(clones: Path, reproduction: Reproduction) -> dict[str, Row]:
         return {}
     repository = reads.get("questions-in", reproduction.repository)
     path = reads["questions"]
-    content = file_at(clones, repository, path)
+    content = file_at(clones, repository, path, reads.get("questions-branch", "HEAD"))
     form = {"form": reads.get("questions-form", ""), "under": reads.get("questions-under", "")}
     field = reads.get("question-id", reads.get("id", "id"))
     questions: dict[str, Row] = {}
     for record in records_of(content, path, form):
         questions[str(record[field])] = record
+    add_labels(clones, reads, list(questions.values()))
     return questions
+
+
+def add_labels(clones: Path, reads: dict[str, str], questions: list[Row]) -> None:
+    """Add the right answers that lie in a file for each category, in the order of its questions."""
+    for pair in reads.get("labels", "").split():
+        category, _, path = pair.partition("=")
+        labels = records_in(file_at(clones, reads["labels-in"], path).decode())
+        asked = [question for question in questions if question["category"] == category]
+        for question, label in zip(asked, labels, strict=True):
+            question["label"] = label["label"]
 
 
 def published_judge(clones: Path, reproduction: Reproduction) -> sn.Scripted | None:
@@ -330,7 +356,7 @@ def rescored(clones: Path, entry: BenchmarkSpec, reproduction: Reproduction) -> 
         if metrics:
             settings["metrics"] = list(metrics)
         results = sn.score(run, **settings)
-        row = headline or (metrics[0] if metrics else "")
+        row = reproduction.reads.get("row") or headline or (metrics[0] if metrics else "")
         value = results.value(row) if row else results.value()
     if value is None:
         raise SnellenError(f"no value of {row or 'the headline'}")
