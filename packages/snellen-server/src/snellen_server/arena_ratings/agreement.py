@@ -1,9 +1,9 @@
-"""Whether anonymous votes agree with those of voters with accounts, model by model.
+"""Compare anonymous votes with those of voters with accounts, for each model.
 
-Votes bought one by one, from many networks over many days, differ in nothing from honest ones but in the model that they
-favour. Where enough voters with accounts or invitations have voted, their ratings say how often each model should win.
-If a model does significantly better or worse in anonymous votes, these votes on it are set apart. So anonymous voters
-make ratings more precise, but cannot move a model beyond what voters with accounts leave open.
+Votes that someone buys one by one, from many networks over many days, differ from honest ones only in the model that
+they favour. If enough voters with accounts or invitations have voted, their ratings predict how often each model wins.
+If a model does significantly better or worse in anonymous votes, the anonymous votes on it are excluded. So anonymous
+voters make ratings more precise, but cannot contradict the votes of voters with accounts.
 """
 
 from __future__ import annotations
@@ -20,61 +20,63 @@ from snellen_server.arena_ratings.bradley_terry import (
 from snellen_server.arena_ratings.votes import BOTH_BAD, LEFT, TIE, Array, TrustSettings, Votes
 
 KNOWN_VOTES = 200
-"""Votes by accounts and invited voters without which nothing is compared."""
+"""Number of votes by accounts and invited voters that the comparison needs."""
 FALSE_ALARM = 0.01
-"""Probability that any model is found different in honest votes, about."""
+"""Approximate probability that a log of honest votes has a model with a significant difference."""
 PRIOR_SPREAD = 2.0
-"""Standard deviation of skills, in log odds, in the ratings that votes are compared with."""
+"""Standard deviation of the prior of ratings, in log odds, for the ratings that votes are compared with."""
 
 
 def disagreeing_votes(votes: Votes, trust: TrustSettings) -> Array:
-    """Find anonymous votes on models that voters with accounts rate significantly otherwise.
+    """Find anonymous votes on models that voters with accounts rate significantly differently.
 
-    The residual of a vote is its score (1, 0.5 or 0) less what the ratings by known voters expect. Its sum over the
-    anonymous votes on a model is divided by its standard deviation, which is clustered by voter and includes the
-    uncertainty of the ratings. The most different model goes first, then the others are compared again without its
-    votes: what is won by one model is lost by others.
+    The residual of a vote is its score (1, 0.5 or 0) minus the score that the ratings by known voters predict. The
+    test statistic of a model is the sum of the residuals of anonymous votes on it, divided by its standard deviation,
+    which is clustered by voter and includes the uncertainty of the ratings. The most different model is removed first,
+    and the others are compared again without its votes, because what one model wins is lost by the others.
 
     Args:
-        votes: N votes by time.
-        trust: Which classes of voters are `networked`, and so are compared; the others are known.
+        votes: N votes, sorted by time.
+        trust: Votes by its `networked` classes of voters are compared with those of the other classes.
 
     Returns:
-        Whether a vote is set apart, shape (N,). All are False if there are fewer than `KNOWN_VOTES` known ones.
+        Which votes to exclude, Booleans of shape (N,). All are False if there are fewer than `KNOWN_VOTES` votes by
+        known voters.
     """
-    is_set_apart = np.zeros(votes.count, dtype=bool)
-    classes = votes.table["trust"]
-    is_compared = classes.is_in(list(trust.networked)).to_numpy()
+    is_excluded = np.zeros(votes.count, dtype=bool)
+    voter_class = votes.table["trust"]
+    is_compared = voter_class.is_in(list(trust.networked)).to_numpy()
     is_decided = votes.outcome != BOTH_BAD
-    is_known = classes.is_in(["account", "invited"]).to_numpy() & ~is_compared & is_decided
+    is_by_known_voter = voter_class.is_in(["account", "invited"]).to_numpy()
+    is_known = is_by_known_voter & ~is_compared & is_decided
     suspects = is_compared & is_decided
     if is_known.sum() < KNOWN_VOTES or not suspects.any():
-        return is_set_apart
+        return is_excluded
 
-    known_cells = voter_cells(votes.where(is_known, ""))
-    model = pair_model(known_cells)
+    # Ratings by known voters, and what they predict for each vote.
+    known_cells = voter_cells(votes.where(is_known, excluded_as=""))
     outcomes = rated_outcomes(known_cells.counts, both_bad_is_tie=False)
-    log_odds, covariance = fit_with_prior(model, outcomes, PRIOR_SPREAD)
+    log_odds, covariance = fit_with_prior(pair_model(known_cells), outcomes, PRIOR_SPREAD)
     expected = 1 / (1 + np.exp(log_odds[votes.right] - log_odds[votes.left]))
     score = np.select([votes.outcome == LEFT, votes.outcome == TIE], [1.0, 0.5], 0.0)
+    residual = score - expected
+
+    # Two-sided, with Bonferroni's correction for the number of models.
     threshold = float(stats.norm.isf(FALSE_ALARM / 2 / len(votes.models)))
-
     for _ in votes.models:
-        statistics = [
-            _difference(
-                votes, suspects & ~is_set_apart, number, score - expected, expected, covariance
-            )
-            for number in range(len(votes.models))
-        ]
-        most_different = int(np.argmax(np.abs(statistics)))
-        if abs(statistics[most_different]) <= threshold:
+        z_scores = []
+        for model in range(len(votes.models)):
+            remaining = suspects & ~is_excluded
+            z_scores.append(_z_score(votes, remaining, model, residual, expected, covariance))
+        most_different = int(np.argmax(np.abs(z_scores)))
+        if abs(z_scores[most_different]) <= threshold:
             break
-        is_on_it = (votes.left == most_different) | (votes.right == most_different)
-        is_set_apart |= is_compared & is_on_it
-    return is_set_apart
+        is_on_model = (votes.left == most_different) | (votes.right == most_different)
+        is_excluded |= is_compared & is_on_model
+    return is_excluded
 
 
-def _difference(
+def _z_score(
     votes: Votes,
     suspects: Array,
     model: int,
@@ -82,19 +84,29 @@ def _difference(
     expected: Array,
     covariance: Array,
 ) -> float:
-    """Return by how many standard deviations a model does better in these votes than is expected."""
+    """Return by how many standard deviations a model does better in some votes than expected.
+
+    Args:
+        votes: N votes on M models.
+        suspects: Which votes to test, Booleans of shape (N,).
+        model: Index of the model.
+        residual: Score of the left model minus the expected one, shape (N,).
+        expected: Expected score of the left model, shape (N,).
+        covariance: Covariance of the ratings that the expected scores are from, in squared log odds, shape (M, M).
+    """
     is_left = votes.left == model
     indices = np.flatnonzero(suspects & (is_left | (votes.right == model)))
     if not len(indices):
         return 0.0
     sign = np.where(is_left[indices], 1.0, -1.0)
     gained = sign * residual[indices]
-    by_voter = np.bincount(votes.voter[indices], gained)
+    gained_by_voter = np.bincount(votes.voter[indices], gained)
 
-    # How the sum of what is expected changes with the ratings.
+    # Derivative of the sum of expected scores with respect to the ratings, shape (M,): the uncertainty of the ratings.
     slope = expected[indices] * (1 - expected[indices])
     opponent = np.where(is_left[indices], votes.right[indices], votes.left[indices])
     gradient = -np.bincount(opponent, slope, minlength=len(votes.models))
     gradient[model] += slope.sum()
-    variance = float((by_voter**2).sum() + gradient @ covariance @ gradient)
+    rating_variance = gradient @ covariance @ gradient
+    variance = float((gained_by_voter**2).sum() + rating_variance)
     return float(gained.sum() / variance**0.5)

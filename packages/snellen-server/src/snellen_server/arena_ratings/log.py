@@ -129,7 +129,9 @@ class Pseudonyms:
         """Return the pseudonym of an address; None for an empty one."""
         if not address:
             return None
-        return f"voter-{hashlib.blake2b(str(address).encode(), key=self.salt[:64], digest_size=9).hexdigest()}"
+        key = self.salt[:64]  # the longest key that BLAKE2b takes
+        digest = hashlib.blake2b(str(address).encode(), key=key, digest_size=9).hexdigest()
+        return f"voter-{digest}"
 
 
 RowReader = Callable[[Mapping[str, Any], str, Pseudonyms], Battle]
@@ -150,6 +152,7 @@ class LogForm:
 
 
 def read_own(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle:
+    """Read a row of Snellen's own logs, whose fields are those of `Battle`. Raises msgspec.ValidationError."""
     return msgspec.convert(row, Battle)
 
 
@@ -175,15 +178,29 @@ def read_clean_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms
     tag = row.get("dedup_tag")
     if isinstance(tag, Mapping) and tag.get("sampled") is False:
         raise NotRated(NOT_SAMPLED)
-    judge = next((row[name] for name in _VOTERS if row.get(name)), None)
-    names = [judge] if isinstance(judge, str) else [str(part) for part in judge or ()]
-    is_person = not names or "judge" not in row or names[0].startswith(PEOPLE)
-    time = _seconds(row.get("tstamp") if "tstamp" in row else row.get("timestamp"))
-    voter = None
-    if names:
-        voter = pseudonyms.of(names[0]) if is_person else " ".join(names)
+
+    # Who voted: a person's name or address, or the name of a judge model with its settings.
+    judge = None
+    for name in _VOTERS:
+        if row.get(name):
+            judge = row[name]
+            break
+    if isinstance(judge, str):
+        voter_parts = [judge]
+    else:
+        voter_parts = [str(part) for part in judge or ()]
+    is_person = not voter_parts or "judge" not in row or voter_parts[0].startswith(PEOPLE)
+    if not voter_parts:
+        voter = None
+    elif is_person:
+        voter = pseudonyms.of(voter_parts[0])
+    else:
+        voter = " ".join(voter_parts)
+
+    time = _seconds(row["tstamp"] if "tstamp" in row else row.get("timestamp"))
+    battle_id = row.get("question_id") or row.get("id") or _vote_id(row, voter_parts, time) or place
     return Battle(
-        id=str(row.get("question_id") or row.get("id") or _vote_id(row, names, time) or place),
+        id=str(battle_id),
         left=row["model_a"],
         right=row["model_b"],
         outcome=_outcome(_WINNERS, row["winner"]),
@@ -198,15 +215,16 @@ def read_clean_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms
     )
 
 
-def _vote_id(row: Mapping[str, Any], voter: Sequence[str], time: float | None) -> str:
-    """Return an id from voter, time, models and outcome, so that a repeated row is the same vote.
+def _vote_id(row: Mapping[str, Any], voter_parts: Sequence[str], time: float | None) -> str:
+    """Return an id made from voter, time, models and outcome, so that a repeated row is the same vote.
 
-    It is empty if the voter or the time is unknown.
+    The id is "" if the voter or the time is unknown.
     """
-    if not voter or time is None:
+    if not voter_parts or time is None:
         return ""
-    vote = (*voter, time, row["model_a"], row["model_b"], row["winner"])
-    return f"vote-{hashlib.blake2b(msgspec.json.encode(vote), digest_size=12).hexdigest()}"
+    vote = (*voter_parts, time, row["model_a"], row["model_b"], row["winner"])
+    digest = hashlib.blake2b(msgspec.json.encode(vote), digest_size=12).hexdigest()
+    return f"vote-{digest}"
 
 
 _ONE_HOT: dict[str, Outcome] = {
@@ -254,32 +272,38 @@ _VOTES: dict[Any, Outcome] = {
 def read_conversation_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle:
     """Read a line of FastChat's `YYYY-MM-DD-conv.json`.
 
-    The battle has the id of the left side's conversation, so that a second vote on it is recognised. Names that were
-    hidden are in the states of the two sides. Messages before `offset` are the example that a conversation begins with.
+    `row["models"]` has the names that the page showed, and `row["states"]` the conversation of each side with its true
+    name. The battle gets the id of the left side's conversation, so that a second vote on it is recognised. Messages
+    before `offset` are the example that each conversation begins with.
     """
     if row["type"] not in _VOTES:
         event = "a chat" if row["type"] == "chat" else "another event"
         raise NotRated(f"not a vote but {event}")
-    shown_names = [_plain_name(name) for name in row["models"]]
     states = row["states"]
-    true_names = [
-        state.get("model_name") or name for state, name in zip(states, shown_names, strict=True)
-    ]
-    anonymous = all(name in _HIDDEN for name in shown_names)
+    shown_names = [_plain_name(name) for name in row["models"]]
+    true_names = []
+    for state, shown_name in zip(states, shown_names, strict=True):
+        true_names.append(state.get("model_name") or shown_name)
+    is_hidden = [name in _HIDDEN for name in shown_names]
+    anonymous = all(is_hidden)
     if not anonymous:
-        is_partly_hidden = any(name in _HIDDEN for name in shown_names)
         differs = any(
-            true_name not in shown for true_name, shown in zip(true_names, shown_names, strict=True)
+            true_name not in shown_name
+            for true_name, shown_name in zip(true_names, shown_names, strict=True)
         )
-        if is_partly_hidden or differs:
+        if any(is_hidden) or differs:
             raise NotRated("the names shown differ from those of the conversations")
-    turns = [state["messages"][state.get("offset", 0) :] for state in states]
-    if not all(turns) or any(text is None for side in turns for _, text in side):
-        raise NotRated("a reply is missing")
-    left = [_text(text) for _, text in turns[0]]
-    right = [_text(text) for _, text in turns[1]]
-    if any(failure in text for text in (*left[1::2], *right[1::2]) for failure in FAILURES):
-        raise NotRated("a reply is an error of the server")
+
+    # A conversation is a list of pairs (role, text) that alternates between prompt and reply.
+    conversations = [state["messages"][state.get("offset", 0) :] for state in states]
+    for messages in conversations:
+        if not messages or any(text is None for _, text in messages):
+            raise NotRated("a reply is missing")
+    left = [_text(text) for _, text in conversations[0]]
+    right = [_text(text) for _, text in conversations[1]]
+    for reply in (*left[1::2], *right[1::2]):
+        if any(failure in reply for failure in FAILURES):
+            raise NotRated("a reply is an error of the server")
     return Battle(
         id=str(states[0].get("conv_id") or place),
         left=true_names[0],
@@ -374,7 +398,9 @@ def _seconds(value: Any) -> float | None:
     """Return a time of a log, a number or a datetime, as seconds since 1970; None if there is none."""
     if value is None or isinstance(value, bool):
         return None
-    return float(value) if isinstance(value, int | float) else value.timestamp()
+    if isinstance(value, int | float):
+        return float(value)
+    return value.timestamp()
 
 
 def _plain_name(name: Any) -> str:
@@ -491,11 +517,14 @@ def write_votes(path: Path, table: pl.DataFrame) -> None:
 
 
 def _ordered(table: pl.DataFrame, excluded_votes: Counter[str], forms: tuple[str, ...]) -> VoteLog:
-    """Sort battles by time, and keep the first vote on each."""
-    ordered = table.sort("time", nulls_last=False, maintain_order=True)
-    first = ordered.unique("id", keep="first", maintain_order=True)
-    excluded_votes[VOTED_AGAIN] += ordered.height - first.height
-    return VoteLog(first, dict(+excluded_votes), forms)
+    """Return a log of these battles, sorted by time, with only the first vote of each battle id.
+
+    Later votes on a battle are added to `excluded_votes`.
+    """
+    by_time = table.sort("time", nulls_last=False, maintain_order=True)
+    first_votes = by_time.unique("id", keep="first", maintain_order=True)
+    excluded_votes[VOTED_AGAIN] += by_time.height - first_votes.height
+    return VoteLog(first_votes, dict(+excluded_votes), forms)
 
 
 def _read(path: Path, pseudonyms: Pseudonyms) -> tuple[pl.DataFrame, Counter[str], str]:
@@ -542,32 +571,40 @@ def _own_columns(table: pl.DataFrame, path: Path) -> pl.DataFrame:
 
 
 def _sound(table: pl.DataFrame) -> tuple[pl.DataFrame, Counter[str]]:
-    """Return the valid rows, and the numbers of the others by the first reason that applies to each."""
+    """Remove invalid rows from a table with the columns of `SCHEMA`.
+
+    Returns:
+        The valid rows, with missing texts replaced by "", and the number of invalid rows by the first reason that
+        applies to each.
+    """
     model = {side: pl.col(side).fill_null("").str.strip_chars() for side in ("left", "right")}
-    faults = {
-        "no id": pl.col("id").fill_null("") == "",
-        "a model has no name": (model["left"] == "") | (model["right"] == ""),
-        "unknown outcome": ~pl.col("outcome").is_in(OUTCOMES).fill_null(False),
-        "unknown kind of voter": ~pl.col("voter_kind").is_in(VOTER_KINDS).fill_null(False),
-        "unknown class of trust": ~pl.col("trust").is_in(("", *TRUST_CLASSES)).fill_null(True),
-        "unknown result of a honeypot": ~pl.col("honeypot")
+    is_propensity_valid = (pl.col("propensity") > 0) & (pl.col("propensity") <= 1)
+    # A comparison with a missing value is missing. `fill_null` says whether a missing value is valid.
+    is_valid = {
+        "no id": pl.col("id").fill_null("") != "",
+        "a model has no name": (model["left"] != "") & (model["right"] != ""),
+        "unknown outcome": pl.col("outcome").is_in(OUTCOMES).fill_null(False),
+        "unknown kind of voter": pl.col("voter_kind").is_in(VOTER_KINDS).fill_null(False),
+        "unknown class of trust": pl.col("trust").is_in(("", *TRUST_CLASSES)).fill_null(True),
+        "unknown result of a honeypot": pl.col("honeypot")
         .is_in(("", *HONEYPOT_RESULTS))
         .fill_null(True),
-        "time is not a number": ~pl.col("time").is_finite().fill_null(True),
-        "propensity not in (0, 1]": ~(
-            (pl.col("propensity") > 0) & (pl.col("propensity") <= 1)
-        ).fill_null(True),
+        "time is not a number": pl.col("time").is_finite().fill_null(True),
+        "propensity not in (0, 1]": is_propensity_valid.fill_null(True),
     }
-    reason = pl.coalesce(pl.when(fault).then(pl.lit(name)) for name, fault in faults.items())
+    reasons = [pl.when(~condition).then(pl.lit(reason)) for reason, condition in is_valid.items()]
     marked = table.with_columns(
-        reason.alias("reason"), *(text.alias(side) for side, text in model.items())
+        pl.coalesce(reasons).alias("reason"),
+        model["left"].alias("left"),
+        model["right"].alias("right"),
     )
-    reasons = Counter(marked["reason"].drop_nulls().to_list())
-    sound_rows = marked.filter(pl.col("reason").is_null()).drop("reason")
-    texts = [name for name in DEFAULTS if DEFAULTS[name] == ""]
-    return sound_rows.with_columns(
-        pl.col(texts).fill_null(""), pl.col("anonymous").fill_null(True)
-    ), reasons
+    invalid_rows = Counter(marked["reason"].drop_nulls().to_list())
+    valid_rows = marked.filter(pl.col("reason").is_null()).drop("reason")
+    text_columns = [name for name, default in DEFAULTS.items() if default == ""]
+    valid_rows = valid_rows.with_columns(
+        pl.col(text_columns).fill_null(""), pl.col("anonymous").fill_null(True)
+    )
+    return valid_rows, invalid_rows
 
 
 def _read_rows(
@@ -576,35 +613,45 @@ def _read_rows(
     """Convert rows of a log to battles.
 
     Returns:
-        The table of battles, how many rows were left out for each reason, and the name of the log's form (or "").
+        The table of battles, how many rows were excluded for each reason, and the name of the log's form (or "").
     """
-    reasons: Counter[str] = Counter()
+    excluded_rows: Counter[str] = Counter()
     form: LogForm | None = None
     tables = [battle_table(())]
     battles: list[Battle] = []
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
-            reasons["not a JSON object"] += 1
+            excluded_rows["not a JSON object"] += 1
             continue
         # The first rows of a log may be damaged, so the form is that of the first row that has one.
-        form = form or next((candidate for candidate in FORMS if candidate.marks <= set(row)), None)
         if form is None:
-            reasons["unknown form"] += 1
+            form = _form_of(row)
+        if form is None:
+            excluded_rows["unknown form"] += 1
             continue
         battle = _battle(form, row, f"{path.name}:{number:08d}", pseudonyms)
         if isinstance(battle, Battle):
             battles.append(battle)
         else:
-            reasons[battle] += 1
+            excluded_rows[battle] += 1
         if len(battles) == ROWS:
             tables.append(battle_table(battles))
             battles.clear()
-    table, faults = _sound(pl.concat([*tables, battle_table(battles)]))
-    return table, reasons + faults, form.name if form else ""
+    tables.append(battle_table(battles))
+    valid_rows, invalid_rows = _sound(pl.concat(tables))
+    return valid_rows, excluded_rows + invalid_rows, form.name if form else ""
+
+
+def _form_of(row: dict[str, Any]) -> LogForm | None:
+    """Return the first form whose identifying fields a row has, or None."""
+    for form in FORMS:
+        if form.marks <= set(row):
+            return form
+    return None
 
 
 def _battle(form: LogForm, row: dict[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle | str:
-    """Read a row as a battle; return the reason if it is not one."""
+    """Read a row of a log as a battle; if it is not one that can be rated, return the reason."""
     try:
         return form.reader(row, place, pseudonyms)
     except NotRated as reason:
@@ -630,4 +677,6 @@ def _json_rows(path: Path) -> Iterator[Any]:
 
 
 def _known_forms() -> str:
-    return "known forms are " + ", ".join(f"{form.name} ({form.description})" for form in FORMS)
+    """Return the phrase with which error messages list the forms of logs."""
+    descriptions = [f"{form.name} ({form.description})" for form in FORMS]
+    return "known forms are " + ", ".join(descriptions)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -65,7 +65,7 @@ COMPARED_VOTES = 50
 This is enough to detect the network, but too few for it to become the norm that other voters are compared with.
 """
 SAME_RATING = 1e-6
-"""An interval narrower than this many points has no width but for rounding."""
+"""An interval that is narrower than this, in points, counts as one of zero width; its width is rounding error."""
 APART = "between models that cannot be compared"
 
 
@@ -143,35 +143,39 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
     rated = 0
     both_bad = 0
     for number, group in enumerate(groups):
-        members = _votes_within(votes, group)
-        rated += members.count
-        both_bad += int((members.outcome == BOTH_BAD).sum())
-        ratings = lows = highs = np.full(len(group), np.nan)
+        group_votes = _votes_within(votes, group)
+        rated += group_votes.count
+        both_bad += int((group_votes.outcome == BOTH_BAD).sum())
         if len(group) > 1:
-            fitted = _fit_group(members, settings, number)
+            fitted = _fit_group(group_votes, settings, number)
             ratings = fitted.ratings
-            lows, highs = _without_zero_widths(members, fitted, settings)
+            lows, highs = _without_zero_widths(group_votes, fitted, settings)
             terms += fitted.terms
-        group_rows = [
-            model_row(votes, model, number, ratings[index], lows[index], highs[index], lows)
-            for index, model in enumerate(group)
-        ]
+        else:
+            ratings = lows = highs = np.full(1, np.nan)
+        group_rows = []
+        for index, model in enumerate(group):
+            row = model_row(votes, model, number, ratings[index], lows[index], highs[index], lows)
+            group_rows.append(row)
         rows += sorted(group_rows, key=lambda row: (-(row.rating or 0.0), row.model))
+
     excluded_votes = dict(votes.excluded_votes)
     if votes.count > rated:
         excluded_votes[APART] = votes.count - rated
-    left, right = votes.outcome == LEFT, votes.outcome == RIGHT
+    left_won = votes.outcome == LEFT
+    right_won = votes.outcome == RIGHT
+    left_share = voter_share(left_won.astype(float), left_won | right_won, votes.voter)
     return ArenaRating(
-        settings,
-        votes_digest(votes),
-        rated,
-        votes.voters,
-        both_bad,
-        votes.unknown_voters,
-        excluded_votes,
-        tuple(rows),
-        tuple(terms),
-        voter_share(left.astype(float), left | right, votes.voter),
+        settings=settings,
+        digest=votes_digest(votes),
+        votes=rated,
+        voters=votes.voters,
+        both_bad=both_bad,
+        unknown_voters=votes.unknown_voters,
+        excluded_votes=excluded_votes,
+        models=tuple(rows),
+        terms=tuple(terms),
+        left_share=left_share,
     )
 
 
@@ -179,14 +183,17 @@ def counted_votes(log: VoteLog, settings: RatingSettings) -> Votes:
     """Return the votes that the settings admit, with their weights and the numbers of excluded votes by reason.
 
     Raises:
-        DataError: If no vote is left.
+        DataError: If no vote remains.
     """
     votes = chosen_votes(log, settings)
     trust = settings.trust
     if trust is not None:
         votes = without_distrusted(votes, trust)
-    if settings.leave_out_anomalous or (trust is not None and not trust.count_anomalous):
-        votes = votes.where(~_by_flagged(votes, trust), ANOMALOUS)
+    exclude_anomalous = settings.leave_out_anomalous
+    if trust is not None and not trust.count_anomalous:
+        exclude_anomalous = True
+    if exclude_anomalous:
+        votes = votes.where(~_by_anomalous_voter(votes, trust), excluded_as=ANOMALOUS)
     if trust is not None:
         votes = with_trust_weights(votes, trust)
     if not votes.count:
@@ -196,43 +203,57 @@ def counted_votes(log: VoteLog, settings: RatingSettings) -> Votes:
     return votes
 
 
-def _by_flagged(votes: Votes, trust: TrustSettings | None) -> Array:
-    """Return whether each vote is by an anomalous voter, shape (N,).
+def _by_anomalous_voter(votes: Votes, trust: TrustSettings | None) -> Array:
+    """Return whether each vote is by a voter who votes unlike all others (`check_voters`); Booleans of shape (N,).
 
     The tests use at most `COMPARED_VOTES` votes of a network, or as many as its admitted share. Otherwise a network
     with very many votes would become the norm, and honest voters would be flagged instead.
     """
     compared = within_shares(votes, trust, COMPARED_VOTES)
     flagged = [check.number for check in check_voters(compared) if check.flagged]
-    flagged_ids = compared.table["id"].to_numpy()[np.isin(compared.voter, flagged)]
-    is_known = np.isin(votes.table["id"].to_numpy(), flagged_ids)
-    return np.isin(votes.voter, votes.voter[is_known])
+    # The compared votes have other voter numbers than all votes have, so voters are matched by the ids of their votes.
+    compared_ids = compared.table["id"].to_numpy()
+    flagged_ids = compared_ids[np.isin(compared.voter, flagged)]
+    has_flagged_id = np.isin(votes.table["id"].to_numpy(), flagged_ids)
+    flagged_voters = votes.voter[has_flagged_id]
+    return np.isin(votes.voter, flagged_voters)
 
 
 def voter_share(gained: Array, counted: Array, voter: Array) -> Estimate:
-    """Estimate the mean of `gained` over some votes, with a 95% interval clustered by voter.
+    """Estimate the mean of `gained` over the votes that count, with a 95% interval clustered by voter.
 
-    The interval is Wilson's for the effective number of votes, which is share (1 - share) divided by the variance of
-    the ratio of sums by voter. If that variance is 0, it is the number of voters.
+    The interval is Wilson's, with an effective number of votes in place of the number of votes: p (1 - p) / variance,
+    where p is the mean and the variance is that of a mean of clusters (one per voter). If the variance is 0, the
+    effective number is the number of voters.
 
     Args:
-        gained: What each vote gains, in [0, 1], shape (N,).
-        counted: Whether a vote counts, shape (N,).
-        voter: Index of the voter of each vote, shape (N,).
+        gained: Value of each vote, in [0, 1], shape (N,).
+        counted: Whether each vote counts, Booleans of shape (N,).
+        voter: Number of the voter of each vote, shape (N,).
+
+    Returns:
+        The mean with its interval; it has no value if no vote counts.
     """
     n = int(counted.sum())
     if not n:
         return Estimate(None, None, None, None, 0)
+    counted_voter = voter[counted]
     share = float(gained[counted].sum() / n)
-    voters = int(np.count_nonzero(np.bincount(voter[counted])))
-    sums = np.bincount(voter[counted], gained[counted] - share)
-    variance = float((sums**2).sum()) / n**2 * voters / max(voters - 1, 1)
-    effective = share * (1 - share) / variance if variance and voters > 1 else float(voters)
-    low, high = wilson(share, effective)
+    voters = int(np.count_nonzero(np.bincount(counted_voter)))
+    residual_by_voter = np.bincount(counted_voter, gained[counted] - share)
+    sum_of_squares = float((residual_by_voter**2).sum())
+    variance = sum_of_squares / n**2 * voters / max(voters - 1, 1)
+    if variance and voters > 1:
+        effective_votes = share * (1 - share) / variance
+    else:
+        effective_votes = float(voters)
+    low, high = wilson(share, effective_votes)
     return Estimate(share, variance**0.5, low, high, n, groups=voters)
 
 
 class _Fitted(Struct, frozen=True):
+    """Ratings of the models of a group with their intervals, in points, each of shape (M,); and other parameters."""
+
     ratings: Array
     lows: Array
     highs: Array
@@ -258,16 +279,24 @@ def _refuse_contradictions(settings: RatingSettings) -> None:
 
 
 def _fit_group(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
-    """Fit the ratings of one group of comparable models, with intervals, by the method of the settings."""
-    rng = np.random.default_rng(
-        rng_for("arena", settings.method, str(group), settings.seed).getrandbits(64)
-    )
+    """Fit the ratings of one group of comparable models, with intervals, by the method that the settings name.
+
+    Args:
+        votes: The votes between models of the group.
+        settings: The method, the kind of interval and the seed.
+        group: Index of the group, which also seeds the bootstrap.
+    """
+    seed = rng_for("arena", settings.method, str(group), settings.seed).getrandbits(64)
+    rng = np.random.default_rng(seed)
     if settings.method == "elo":
         best = elo_ratings(votes, settings)
-        lows, highs = np.percentile(resampled_elo(votes, settings, rng), TAILS, axis=0)
-        return _Fitted(best, *_widened(best, lows, highs, votes))
+        resamples = resampled_elo(votes, settings, rng)
+        lows, highs = np.percentile(resamples, TAILS, axis=0)
+        lows, highs = _widened_for_few_voters(best, lows, highs, votes)
+        return _Fitted(best, lows, highs)
     if settings.style:
         return _fit_style(votes, settings, group)
+
     cells = voter_cells(votes)
     counts = rated_outcomes(cells.counts, both_bad_is_tie=settings.both_bad_is_tie)
     ties = settings.method == "davidson" and bool(counts[:, TIE].any())
@@ -276,21 +305,38 @@ def _fit_group(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
             "every vote is a tie: how likely a tie is has no finite estimate; use bradley-terry"
         )
     model = pair_model(cells, position=settings.position, ties=ties)
-    [best] = fit_ratings(model, counts[None])
+    best = fit_ratings(model, counts[None])[0]
     if settings.interval == "sandwich":
         covariance = robust_covariance(model, cells, counts, best, settings.both_bad_is_tie)
         lows, highs = _normal_interval(best, covariance)
     else:
-        lows, highs = np.percentile(
-            _resampled_fits(model, cells, best, settings, rng), TAILS, axis=0
-        )
-    return _scaled(best, *_widened(best, lows, highs, votes), _term_names(model), settings, group)
+        resamples = _resampled_fits(model, cells, best, settings, rng)
+        lows, highs = np.percentile(resamples, TAILS, axis=0)
+    lows, highs = _widened_for_few_voters(best, lows, highs, votes)
+
+    term_names = []
+    if settings.position:
+        term_names.append("left side")
+    if ties:
+        term_names.append("nu")
+    return _in_points(best, lows, highs, term_names, settings, group)
 
 
 def _resampled_fits(
     model: PairModel, cells: Cells, best: Array, settings: RatingSettings, rng: np.random.Generator
 ) -> Array:
-    """Return the parameters of bootstrap resamples of voters, shape (B, D)."""
+    """Fit the rating model to bootstrap resamples of the voters.
+
+    Args:
+        model: The pairs, and which parameters are estimated.
+        cells: The votes, by voter.
+        best: Parameters fitted to all votes, shape (D,), from which each fit starts.
+        settings: The number of resamples, and whether "both bad" is a tie.
+        rng: The random numbers that draw the voters.
+
+    Returns:
+        The parameters of each resample, shape (B, D), in log odds.
+    """
     fits = []
     for counts in resampled_counts(cells, settings.resamples, rng):
         rated = rated_outcomes(counts, both_bad_is_tie=settings.both_bad_is_tie)
@@ -300,120 +346,151 @@ def _resampled_fits(
 
 def _fit_style(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
     """Fit ratings together with the effects of style (such as reply length), for one group of comparable models."""
-    rated_votes = (
-        votes if settings.both_bad_is_tie else votes.where(votes.outcome != BOTH_BAD, "both bad")
-    )
+    if settings.both_bad_is_tie:
+        rated_votes = votes
+    else:
+        rated_votes = votes.where(votes.outcome != BOTH_BAD, excluded_as="both bad")
     style = style_differences(rated_votes.table)
     best, covariance = fit_with_style(rated_votes, settings, style)
-    names = ["left side"] if settings.position else []
-    names += [f"style: {name}, per s.d." for name in style]
-    lows, highs = _widened(best, *_normal_interval(best, covariance), rated_votes)
-    return _scaled(best, lows, highs, tuple(names), settings, group)
+    lows, highs = _normal_interval(best, covariance)
+    lows, highs = _widened_for_few_voters(best, lows, highs, rated_votes)
+
+    term_names = []
+    if settings.position:
+        term_names.append("left side")
+    for covariate in style:
+        term_names.append(f"style: {covariate}, per s.d.")
+    return _in_points(best, lows, highs, term_names, settings, group)
 
 
 def _without_zero_widths(
     votes: Votes, fitted: _Fitted, settings: RatingSettings
 ) -> tuple[Array, Array]:
-    """Return the ends of the rating intervals, and replace intervals of zero width by ones from the share of wins.
+    """Return the ends of the rating intervals, with intervals of zero width replaced by ones from the share of wins.
 
     If all votes of a group are ties, voters do not differ, and both the sandwich estimator and a bootstrap give an
     interval of zero width. The share of wins still has an interval (Wilson's, over voters), whose ends are converted to
     ratings: a share w against opponents of equal strength is a difference of log(w / (1 - w)). As the ratings of the G
     models in a group are centred at their mean, (G - 1) / G of the difference is the model's.
+
+    Args:
+        votes: The votes between the models of the group.
+        fitted: Their ratings and intervals, in points.
+        settings: The points of a rating per unit of log odds.
+
+    Returns:
+        The lower and the upper ends, each of shape (M,), in points.
     """
-    lows, highs = fitted.lows.copy(), fitted.highs.copy()
-    count = len(fitted.ratings)
+    lows = fitted.lows.copy()
+    highs = fitted.highs.copy()
+    group_size = len(fitted.ratings)
+    points_per_log_odds = settings.points * (group_size - 1) / group_size
     for model in np.flatnonzero(highs - lows < SAME_RATING):
-        share = model_row(votes, int(model), 0, np.nan, np.nan, np.nan, lows).win_share
+        share = _win_share(votes, int(model))
         if share.low is None or share.high is None or share.value is None:
             continue
-        middle = _log_odds(share.value)
-        reach = settings.points * (count - 1) / count
-        lows[model] = fitted.ratings[model] - reach * (middle - _log_odds(share.low))
-        highs[model] = fitted.ratings[model] + reach * (_log_odds(share.high) - middle)
+        log_odds = _log_odds(share.value)
+        below = log_odds - _log_odds(share.low)
+        above = _log_odds(share.high) - log_odds
+        lows[model] = fitted.ratings[model] - points_per_log_odds * below
+        highs[model] = fitted.ratings[model] + points_per_log_odds * above
     return lows, highs
 
 
 def _log_odds(share: float) -> float:
+    """Return log(p / (1 - p)) for a share p, which is first limited to [1e-6, 1 - 1e-6] so that it is finite."""
     bounded = min(max(share, 1e-6), 1 - 1e-6)
     return math.log(bounded / (1 - bounded))
 
 
-def _term_names(model: PairModel) -> tuple[str, ...]:
-    """Return the names of the parameters other than ratings: the left side's advantage, and Davidson's nu for ties."""
-    names = []
-    if model.position:
-        names.append("left side")
-    if model.ties:
-        names.append("nu")
-    return tuple(names)
-
-
-def _scaled(
+def _in_points(
     best: Array,
     lows: Array,
     highs: Array,
-    names: tuple[str, ...],
+    term_names: Sequence[str],
     settings: RatingSettings,
     group: int,
 ) -> _Fitted:
-    """Convert parameters and their intervals (each (D,), in log odds) to ratings in points and named terms.
+    """Convert fitted parameters to ratings and other terms in points.
 
-    The ratings are the first parameters, and are centred at the initial rating. The last ones are the terms `names`.
+    Args:
+        best: The D parameters in log odds: first the ratings, with mean 0, then one for each of `term_names`.
+        lows: Lower ends of their intervals, shape (D,).
+        highs: Upper ends, shape (D,).
+        term_names: Names of the parameters that are not ratings.
+        settings: The mean rating, and the points per unit of log odds.
+        group: Index of the group of models.
     """
-    count = len(best) - len(names)
     points = settings.points
-    initial = settings.initial
-
-    def in_unit(name: str, log_odds: float) -> float:
-        """Return a term in points; Davidson's nu, which was fitted as a logarithm, as itself."""
-        return float(np.exp(log_odds)) if name == "nu" else points * float(log_odds)
-
+    rating_count = len(best) - len(term_names)
     terms = []
-    for index, name in enumerate(names, count):
-        low = _none_if_nan(in_unit(name, lows[index]))
-        high = _none_if_nan(in_unit(name, highs[index]))
-        terms.append(Term(group, name, in_unit(name, best[index]), low, high))
+    for index, name in enumerate(term_names, rating_count):
+        values = best[index], lows[index], highs[index]
+        if name == "nu":
+            value, low, high = (float(np.exp(number)) for number in values)  # fitted as a logarithm
+        else:
+            value, low, high = (float(points * number) for number in values)
+        terms.append(Term(group, name, value, _none_if_nan(low), _none_if_nan(high)))
     return _Fitted(
-        initial + points * best[:count],
-        initial + points * lows[:count],
-        initial + points * highs[:count],
-        tuple(terms),
+        ratings=settings.initial + points * best[:rating_count],
+        lows=settings.initial + points * lows[:rating_count],
+        highs=settings.initial + points * highs[:rating_count],
+        terms=tuple(terms),
     )
 
 
 def _normal_interval(best: Array, covariance: Array) -> tuple[Array, Array]:
-    margin = Z * np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    """Return the ends of 95% intervals of normal estimates, each of shape (D,), from their covariance (D, D)."""
+    variance = np.maximum(np.diag(covariance), 0.0)  # not below 0 by rounding
+    margin = Z * np.sqrt(variance)
     return best - margin, best + margin
 
 
-def _widened(best: Array, lows: Array, highs: Array, votes: Votes) -> tuple[Array, Array]:
-    """Widen an interval, which is valid for many voters, by t / z sqrt(G / (G - 1)).
+def _widened_for_few_voters(
+    best: Array, lows: Array, highs: Array, votes: Votes
+) -> tuple[Array, Array]:
+    """Widen 95% intervals that assume many voters, because few voters show little of how much voters differ.
 
-    G = (sum_v n_v)^2 / sum_v n_v^2 is the effective number of voters, where voter v has cast votes of weight n_v, and t
-    has G - 1 degrees of freedom. With few voters, or a few who cast most votes, the spread among voters is poorly known.
-    With a single voter it is unknown, and the ends are NaN.
+    The effective number of voters is G = (sum of n_v)^2 / (sum of n_v^2), where n_v is the weight of the votes of voter
+    v: it is small if a few voters cast most votes. Both sides of an interval are multiplied by t / z sqrt(G / (G - 1)),
+    where t and z are the 97.5% quantiles of Student's distribution with G - 1 degrees of freedom and of the normal
+    distribution.
+
+    Args:
+        best: Estimates, shape (D,).
+        lows: Lower ends of their intervals, shape (D,).
+        highs: Upper ends, shape (D,).
+        votes: The votes that they were estimated from.
+
+    Returns:
+        The new lower and upper ends. They are NaN if there is only one voter.
     """
-    sizes = np.bincount(votes.voter, votes.weight)
-    if np.count_nonzero(sizes) < 2:
-        return np.full_like(best, np.nan), np.full_like(best, np.nan)
-    effective = max(2.0, float(sizes.sum() ** 2 / (sizes**2).sum()))
-    factor = student_t(effective - 1) / Z * (effective / (effective - 1)) ** 0.5
+    weight_of_voter = np.bincount(votes.voter, votes.weight)
+    if np.count_nonzero(weight_of_voter) < 2:
+        unknown = np.full_like(best, np.nan)
+        return unknown, unknown.copy()
+    effective_voters = float(weight_of_voter.sum() ** 2 / (weight_of_voter**2).sum())
+    effective_voters = max(2.0, effective_voters)
+    degrees_of_freedom = effective_voters - 1
+    correction = (effective_voters / degrees_of_freedom) ** 0.5
+    factor = student_t(degrees_of_freedom) / Z * correction
     return best - factor * (best - lows), best + factor * (highs - best)
 
 
 def _votes_within(votes: Votes, group: tuple[int, ...]) -> Votes:
-    """Return the votes between two models of a group; their model indices count within the group."""
+    """Return the votes between two models of a group, as votes on these models alone.
+
+    Model number 0 of the result is `votes.models[group[0]]`, and so on.
+    """
     if len(group) == len(votes.models):
         return votes
     index_in_group = np.full(len(votes.models), -1)
     index_in_group[list(group)] = np.arange(len(group))
     is_inside = (index_in_group[votes.left] >= 0) & (index_in_group[votes.right] >= 0)
-    group_votes = votes.where(is_inside, APART)
-    names = tuple(votes.models[model] for model in group)
+    group_votes = votes.where(is_inside, excluded_as=APART)
     return replace(
         group_votes,
-        models=names,
+        models=tuple(votes.models[model] for model in group),
         left=index_in_group[group_votes.left],
         right=index_in_group[group_votes.right],
     )
@@ -422,7 +499,7 @@ def _votes_within(votes: Votes, group: tuple[int, ...]) -> Votes:
 def model_row(
     votes: Votes, model: int, group: int, rating: float, low: float, high: float, lows: Array
 ) -> ModelRating:
-    """Return the row of a model in a table of ratings, with its shares of wins and of bad pairs.
+    """Return the row of a model in a table of ratings, with its share of wins and its share of "both bad".
 
     Args:
         votes: All votes.
@@ -433,26 +510,36 @@ def model_row(
         high: Upper end of its interval; NaN without one.
         lows: Lower ends of all models in the group, for the rank.
     """
-    model_votes = np.flatnonzero((votes.left == model) | (votes.right == model))
-    outcome = votes.outcome[model_votes]
-    voter = votes.voter[model_votes]
-    decided = outcome != BOTH_BAD
-    won = outcome == np.where(votes.left[model_votes] == model, LEFT, RIGHT)
-    rated = not np.isnan(rating)
+    is_on_model = (votes.left == model) | (votes.right == model)
+    is_both_bad = (votes.outcome == BOTH_BAD).astype(float)
+    rank = None
+    if not np.isnan(rating):
+        rank = 1 + int((lows > high).sum())
     return ModelRating(
-        votes.models[model],
-        group,
-        1 + int((lows > high).sum()) if rated else None,
-        _none_if_nan(rating),
-        _none_if_nan(low),
-        _none_if_nan(high),
-        len(model_votes),
-        voter_share(won + 0.5 * (outcome == TIE), decided, voter),
-        voter_share((~decided).astype(float), np.ones(len(model_votes), dtype=bool), voter),
+        model=votes.models[model],
+        group=group,
+        rank=rank,
+        rating=_none_if_nan(rating),
+        low=_none_if_nan(low),
+        high=_none_if_nan(high),
+        votes=int(is_on_model.sum()),
+        win_share=_win_share(votes, model),
+        both_bad=voter_share(is_both_bad, is_on_model, votes.voter),
     )
 
 
+def _win_share(votes: Votes, model: int) -> Estimate:
+    """Estimate the share of wins of a model, where a tie is half a win, among its votes that are not "both bad"."""
+    is_left = votes.left == model
+    is_right = votes.right == model
+    won = (is_left & (votes.outcome == LEFT)) | (is_right & (votes.outcome == RIGHT))
+    tied = votes.outcome == TIE
+    counted = (is_left | is_right) & (votes.outcome != BOTH_BAD)
+    return voter_share(won + 0.5 * tied, counted, votes.voter)
+
+
 def _none_if_nan(number: float) -> float | None:
+    """Return the number as a float of Python, or None if it is NaN."""
     return None if np.isnan(number) else float(number)
 
 
@@ -471,16 +558,17 @@ def comparable_groups(
     ties = cells.counts[:, TIE]
     if both_bad_is_tie:
         ties = ties + cells.counts[:, BOTH_BAD]
-    left_won = cells.counts[:, LEFT] + ties > 0
+    left_won = cells.counts[:, LEFT] + ties > 0  # by pair, at least once
     right_won = cells.counts[:, RIGHT] + ties > 0
     winners = np.concatenate([cells.left[left_won], cells.right[right_won]])
     losers = np.concatenate([cells.right[left_won], cells.left[right_won]])
-    edges = (np.ones(len(winners)), (winners, losers))
-    graph = sparse.coo_array(edges, shape=(cells.models, cells.models))
-    number, labels = connected_components(graph, directed=True, connection="strong")
+    ones = np.ones(len(winners))
+    graph = sparse.coo_array((ones, (winners, losers)), shape=(cells.models, cells.models))
+    group_count, group_of_model = connected_components(graph, directed=True, connection="strong")
+
     groups: list[tuple[int, ...]] = []
-    for label in range(number):
-        members = np.flatnonzero(labels == label)
+    for number in range(group_count):
+        members = np.flatnonzero(group_of_model == number)
         groups.append(tuple(members.tolist()))
     return tuple(sorted(groups, key=lambda group: (-len(group), group)))
 
@@ -491,7 +579,7 @@ def comparable_groups(
 def fit_with_style(
     votes: Votes, settings: RatingSettings, style: dict[str, Array]
 ) -> tuple[Array, Array]:
-    """Fit ratings and style covariates by logistic regression.
+    """Fit ratings and style covariates by logistic regression, with Newton's method.
 
     Args:
         votes: The votes to rate. Every outcome other than left or right counts as half a win.
@@ -506,45 +594,56 @@ def fit_with_style(
         DataError: If the likelihood has no finite maximum.
     """
     design = _design(votes, settings, style)
+    parameter_count = design.shape[1]
     size = len(votes.models)
-    won = np.select([votes.outcome == LEFT, votes.outcome == RIGHT], [1.0, 0.0], 0.5)
-    regular = np.zeros((design.shape[1], design.shape[1]))
-    regular[:size, :size] = 1 / size
-    parameters = np.zeros(design.shape[1])
+    left_score = np.select([votes.outcome == LEFT, votes.outcome == RIGHT], [1.0, 0.0], 0.5)
+    # The likelihood is the same if all ratings grow alike; a unit of curvature in that direction makes the matrix
+    # regular and changes no step.
+    regularisation = np.zeros((parameter_count, parameter_count))
+    regularisation[:size, :size] = 1 / size
+    parameters = np.zeros(parameter_count)
     for _ in range(MOST_STEPS):
         expected = 1 / (1 + np.exp(-np.clip(design @ parameters, -600, 600)))
-        residual = votes.weight * (won - expected)
-        weight = votes.weight * expected * (1 - expected)
-        information = (design.T @ sparse.diags_array(weight) @ design).toarray()
+        residual = votes.weight * (left_score - expected)
+        curvature = votes.weight * expected * (1 - expected)
+        information = (design.T @ sparse.diags_array(curvature) @ design).toarray()
         try:
-            step = np.linalg.solve(information + regular, design.T @ residual)
+            step = np.linalg.solve(information + regularisation, design.T @ residual)
         except np.linalg.LinAlgError:
             break
-        greatest = np.abs(step).max()
-        parameters = parameters + step * min(1.0, LARGEST_STEP / max(greatest, LARGEST_STEP))
-        if greatest < TOLERANCE:
-            bread = np.linalg.inv(information + regular)
+        largest_change = np.abs(step).max()
+        shortening = min(1.0, LARGEST_STEP / max(largest_change, LARGEST_STEP))
+        parameters = parameters + step * shortening
+        if largest_change < TOLERANCE:
+            bread = np.linalg.inv(information + regularisation)
             bread[:size, :size] -= 1 / size
-            members = sparse.coo_array((residual, (votes.voter, np.arange(votes.count)))).tocsr()
-            scores = (members @ design).toarray()
-            voters = len(scores)
-            return parameters, np.asarray(
-                bread @ (scores.T @ scores) @ bread * voters / max(voters - 1, 1)
-            )
+            vote_indices = np.arange(votes.count)
+            residual_by_voter = sparse.coo_array((residual, (votes.voter, vote_indices))).tocsr()
+            gradient_by_voter = (residual_by_voter @ design).toarray()  # (V, D)
+            meat = gradient_by_voter.T @ gradient_by_voter
+            voters = len(gradient_by_voter)
+            covariance = bread @ meat @ bread * voters / max(voters - 1, 1)
+            return parameters, np.asarray(covariance)
     raise DataError(
         "ratings and style are not identifiable from these votes; remove style, or collect more votes"
     )
 
 
 def _design(votes: Votes, settings: RatingSettings, style: dict[str, Array]) -> sparse.csr_array:
-    """Return the design matrix, shape (N, D): 1 for the left and -1 for the right model, the side, the covariates."""
+    """Return the design matrix of the regression on models and style, one row per vote.
+
+    Columns: one for each model (1 if it was on the left, -1 if it was on the right), a column of ones if the advantage
+    of the left side is estimated, and one for each style covariate.
+    """
     rows = np.arange(votes.count)
     ones = np.ones(votes.count)
     shape = (votes.count, len(votes.models))
     left_models = sparse.coo_array((ones, (rows, votes.left)), shape=shape)
     right_models = sparse.coo_array((ones, (rows, votes.right)), shape=shape)
-    side = [ones] if settings.position else []
-    covariates = sparse.csr_array(np.stack([*side, *style.values()], axis=1))
+    other_columns = list(style.values())
+    if settings.position:
+        other_columns.insert(0, ones)
+    covariates = sparse.csr_array(np.stack(other_columns, axis=1))
     return sparse.csr_array(sparse.hstack([left_models - right_models, covariates]))
 
 
@@ -596,39 +695,48 @@ def snapshot_differences(snapshot: Snapshot, log: VoteLog) -> tuple[str, ...]:
             f"the votes differ: {frozen.votes:,} were rated then, {again.votes:,} now, digest {again.digest[:12]} "
             f"and not {frozen.digest[:12]}",
         )
-    differences = list[str]()
-    now = {row.model: row for row in again.models}
+    differences: list[str] = []
+    rows_now = {row.model: row for row in again.models}
     for row in frozen.models:
-        row_now = now[row.model]
         for name in ("group", "rank", "rating", "low", "high", "votes"):
-            was, became = getattr(row, name), getattr(row_now, name)
-            if _rounded(was) != _rounded(became):
-                differences.append(f"{row.model}: {name} was {was}, is {became}")
-    terms = {(term.group, term.name): term for term in again.terms}
+            before = getattr(row, name)
+            now = getattr(rows_now[row.model], name)
+            if _rounded(before) != _rounded(now):
+                differences.append(f"{row.model}: {name} was {before}, is {now}")
+
+    terms_now = {(term.group, term.name): term for term in again.terms}
     for term in frozen.terms:
-        term_now = terms.get((term.group, term.name))
-        if term_now is None or _interval(term) != _interval(term_now):
-            differences.append(f"{term.name}: was {term.value}, is {term_now and term_now.value}")
+        term_now = terms_now.get((term.group, term.name))
+        if term_now is None:
+            differences.append(f"{term.name}: was {term.value}, is None")
+        elif _rounded_term(term) != _rounded_term(term_now):
+            differences.append(f"{term.name}: was {term.value}, is {term_now.value}")
+
     software = _software()
     if differences and software != snapshot.software:
-        changed = [
-            f"{name} {snapshot.software.get(name)} then, {version} now"
-            for name, version in software.items()
-        ]
-        differences.append(f"computed by other programs: {'; '.join(changed)}")
+        versions = []
+        for name, version_now in software.items():
+            versions.append(f"{name} {snapshot.software.get(name)} then, {version_now} now")
+        differences.append(f"computed by other programs: {'; '.join(versions)}")
     return tuple(differences)
 
 
 def _rounded(value: float | int | None) -> float | None:
+    """Round a number to `DIGITS` decimals; None stays None."""
     return None if value is None else round(value, DIGITS)
 
 
-def _interval(term: Term) -> tuple[float | None, ...]:
+def _rounded_term(term: Term) -> tuple[float | None, ...]:
+    """Return the value of a term and the ends of its interval, rounded to `DIGITS` decimals."""
     return _rounded(term.value), _rounded(term.low), _rounded(term.high)
 
 
 def _software() -> dict[str, str]:
-    return {"snellen": __version__, **{name: version(name) for name in PACKAGES}}
+    """Return the versions of Snellen and of the packages that compute ratings, by name."""
+    versions = {"snellen": __version__}
+    for package in PACKAGES:
+        versions[package] = version(package)
+    return versions
 
 
 # --- provisional ratings ---------------------------------------------------------------------------------------------
@@ -649,60 +757,59 @@ SETTLED_VOTERS = 10
 
 def is_settled(row: ModelRating) -> bool:
     """Return whether enough people have voted on a model to rate it from votes alone, without the prior."""
-    share = row.win_share
-    return (
-        row.low is not None and share.n >= SETTLED_VOTES and (share.groups or 0) >= SETTLED_VOTERS
-    )
+    if row.low is None:
+        return False
+    votes = row.win_share.n
+    voters = row.win_share.groups or 0
+    return votes >= SETTLED_VOTES and voters >= SETTLED_VOTERS
 
 
 def ranked_when_settled(rows: Iterable[ModelRating]) -> tuple[ModelRating, ...]:
-    """Return the settled ones of some ratings, ranked among themselves within each group."""
+    """Return the settled ones of some ratings (`is_settled`), with ranks among the settled models of their group."""
     settled = [row for row in rows if is_settled(row)]
     ranked = []
     for row in settled:
-        above = [
-            other
-            for other in settled
-            if other.group == row.group and (other.low or 0.0) > (row.high or 0.0)
-        ]
-        ranked.append(msgspec.structs.replace(row, rank=1 + len(above)))
+        rank = 1
+        for other in settled:
+            if other.group == row.group and (other.low or 0.0) > (row.high or 0.0):
+                rank += 1
+        ranked.append(msgspec.structs.replace(row, rank=rank))
     return tuple(ranked)
 
 
 def provisional_ratings(votes: Votes, settings: RatingSettings) -> tuple[ModelRating, ...]:
     """Rate all models of these votes under the prior; return them the best first, without ranks."""
-    counted = (
-        votes if settings.both_bad_is_tie else votes.where(votes.outcome != BOTH_BAD, "both bad")
-    )
-    if not counted.count:
+    if settings.both_bad_is_tie:
+        rated_votes = votes
+    else:
+        rated_votes = votes.where(votes.outcome != BOTH_BAD, excluded_as="both bad")
+    if not rated_votes.count:
         return ()
-    cells = voter_cells(replace(counted, weight=_one_for_each_pair(counted)))
+    cells = voter_cells(replace(rated_votes, weight=_one_vote_per_voter_and_pair(rated_votes)))
     outcomes = rated_outcomes(cells.counts, both_bad_is_tie=settings.both_bad_is_tie)
-    log_odds, covariance = fit_with_prior(
-        pair_model(cells), outcomes, PRIOR_POINTS / settings.points
-    )
+    prior_spread = PRIOR_POINTS / settings.points
+    log_odds, covariance = fit_with_prior(pair_model(cells), outcomes, prior_spread)
     ratings = settings.initial + settings.points * log_odds
     margins = settings.points * Z * np.sqrt(np.diag(covariance))
-    rows = [
-        model_row(
-            votes,
-            model,
-            0,
-            float(rating),
-            float(rating - margin),
-            float(rating + margin),
-            np.zeros(0),
-        )
-        for model, (rating, margin) in enumerate(zip(ratings, margins, strict=True))
-    ]
-    unranked = [msgspec.structs.replace(row, rank=None) for row in rows]
-    return tuple(sorted(unranked, key=lambda row: (-(row.rating or 0.0), row.model)))
+
+    rows = []
+    no_ranks = np.zeros(0)
+    for model in range(len(votes.models)):
+        rating = float(ratings[model])
+        margin = float(margins[model])
+        row = model_row(votes, model, 0, rating, rating - margin, rating + margin, no_ranks)
+        rows.append(msgspec.structs.replace(row, rank=None))
+    return tuple(sorted(rows, key=lambda row: (-(row.rating or 0.0), row.model)))
 
 
-def _one_for_each_pair(votes: Votes) -> Array:
+def _one_vote_per_voter_and_pair(votes: Votes) -> Array:
     """Return weights, shape (N,), by which all votes of a voter on a pair of models together count as one vote."""
     size = len(votes.models)
-    pair = np.minimum(votes.left, votes.right) * size + np.maximum(votes.left, votes.right)
+    first_model = np.minimum(votes.left, votes.right)
+    second_model = np.maximum(votes.left, votes.right)
+    pair = first_model * size + second_model
     voter_and_pair = votes.voter * size**2 + pair
-    _, indices, counts = np.unique(voter_and_pair, return_inverse=True, return_counts=True)
-    return np.asarray(1 / counts[indices])
+    _, index, votes_of_voter_on_pair = np.unique(
+        voter_and_pair, return_inverse=True, return_counts=True
+    )
+    return np.asarray(1 / votes_of_voter_on_pair[index])

@@ -24,7 +24,7 @@ MARKDOWN = {
 SIDES = ("left", "right")
 MEASURES = (CHARACTERS, *MARKDOWN)
 COVARIATE_NAMES = {CHARACTERS: "length", "list_items": "list items"}
-"""What a covariate is called for readers, if not like its measure."""
+"""Names of covariates for readers, where they differ from the name of the measure."""
 
 
 def style_of(text: str, side: str) -> dict[str, float]:
@@ -41,12 +41,15 @@ def style_of(text: str, side: str) -> dict[str, float]:
 
 
 def has_style(table: pl.DataFrame) -> Array:
-    """Return whether the style of both replies of each vote is known, shape (N,)."""
+    """Return whether the style of both replies of each vote is known, Booleans of shape (N,).
+
+    The style is known if the table has the reply itself or its number of characters.
+    """
     is_known = pl.lit(True)
     for side in SIDES:
-        is_known &= (
-            pl.col(f"{side}_reply").is_not_null() | pl.col(f"{side}_{CHARACTERS}").is_not_null()
-        )
+        has_reply = pl.col(f"{side}_reply").is_not_null()
+        has_length = pl.col(f"{side}_{CHARACTERS}").is_not_null()
+        is_known &= has_reply | has_length
     return table.select(is_known.alias("known"))["known"].to_numpy()
 
 
@@ -64,18 +67,21 @@ def style_differences(table: pl.DataFrame) -> dict[str, Array]:
         raise DataError(
             f"{missing:,} of {table.height:,} votes have no replies, so style cannot be measured; remove style"
         )
-    left_length, right_length = (_measure(side, CHARACTERS) for side in SIDES)
+    left_length = _measure("left", CHARACTERS)
+    right_length = _measure("right", CHARACTERS)
     columns = {CHARACTERS: (left_length + 1).log() - (right_length + 1).log()}
     for name in MARKDOWN:
-        left_count, right_count = (_measure(side, name) for side in SIDES)
+        left_count = _measure("left", name)
+        right_count = _measure("right", name)
         columns[name] = (left_count - right_count) / (left_count + right_count + 1)
     differences = table.select(column.alias(name) for name, column in columns.items())
 
     covariates = {}
     for name in columns:
         values = differences[name].to_numpy()
-        if values.std() > 0:
-            covariates[COVARIATE_NAMES.get(name, name)] = (values - values.mean()) / values.std()
+        deviation = values.std()
+        if deviation > 0:
+            covariates[COVARIATE_NAMES.get(name, name)] = (values - values.mean()) / deviation
     if not covariates:
         raise DataError(
             "the two replies are of the same length and Markdown in all votes; remove style"
@@ -84,10 +90,14 @@ def style_differences(table: pl.DataFrame) -> dict[str, Array]:
 
 
 def _measure(side: str, name: str) -> pl.Expr:
-    """Return what a reply measures: from its text, or as it was measured when the vote was cast."""
+    """Return the style of the reply on one side as a column: its number of characters, or of a Markdown element.
+
+    It is counted in the text of the reply. If the text is missing, it is the count stored when the vote was cast.
+    """
     text = pl.col(f"{side}_reply")
     if name == CHARACTERS:
         from_text = text.str.len_chars()
     else:
         from_text = text.str.count_matches(MARKDOWN[name])
-    return pl.coalesce(from_text.cast(pl.Float64), pl.col(f"{side}_{name}"))
+    stored = pl.col(f"{side}_{name}")
+    return pl.coalesce(from_text.cast(pl.Float64), stored)

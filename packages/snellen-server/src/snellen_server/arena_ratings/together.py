@@ -1,12 +1,12 @@
 """Voters who vote seldom and together: sequential detection of many who each vote a few times for one model.
 
-Nobody of a few votes can be tested alone. But their votes on one model come one after the other, and each has an
-expected score from the ratings of all. A vote is a bet against it: if the odds of the model were `odds` times as good,
-its outcome would be more likely by a factor whose expectation among honest voters is at most 1. The product of the
-factors since the moment that makes it largest is a CUSUM statistic (Page 1954). In n honest votes it passes e^h with
-a probability of at most n e^-h (Lorden 1971; Shin, Ramdas and Rinaldo 2023, "E-detectors"). Where it passes, the
-votes from its start to its peak are set apart, those against the model too, so that honest ones among them are left
-out evenly.
+A voter with a few votes cannot be tested alone. But all such votes on one model, sorted by time, can be tested
+together. The ratings say how likely each outcome is. If rigged votes multiply the model's odds of winning by some
+`odds`, each outcome is more (or less) likely by a factor, whose expected value in honest votes is at most 1. The
+product of these factors, over the votes since the start that makes it largest, is a CUSUM statistic (Page 1954). In n
+honest votes it exceeds e^h with a probability of at most n e^-h (Lorden 1971; Shin, Ramdas and Rinaldo 2023,
+"E-detectors"). If it does, all votes from its start to its peak are excluded, also those against the model, so that
+the honest ones among them are excluded in a balanced way.
 """
 
 from __future__ import annotations
@@ -25,78 +25,97 @@ from snellen_server.arena_ratings.bradley_terry import (
 from snellen_server.arena_ratings.votes import BOTH_BAD, LEFT, TIE, Array, Votes
 
 FALSE_ALARMS = 0.01
-"""Probability of any alarm in a log of honest votes, at most."""
+"""Upper bound of the probability that any vote in a log of honest votes is excluded."""
 ODDS = (1.5, 2.0, 4.0)
-"""By how much voters together may better, or worsen, the odds of a model; each is looked for."""
+"""Factors by which rigged votes are assumed to improve, or worsen, a model's odds of winning; each is tested."""
 ROUNDS = 20
-"""Stretches that are looked for at most."""
+"""Largest number of series of rigged votes to find."""
 PRIOR = 2.0
-"""Standard deviation of skills, in log odds, of the ratings that votes are compared with."""
+"""Standard deviation of the prior of ratings, in log odds, for the ratings that votes are compared with."""
 
 
 def voted_together(votes: Votes, is_tested: Array) -> Array:
-    """Find the votes of voters who vote seldom and together.
+    """Find series of votes by occasional voters that favour, or harm, one model too much to be honest.
 
     Args:
-        votes: N votes by time.
-        is_tested: (N,) which of them may be rigged at all. Only voters of fewer than `FEWEST_VOTES` votes are tested:
-            those of more are tested one by one (`anomalies.check_voters`).
+        votes: N votes, sorted by time.
+        is_tested: Which votes may be rigged at all, Booleans of shape (N,). Of these, only votes of voters with fewer
+            than `FEWEST_VOTES` votes are tested, because `anomalies.check_voters` tests the other voters one by one.
 
     Returns:
-        (N,) whether a vote is in a stretch that is too good or too bad for one model.
+        Whether each vote is in such a series, Booleans of shape (N,).
     """
     is_rigged = np.zeros(votes.count, dtype=bool)
-    per_voter = np.bincount(votes.voter, minlength=votes.voters)
-    suspects = is_tested & (per_voter[votes.voter] < FEWEST_VOTES) & (votes.outcome != BOTH_BAD)
+    votes_of_voter = np.bincount(votes.voter, minlength=votes.voters)
+    is_occasional = votes_of_voter[votes.voter] < FEWEST_VOTES
+    suspects = is_tested & is_occasional & (votes.outcome != BOTH_BAD)
     count = int(suspects.sum())
     if not count:
         return is_rigged
-    # Each vote is in the series of two models, in both directions, for each of the odds.
-    threshold = math.log(2 * 2 * len(ODDS) * count / FALSE_ALARMS)
-    # Rigged votes for one model make those against all others look rigged, too. So the worst stretch goes first, and
-    # the ratings are fitted again without it.
+    # Bonferroni: each vote is in the series of two models, and each series is tested in two directions for each factor.
+    tests = 2 * 2 * len(ODDS) * count
+    threshold = math.log(tests / FALSE_ALARMS)
+    # Rigged votes for one model make the votes against all others look rigged, too. So only the worst series is
+    # removed, and the ratings are fitted again without it.
     for _ in range(ROUNDS):
-        log_odds = _fitted_log_odds(votes.where(~is_rigged, ""))
-        stretch = _worst_stretch(votes, suspects & ~is_rigged, log_odds, threshold)
-        if stretch is None:
+        log_odds = _fitted_log_odds(votes.where(~is_rigged, excluded_as=""))
+        series = _most_suspicious_series(votes, suspects & ~is_rigged, log_odds, threshold)
+        if series is None:
             break
-        is_rigged[stretch] = True
+        is_rigged[series] = True
     return is_rigged
 
 
 def _fitted_log_odds(votes: Votes) -> Array:
-    """Return the log odds (M,) of the models under a wide prior, from the votes and their weights."""
+    """Return the ratings of the M models under a wide prior, in log odds, shape (M,)."""
     cells = voter_cells(votes)
     outcomes = rated_outcomes(cells.counts, both_bad_is_tie=False)
     log_odds, _ = fit_with_prior(pair_model(cells), outcomes, PRIOR)
     return log_odds
 
 
-def _worst_stretch(
+def _most_suspicious_series(
     votes: Votes, suspects: Array, log_odds: Array, threshold: float
 ) -> Array | None:
-    """Return the indices of the votes in the stretch with the largest statistic; None if none passes the threshold."""
-    worst, highest = None, threshold
+    """Find the series of votes on one model with the largest CUSUM statistic.
+
+    Args:
+        votes: N votes on M models, sorted by time.
+        suspects: Which votes to test, Booleans of shape (N,).
+        log_odds: Ratings of the models, shape (M,).
+        threshold: The logarithm that the statistic must exceed.
+
+    Returns:
+        The indices of the votes in the series, or None if no statistic exceeds the threshold.
+    """
+    worst_series = None
+    highest = threshold
     advantage = log_odds[votes.left] - log_odds[votes.right]
     left_expected = 1 / (1 + np.exp(-advantage))
     left_score = np.select([votes.outcome == LEFT, votes.outcome == TIE], [1.0, 0.5], 0.0)
+    inverse_odds = tuple(1 / odds for odds in ODDS)
     for model in range(len(votes.models)):
         is_left = votes.left == model
-        series = np.flatnonzero(suspects & (is_left | (votes.right == model)))
-        if not len(series):
+        on_model = np.flatnonzero(suspects & (is_left | (votes.right == model)))
+        if not len(on_model):
             continue
-        score = np.where(is_left, left_score, 1 - left_score)[series]
-        expected = np.where(is_left, left_expected, 1 - left_expected)[series]
-        for odds in (*ODDS, *(1 / value for value in ODDS)):
-            bet = odds * expected / (odds * expected + 1 - expected)
-            # A tie is half a win: by the concavity of the logarithm its factor is no larger than the mean of both.
-            gain = score * np.log(bet / expected) + (1 - score) * np.log((1 - bet) / (1 - expected))
-            walk = np.concatenate([[0.0], np.cumsum(gain)])
-            height = walk - np.minimum.accumulate(walk)
-            peak = int(height.argmax())
-            if height[peak] <= highest:
+        score = np.where(is_left, left_score, 1 - left_score)[on_model]
+        expected = np.where(is_left, left_expected, 1 - left_expected)[on_model]
+        for odds in (*ODDS, *inverse_odds):
+            if_rigged = odds * expected / (odds * expected + 1 - expected)
+            # The logarithm of each vote's factor. A tie is half a win and half a loss; as the logarithm is concave, its
+            # factor is at most the mean of both.
+            log_factor_of_win = np.log(if_rigged / expected)
+            log_factor_of_loss = np.log((1 - if_rigged) / (1 - expected))
+            log_factors = score * log_factor_of_win + (1 - score) * log_factor_of_loss
+
+            # The CUSUM statistic after each vote: the rise of the sum above its lowest value so far.
+            running_sum = np.concatenate([[0.0], np.cumsum(log_factors)])
+            rise = running_sum - np.minimum.accumulate(running_sum)
+            peak = int(rise.argmax())
+            if rise[peak] <= highest:
                 continue
-            highest = float(height[peak])
-            start = int(np.flatnonzero(height[:peak] == 0)[-1])
-            worst = series[start:peak]
-    return worst
+            highest = float(rise[peak])
+            start = int(np.flatnonzero(rise[:peak] == 0)[-1])
+            worst_series = on_model[start:peak]
+    return worst_series

@@ -1,10 +1,12 @@
-"""Which votes of an open arena count, and how much: by who gave them, from which network, and on what.
+"""Which votes of an open arena count and how much, depending on the voter, the voter's network and the battle.
 
-Nobody can tell two people behind one address from one person with two cookies. So the votes of one network are taken
-as one voter's, whose answers depend on each other, and they have a bounded share of all weight.
+Two people behind one address look the same as one person with two cookies. So all votes from one network count as one
+voter's, and their share of all weight is limited.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -25,157 +27,185 @@ TOGETHER = "by voters who vote seldom and together"
 DISAGREEING = "anonymous, on models that voters with accounts rate otherwise"
 WEIGHTLESS = "of a class without weight"
 HONEST_FAILURES = 0.1
-"""Share of honeypots that an honest voter may fail: known better replies are not better to everybody."""
+"""Probability that an honest voter fails a honeypot: not everyone prefers the reply that is known to be better."""
 FAILURE_LIMIT = 0.01
-"""A voter is set apart whose failures are rarer than this in an honest one."""
+"""A voter's votes are excluded if an honest voter has as many failures with a probability below this."""
 
 
 class TrustShare(Struct, frozen=True):
-    """How much the votes of one class of trust count in a rating."""
+    """How much the votes of one class of voters count in a rating."""
 
     trust: str
+    """The class: one of `TRUST_CLASSES`, or "" for votes without a class."""
     votes: int
-    """Counted votes."""
+    """Number of votes that count."""
     weight: float
-    """Their share of all weight, in [0, 1]."""
+    """Their share of the weight of all votes, in [0, 1]."""
 
 
 def without_distrusted(votes: Votes, trust: TrustSettings) -> Votes:
-    """Return only the votes that count; `excluded_votes` of the result has the number left out for each reason.
+    """Return the votes that the settings of trust let count, with unchanged weights.
 
-    Weights stay as they are; `with_trust_weights` sets them once it is known what counts.
+    The other votes are counted by reason in the result's `excluded_votes`. Votes on honeypots (battles with a known
+    better reply) test voters and never count themselves.
     """
-    failed = _failed_honeypots(votes)
-    # Whether a voter failed is known from honeypots, which then go.
-    counted = votes.where((votes.table["honeypot"] == "").to_numpy(), HONEYPOT)
+    ids_of_failed_voters = _failed_honeypots(votes)
+    is_honeypot = (votes.table["honeypot"] != "").to_numpy()
+    counted = votes.where(~is_honeypot, excluded_as=HONEYPOT)
     if not trust.count_failed:
-        counted = counted.where(~np.isin(counted.table["id"].to_numpy(), failed), FAILED)
+        has_failed = np.isin(counted.table["id"].to_numpy(), ids_of_failed_voters)
+        counted = counted.where(~has_failed, excluded_as=FAILED)
     has_weight = [trust.weight(name) > 0 for name in counted.table["trust"]]
-    counted = counted.where(np.array(has_weight, dtype=bool), WEIGHTLESS)
+    counted = counted.where(np.array(has_weight, dtype=bool), excluded_as=WEIGHTLESS)
     if not trust.count_leaks:
-        counted = counted.where((counted.table["leak"] == "").to_numpy(), LEAKED)
+        has_leak = (counted.table["leak"] != "").to_numpy()
+        counted = counted.where(~has_leak, excluded_as=LEAKED)
     if not trust.count_repeats:
-        counted = counted.where(_is_first(counted), REPEATED)
+        counted = counted.where(_is_first_on_question(counted), excluded_as=REPEATED)
     if not trust.count_together:
-        # By weight, so that one network that votes much is not what others are compared with.
-        rated = with_trust_weights(counted, trust)
-        counted = counted.where(~voted_together(rated, _is_networked(counted, trust)), TOGETHER)
+        # With weights, so that the votes of one large network do not become the norm that others are compared with.
+        weighted = with_trust_weights(counted, trust)
+        is_together = voted_together(weighted, _is_networked(counted, trust))
+        counted = counted.where(~is_together, excluded_as=TOGETHER)
     if not trust.count_disagreeing:
-        counted = counted.where(~disagreeing_votes(counted, trust), DISAGREEING)
+        counted = counted.where(~disagreeing_votes(counted, trust), excluded_as=DISAGREEING)
     return counted
 
 
 def with_trust_weights(votes: Votes, trust: TrustSettings) -> Votes:
-    """Return the votes with weights whose mean is 1, set by class of trust and limited for each network.
+    """Return the votes with weights that depend on the voter's class and are limited for each network; their mean is 1.
 
-    A network whose votes weigh more than `network_share` of all weight, and more than `network_votes` votes, has them
-    scaled down to the larger of the two. The limit follows from the weight that is left after scaling, so it is the
-    fixed point that a falling sequence of limits comes to.
+    The votes of a network may weigh `network_share` of all weight together, or as much as `network_votes` votes if that
+    is more. The votes of a network above the limit are scaled down to it.
+
+    Raises:
+        DataError: If all votes have weight 0.
     """
     if not votes.count:
         return votes
     class_weights = np.array([trust.weight(name) for name in votes.table["trust"]])
     weight = votes.weight * class_weights
-    limit, sums = _network_limit(votes, trust, weight)
+    limit, weight_of_network = _network_limit(votes, trust, weight)
+    scale_of_network = np.minimum(1.0, limit / np.maximum(weight_of_network, 1e-12))
     is_networked = _is_networked(votes, trust)
-    scale = np.minimum(1.0, limit / np.maximum(sums, 1e-12))
-    weight = np.where(is_networked, weight * scale[votes.voter], weight)
-    return _with_weights(votes, weight / weight.mean())
+    weight = np.where(is_networked, weight * scale_of_network[votes.voter], weight)
+
+    weight = weight / weight.mean()
+    if not np.isfinite(weight).all():
+        raise DataError("no vote has a weight; set one of account, invited and anonymous above 0")
+    return replace(votes, weight=weight)
 
 
 def within_shares(votes: Votes, trust: TrustSettings | None, least: int = 0) -> Votes:
-    """Leave out the latest votes of each network that go beyond its share, for counts that ignore weights.
+    """Return the votes without the latest ones of each network that exceed its share of all weight.
 
-    A network keeps `least` votes in any case.
+    This is for tests that count votes and ignore their weights. The first `least` votes of a network always remain.
+    Without settings of trust, all votes remain.
     """
     if trust is None or not votes.count:
         return votes
     class_weights = np.array([trust.weight(name) for name in votes.table["trust"]])
     limit, _ = _network_limit(votes, trust, class_weights)
-    before = _weight_before(votes.voter, class_weights)
+    earlier_weight = _earlier_weight_of_voter(votes.voter, class_weights)
+    earlier_votes = _earlier_weight_of_voter(votes.voter, np.ones(votes.count))
+    is_within_share = (earlier_weight < limit) | (earlier_votes < least)
     is_networked = _is_networked(votes, trust)
-    is_early = (before < limit) | (_weight_before(votes.voter, np.ones(votes.count)) < least)
-    return votes.where(~is_networked | is_early, "beyond the share of a network")
+    return votes.where(~is_networked | is_within_share, excluded_as="beyond the share of a network")
 
 
 def trust_shares(votes: Votes) -> tuple[TrustShare, ...]:
-    """Return for each class of trust with votes how many count, and their share of all weight."""
+    """Return how much the votes of each class of voters count; classes without votes are omitted."""
     total = float(votes.weight.sum())
     shares = []
     for name in (*TRUST_CLASSES, ""):
         is_of_class = (votes.table["trust"] == name).to_numpy()
         count = int(is_of_class.sum())
         if count:
-            shares.append(TrustShare(name, count, float(votes.weight[is_of_class].sum()) / total))
+            share = float(votes.weight[is_of_class].sum()) / total
+            shares.append(TrustShare(trust=name, votes=count, weight=share))
     return tuple(shares)
 
 
 def _network_limit(votes: Votes, trust: TrustSettings, weight: Array) -> tuple[float, Array]:
-    """Return the most that the votes of one network may weigh together, and the weight (V,) of each voter's votes now."""
+    """Find the limit of the weight of one network, where all votes of a network have the same voter number.
+
+    The limit is a share of all weight, and all weight becomes smaller when networks are scaled down to the limit. So
+    the limit is lowered again and again until it no longer falls: the fixed point.
+
+    Args:
+        votes: N votes by V voters.
+        trust: The share and the number of votes that a network may have, and the classes of voters it applies to.
+        weight: Weights of the votes before any limit, shape (N,).
+
+    Returns:
+        The limit, and the weight of each voter's votes from networks before the limit, shape (V,).
+    """
     is_networked = _is_networked(votes, trust)
     networked_weight = np.where(is_networked, weight, 0.0)
-    sums = np.bincount(votes.voter, networked_weight, minlength=votes.voters)
-    rest = float(weight.sum() - networked_weight.sum())
-    floor = trust.network_votes * min(trust.weight(name) for name in trust.networked or ("",))
+    weight_of_network = np.bincount(votes.voter, networked_weight, minlength=votes.voters)
+    other_weight = float(weight.sum() - networked_weight.sum())
+    smallest_class_weight = min(trust.weight(name) for name in trust.networked or ("",))
+    lowest_limit = trust.network_votes * smallest_class_weight
     limit = np.inf
     for _ in range(100):
-        total = rest + float(np.minimum(sums, limit).sum())
-        lower = max(floor, trust.network_share * total)
-        if lower >= limit:
+        total = other_weight + float(np.minimum(weight_of_network, limit).sum())
+        next_limit = max(lowest_limit, trust.network_share * total)
+        if next_limit >= limit:
             break
-        limit = lower
-    return float(limit), sums
+        limit = next_limit
+    return float(limit), weight_of_network
 
 
 def _is_networked(votes: Votes, trust: TrustSettings) -> Array:
-    """Return for each vote (N,) whether it is taken as one of its network's."""
+    """Return whether each vote counts as its network's and not as its own voter's; (N,), of Booleans."""
     of_network = pl.col("trust").is_in(trust.networked) & pl.col("network").is_not_null()
     return votes.table.select(of_network.alias("of_network"))["of_network"].to_numpy()
 
 
-def _is_first(votes: Votes) -> Array:
-    """Return for each vote (N,) whether it is its voter's first one on this question and this pair of models."""
+def _is_first_on_question(votes: Votes) -> Array:
+    """Return whether each vote is the voter's first one on its question and pair of models; (N,), of Booleans.
+
+    It does not matter which model was on the left. A vote without a known question is always a first one.
+    """
     size = len(votes.models)
-    pair = np.minimum(votes.left, votes.right) * size + np.maximum(votes.left, votes.right)
-    keys = votes.table.select("question").with_columns(
-        pl.Series("voter", votes.voter), pl.Series("pair", pair)
+    first_model = np.minimum(votes.left, votes.right)
+    second_model = np.maximum(votes.left, votes.right)
+    rows = votes.table.select("question").with_columns(
+        pl.Series("voter", votes.voter), pl.Series("pair", first_model * size + second_model)
     )
-    is_first = keys.select(pl.struct(pl.all()).is_first_distinct().alias("first"))["first"]
-    return np.asarray(is_first.to_numpy() | keys["question"].is_null().to_numpy())
+    is_first_row = rows.select(pl.struct(pl.all()).is_first_distinct().alias("first"))["first"]
+    has_no_question = rows["question"].is_null()
+    return np.asarray(is_first_row.to_numpy() | has_no_question.to_numpy())
 
 
 def _failed_honeypots(votes: Votes) -> Array:
-    """Return the ids of all votes of voters who failed more honeypots than chance explains in an honest voter."""
-    result = votes.table["honeypot"]
-    met = np.bincount(votes.voter, (result != "").to_numpy(), minlength=votes.voters)
-    failures = np.bincount(votes.voter, (result == "failed").to_numpy(), minlength=votes.voters)
-    chance = stats.binom.sf(failures - 1, met, HONEST_FAILURES)
-    is_failed = (failures > 0) & (chance < FAILURE_LIMIT)
-    return np.asarray(votes.table["id"].to_numpy()[is_failed[votes.voter]])
+    """Return the ids of all votes of voters who failed too many honeypots to be honest (a one-sided binomial test)."""
+    result = votes.table["honeypot"]  # "passed", "failed", or "" for a vote on another battle
+    is_honeypot = (result != "").to_numpy()
+    is_failure = (result == "failed").to_numpy()
+    honeypots_of_voter = np.bincount(votes.voter, is_honeypot, minlength=votes.voters)
+    failures_of_voter = np.bincount(votes.voter, is_failure, minlength=votes.voters)
+    # The probability that an honest voter has at least as many failures.
+    p_value = stats.binom.sf(failures_of_voter - 1, honeypots_of_voter, HONEST_FAILURES)
+    has_failed = (failures_of_voter > 0) & (p_value < FAILURE_LIMIT)
+    return np.asarray(votes.table["id"].to_numpy()[has_failed[votes.voter]])
 
 
-def _weight_before(voter: Array, weight: Array) -> Array:
-    """Return for each vote (N,) the summed weight of its voter's earlier votes."""
-    order = np.argsort(voter, kind="stable")
-    running = np.cumsum(weight[order]) - weight[order]
-    first_places = np.flatnonzero(np.diff(voter[order], prepend=-1))
-    lengths = np.diff(np.append(first_places, len(voter)))
-    before = np.empty(len(voter))
-    before[order] = running - np.repeat(running[first_places], lengths)
-    return before
+def _earlier_weight_of_voter(voter: Array, weight: Array) -> Array:
+    """Return for each vote the summed weight of the same voter's earlier votes.
 
+    Args:
+        voter: The voter's number for each vote, in the order of votes, shape (N,).
+        weight: The weight of each vote, shape (N,).
 
-def _with_weights(votes: Votes, weight: Array) -> Votes:
-    """Return the votes with other weights; raises DataError if weights are not finite because all were 0."""
-    if not np.isfinite(weight).all():
-        raise DataError("no vote has a weight; set one of account, invited and anonymous above 0")
-    return Votes(
-        votes.models,
-        votes.left,
-        votes.right,
-        votes.outcome,
-        votes.voter,
-        weight,
-        votes.table,
-        votes.excluded_votes,
-    )
+    Returns:
+        The sums, shape (N,): voters [0, 1, 0, 0] with weights [1, 1, 1, 1] have [0, 0, 1, 2].
+    """
+    by_voter = np.argsort(voter, kind="stable")
+    earlier_weight = np.cumsum(weight[by_voter]) - weight[by_voter]  # of all voters up to here
+    first_of_voter = np.flatnonzero(np.diff(voter[by_voter], prepend=-1))
+    votes_of_voter = np.diff(np.append(first_of_voter, len(voter)))
+    weight_of_other_voters = np.repeat(earlier_weight[first_of_voter], votes_of_voter)
+    result = np.empty(len(voter))
+    result[by_voter] = earlier_weight - weight_of_other_voters
+    return result

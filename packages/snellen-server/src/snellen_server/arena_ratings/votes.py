@@ -35,26 +35,26 @@ class TrustSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     anonymous: Annotated[float, Meta(ge=0, le=1)] = 0.5
     """Weight of a vote by any other visitor."""
     networked: tuple[Trust, ...] = ("anonymous",)
-    """Classes whose votes from one network are taken as one voter's, and have at most `network_share`."""
+    """Classes of voters for which all votes from one network count as one voter's, with at most `network_share`."""
     network_share: Annotated[float, Meta(gt=0, le=1)] = 0.002
     """The largest share of all weight that the votes of one network may have."""
     network_votes: Annotated[float, Meta(gt=0)] = 5.0
-    """So many votes of a network count in any case, since shares of a small arena say little."""
+    """Number of votes that a network may always have, because a share of a small arena is less than one vote."""
     count_leaks: bool = False
-    """Count votes on battles in which a model gave itself away."""
+    """Count votes on battles in which a model revealed its name."""
     count_repeats: bool = False
     """Count further votes of one voter on the same question about the same image by the same two models."""
     count_together: bool = False
     """Count votes of voters who vote seldom and together (`arena_ratings.together`)."""
     count_disagreeing: bool = False
-    """Count anonymous votes on models that voters with accounts rate otherwise (`arena_ratings.agreement`)."""
+    """Count anonymous votes on models that voters with accounts rate differently (`arena_ratings.agreement`)."""
     count_anomalous: bool = False
-    """Count voters whose votes are unlike those of all others (`arena_ratings.anomalies`)."""
+    """Count votes of voters who vote unlike all others (`arena_ratings.anomalies`)."""
     count_failed: bool = False
-    """Count voters who failed more honeypots than an honest voter would."""
+    """Count votes of voters who failed more honeypots (battles with a known better reply) than an honest voter would."""
 
     def weight(self, trust: str) -> float:
-        """Return the weight of a vote of this class; 1 where the class is not known."""
+        """Return the weight of a vote by a voter of this class; 1 for an unknown class."""
         weights = {
             "account": self.account,
             "invited": self.invited,
@@ -79,24 +79,24 @@ class RatingSettings(Struct, frozen=True, kw_only=True, omit_defaults=False):
     leave_out_anomalous: bool = False
     """Leave out voters whose votes the tests of `arena_ratings.anomalies` find unlike those of all others."""
     trust: TrustSettings | None = None
-    """How votes count by who gave them; None counts all alike."""
+    """How much a vote counts, depending on the voter; None gives all votes the same weight."""
     classes: tuple[Trust, ...] = ()
     """Rate only votes of these classes of trust; empty for all."""
     weighting: Weighting = "none"
     position: bool = False
-    """Estimate what it is worth to be shown on the left, with the ratings."""
+    """Also estimate the advantage of being shown on the left."""
     style: bool = False
-    """Take out of the ratings what the length of a reply and its Markdown do."""
+    """Adjust the ratings for the length and the Markdown of replies."""
     interval: IntervalKind = "bootstrap"
     resamples: int = 1000
     seed: int = 0
     initial: float = 1000.0
-    """Mean rating; in Elo where every model starts."""
+    """Mean rating; with Elo, the rating that every model starts with."""
     scale: float = 400.0
-    """So many points more are `base` to one odds."""
+    """Difference in points at which the odds of a win are `base` to 1."""
     base: float = 10.0
     k: float = 4.0
-    """Elo: most points that one vote moves. Chatbot Arena: 32 in May 2023, 4 after (FastChat, rating_systems.py)."""
+    """Elo: the most points that one vote moves. Chatbot Arena: 32 in May 2023, 4 after (FastChat, rating_systems.py)."""
 
     @property
     def points(self) -> float:
@@ -106,29 +106,29 @@ class RatingSettings(Struct, frozen=True, kw_only=True, omit_defaults=False):
 
 Array = np.ndarray[Any, Any]
 LEFT, RIGHT, TIE, BOTH_BAD = range(4)
-"""Outcomes as numbers: indexes of `battle.OUTCOMES`."""
+"""Outcomes as numbers: indices in `log.OUTCOMES`."""
 DAY = 86_400
 
 
 @dataclass(frozen=True)
 class Votes:
-    """N votes of M models by V voters, by time."""
+    """N votes on M models by V voters, sorted by time."""
 
     models: tuple[str, ...]
-    """By name."""
+    """Names of the models, sorted."""
     left: Array
     """(N,) index of the model on the left."""
     right: Array
     outcome: Array
     """(N,) index of `OUTCOMES`."""
     voter: Array
-    """(N,) number of the voter, by first vote. A vote of nobody known has a voter of its own."""
+    """(N,) index of the voter, in the order of first votes. A vote without a known voter has a voter of its own."""
     weight: Array
-    """(N,) mean 1."""
+    """(N,) weight of the vote, with mean 1."""
     table: pl.DataFrame
-    """The same votes with all that is known of them."""
+    """The same votes with all columns of `log.SCHEMA`, one row per vote."""
     excluded_votes: Mapping[str, int]
-    """Votes that do not count, by reason."""
+    """Number of votes that do not count, by reason."""
 
     @property
     def count(self) -> int:
@@ -140,141 +140,139 @@ class Votes:
 
     @property
     def unknown_voters(self) -> int:
-        """Votes of which nobody knows who gave them."""
+        """Number of votes without a known voter."""
         return int(self.table["voter"].null_count())
 
-    def where(self, chosen: Array, reason: str) -> Votes:
-        """Return the votes where `chosen` (N,) is true, and count the others as left out for a reason.
+    def where(self, is_kept: Array, excluded_as: str) -> Votes:
+        """Return the votes where `is_kept` (N,) is true, and count the others as excluded for the reason `excluded_as`.
 
-        Models keep their indices and votes keep their weights; voters are numbered anew.
+        Models keep their indices and votes keep their weights; the remaining voters are numbered from 0 again.
         """
-        excluded_votes = dict(
-            Counter(self.excluded_votes) + Counter({reason: int((~chosen).sum())})
-        )
-        voter = _renumbered(self.voter[chosen])
+        excluded_votes = Counter(self.excluded_votes)
+        excluded_votes[excluded_as] += int((~is_kept).sum())
         return Votes(
-            self.models,
-            self.left[chosen],
-            self.right[chosen],
-            self.outcome[chosen],
-            voter,
-            self.weight[chosen],
-            self.table.filter(pl.Series(chosen)),
-            excluded_votes,
+            models=self.models,
+            left=self.left[is_kept],
+            right=self.right[is_kept],
+            outcome=self.outcome[is_kept],
+            voter=_numbers_by_first_vote(self.voter[is_kept]),
+            weight=self.weight[is_kept],
+            table=self.table.filter(pl.Series(is_kept)),
+            excluded_votes=dict(+excluded_votes),  # without reasons that excluded no vote
         )
 
 
 def chosen_votes(log: VoteLog, settings: RatingSettings) -> Votes:
-    """Return the votes of a log that the settings select, before anomalous voters are looked for.
+    """Return the votes of a log that the settings select, as arrays. Anomalous voters are still included.
 
-    What is left out is counted by reason. Raises DataError when no vote remains, or weights by propensity are asked
-    for and a vote has none.
+    The votes that are not selected are counted by reason in `excluded_votes`.
+
+    Raises:
+        DataError: If no vote remains, or the settings weigh votes by propensity and a vote has none.
     """
     table, excluded_votes = _filtered(log.battles, settings)
     if not table.height:
         reason_counts = "; ".join(f"{count:,} {reason}" for reason, count in excluded_votes.items())
         raise DataError(f"no votes are left to rate ({reason_counts or 'the log is empty'})")
-    names = pl.concat([table["left_name"], table["right_name"]]).unique().sort()
-    index = dict(zip(names, range(len(names)), strict=True))
-    left, right = (_codes(table[f"{side}_name"], index) for side in ("left", "right"))
-    outcome = _codes(table["outcome"], {name: number for number, name in enumerate(OUTCOMES)})
+    models = pl.concat([table["left_name"], table["right_name"]]).unique().sort()
+    index_of_model = {model: index for index, model in enumerate(models)}
+    index_of_outcome = {outcome: index for index, outcome in enumerate(OUTCOMES)}
     return Votes(
-        tuple(names),
-        left,
-        right,
-        outcome,
-        _voters(table, settings.trust),
-        _weights(table, settings.weighting),
-        table,
-        {**log.excluded_votes, **excluded_votes},
+        models=tuple(models),
+        left=_indices(table["left_name"], index_of_model),
+        right=_indices(table["right_name"], index_of_model),
+        outcome=_indices(table["outcome"], index_of_outcome),
+        voter=_voter_numbers(table, settings.trust),
+        weight=_weights(table, settings.weighting),
+        table=table,
+        excluded_votes={**log.excluded_votes, **excluded_votes},
     )
 
 
 def votes_digest(votes: Votes) -> str:
-    """Return a digest of the rated votes: models, outcomes, times, weights, and which votes are by the same voter.
+    """Return a digest of the rated votes, in hexadecimal: models, outcomes, times, weights, and who cast which votes.
 
-    Voters enter by their number and not by their pseudonym, so that a log of addresses read again has the same digest.
-    Ids do not enter, since a log that has none is given them by its name.
+    Voters enter by their number and not by their pseudonym: a log of addresses gets new pseudonyms each time it is
+    read, and must still have the same digest. Ids of votes do not enter, because a log without ids gets them from the
+    name of its file.
     """
     digest = hashlib.blake2b(digest_size=16)
     for name in ("left_name", "right_name", "outcome"):
-        column = votes.table[name]
-        digest.update(np.asarray(column.str.len_bytes(), dtype="<u4").tobytes())
-        digest.update("".join(column).encode())
-    for numbers, kind in (
-        (votes.table["time"].fill_null(-1.0), "<f8"),
-        (votes.voter, "<i8"),
-        (votes.weight, "<f8"),
-    ):
-        digest.update(np.ascontiguousarray(numbers, dtype=kind).tobytes())
+        texts = votes.table[name]
+        # The lengths come first, so that ("ab", "c") and ("a", "bc") have different digests.
+        lengths = np.asarray(texts.str.len_bytes(), dtype="<u4")
+        digest.update(lengths.tobytes())
+        digest.update("".join(texts).encode())
+    times = votes.table["time"].fill_null(-1.0)
+    digest.update(np.ascontiguousarray(times, dtype="<f8").tobytes())
+    digest.update(np.ascontiguousarray(votes.voter, dtype="<i8").tobytes())
+    digest.update(np.ascontiguousarray(votes.weight, dtype="<f8").tobytes())
     return digest.hexdigest()
 
 
 def _filtered(table: pl.DataFrame, settings: RatingSettings) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Leave out the votes that the settings exclude.
+    """Remove the votes that the settings exclude from a table of battles.
 
     Returns:
-        The remaining votes, and how many were left out for each reason (a phrase that completes "votes left out: ...").
+        The remaining votes with their columns `left_name` and `right_name`, and how many votes were removed for each
+        reason (a phrase that completes "votes left out: ...").
     """
-    rows = table.with_columns(_label("left"), _label("right"))
-    steps: dict[
-        str, pl.Expr
-    ] = {}  # by the reason why votes that do not meet the condition are left out
-    others = "models that judge" if settings.voters == "person" else "people"
-    steps[f"votes by {others}"] = pl.col("voter_kind") == settings.voters
-    if settings.anonymous_only:
-        steps["the names of the models were visible"] = pl.col("anonymous")
-    if settings.classes:
-        steps["of another class of trust"] = pl.col("trust").is_in(settings.classes)
-    steps["of another category"] = _equals_if_given("category", settings.category)
-    steps["of another language"] = _equals_if_given("language", settings.language)
-    if settings.trust is None:
-        # With trust settings, honeypots are needed to tell who is no honest voter, and are left out later.
-        steps["on honeypots"] = pl.col("honeypot") == ""
-    steps["a model against itself"] = pl.col("left_name") != pl.col("right_name")
+    rows = table.with_columns(_versioned_name("left"), _versioned_name("right"))
+    other_voters = "models that judge" if settings.voters == "person" else "people"
 
-    excluded_votes = dict[str, int]()
-    for reason, condition in steps.items():
-        before, rows = rows.height, rows.filter(condition)
-        if rows.height < before:
-            excluded_votes[reason] = before - rows.height
-    if settings.cap and rows.height:
+    # A vote is kept if it meets all conditions; the reason says why a vote that does not meet one is removed.
+    conditions: dict[str, pl.Expr] = {}
+    conditions[f"votes by {other_voters}"] = pl.col("voter_kind") == settings.voters
+    if settings.anonymous_only:
+        conditions["the names of the models were visible"] = pl.col("anonymous")
+    if settings.classes:
+        conditions["of another class of trust"] = pl.col("trust").is_in(settings.classes)
+    if settings.category:
+        conditions["of another category"] = pl.col("category") == settings.category
+    if settings.language:
+        conditions["of another language"] = pl.col("language") == settings.language
+    if settings.trust is None:
+        # With trust settings, honeypots are still needed to find dishonest voters, and are removed later.
+        conditions["on honeypots"] = pl.col("honeypot") == ""
+    conditions["a model against itself"] = pl.col("left_name") != pl.col("right_name")
+    if settings.cap:
+        # Counted within the votes that meet the conditions above.
         day = (pl.col("time") // DAY).fill_null(-1)
-        rank = pl.int_range(pl.len()).over("voter", day)
-        before = rows.height
-        rows = rows.filter(pl.col("voter").is_null() | (rank < settings.cap))
-        if rows.height < before:
-            excluded_votes[f"beyond {settings.cap:,} votes of a voter on a day"] = (
-                before - rows.height
-            )
+        earlier_votes_of_day = pl.int_range(pl.len()).over("voter", day)
+        reason = f"beyond {settings.cap:,} votes of a voter on a day"
+        conditions[reason] = pl.col("voter").is_null() | (earlier_votes_of_day < settings.cap)
+
+    excluded_votes: dict[str, int] = {}
+    for reason, condition in conditions.items():
+        kept = rows.filter(condition)
+        if kept.height < rows.height:
+            excluded_votes[reason] = rows.height - kept.height
+        rows = kept
     return rows, excluded_votes
 
 
-def _label(side: str) -> pl.Expr:
-    """Return the name of a model with its version, under which it is rated."""
+def _versioned_name(side: str) -> pl.Expr:
+    """Return the column `left_name` or `right_name`: the model with "@" and its version, if it has one."""
     version = pl.col(f"{side}_version")
     suffix = pl.when(version == "").then(pl.lit("")).otherwise(pl.concat_str(pl.lit("@"), version))
     return pl.concat_str(pl.col(side), suffix).alias(f"{side}_name")
 
 
-def _equals_if_given(column: str, value: str) -> pl.Expr:
-    return pl.col(column) == value if value else pl.lit(True)
+def _indices(column: pl.Series, index_of_value: Mapping[str, int]) -> Array:
+    """Return the index of each value of a column, shape (N,)."""
+    return column.replace_strict(index_of_value, return_dtype=pl.Int64).to_numpy()
 
 
-def _codes(column: pl.Series, index: Mapping[str, int]) -> Array:
-    return column.replace_strict(index, return_dtype=pl.Int64).to_numpy()
+def _numbers_by_first_vote(voter: Array) -> Array:
+    """Number voters 0, 1, 2, ... in the order in which they first appear: [7, 3, 7, 9] becomes [0, 1, 0, 2]."""
+    _, first_positions, index_in_sorted = np.unique(voter, return_index=True, return_inverse=True)
+    number_in_sorted = np.empty(len(first_positions), dtype=np.int64)
+    number_in_sorted[np.argsort(first_positions)] = np.arange(len(first_positions))
+    return np.asarray(number_in_sorted[index_in_sorted], dtype=np.int64)
 
 
-def _renumbered(voter: Array) -> Array:
-    """Numbers by first appearance, without gaps."""
-    _, first, inverse = np.unique(voter, return_index=True, return_inverse=True)
-    order = np.empty(len(first), dtype=np.int64)
-    order[np.argsort(first)] = np.arange(len(first))
-    return np.asarray(order[inverse], dtype=np.int64)
-
-
-def _voters(table: pl.DataFrame, trust: TrustSettings | None) -> Array:
-    """Return a number for the voter of each vote; (N,), from 0.
+def _voter_numbers(table: pl.DataFrame, trust: TrustSettings | None) -> Array:
+    """Return the number of the voter of each vote, from 0, shape (N,).
 
     With trust settings, all votes of one network count as one voter's. A vote without a voter is a voter of its own.
     """
@@ -282,19 +280,24 @@ def _voters(table: pl.DataFrame, trust: TrustSettings | None) -> Array:
     if trust is not None:
         of_network = pl.col("trust").is_in(trust.networked) & pl.col("network").is_not_null()
         network = pl.concat_str(pl.lit("network "), pl.col("network"))
-        clusters = pl.when(of_network).then(network).otherwise(pl.col("voter"))
-        voter = table.select(clusters.alias("voter"))["voter"]
+        voter_or_network = pl.when(of_network).then(network).otherwise(pl.col("voter"))
+        voter = table.select(voter_or_network.alias("voter"))["voter"]
     codes = voter.cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
-    return _renumbered(np.where(codes >= 0, codes, -1 - np.arange(len(codes))))
+    separate_codes = -1 - np.arange(len(codes))  # a different negative number for each vote
+    return _numbers_by_first_vote(np.where(codes >= 0, codes, separate_codes))
 
 
 def _weights(table: pl.DataFrame, weighting: Weighting) -> Array:
-    """Return the weights (N,) of the votes, whose mean is 1: equal ones, or 1 / propensity of the pair."""
+    """Return the weight of each vote, shape (N,), with mean 1.
+
+    All weights are equal, or with `propensity` the inverse of the probability with which the pair of models was drawn.
+    """
     if weighting == "none":
         return np.ones(table.height)
-    if missing := table["propensity"].null_count():
+    missing = table["propensity"].null_count()
+    if missing:
         raise DataError(
-            f"{missing:,} of {table.height:,} votes have no propensity of their pair; weigh them alike"
+            f"{missing:,} of {table.height:,} votes have no propensity; set weighting to none"
         )
-    raw = 1 / table["propensity"].to_numpy()
-    return np.asarray(raw / raw.mean())
+    inverse = 1 / table["propensity"].to_numpy()
+    return np.asarray(inverse / inverse.mean())
