@@ -259,7 +259,7 @@ def test_several_rows_of_a_question_are_its_presentations(
     rows = predictions() + predictions(lambda i: gold(i) if i % 2 else other(i))
     outcome = score(as_jsonl(rows), presentations=2)
     assert [one.value for one in outcome.numbers] == [0.75]
-    assert "with too few rows questions" in {
+    assert "questions with too few rows" in {
         one.kind for one in score(as_jsonl(rows[1:]), presentations=2).faults
     }
 

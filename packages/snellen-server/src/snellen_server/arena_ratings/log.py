@@ -400,7 +400,7 @@ def _seconds(value: Any) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value)
-    return value.timestamp()
+    return float(value.timestamp())
 
 
 def _plain_name(name: Any) -> str:

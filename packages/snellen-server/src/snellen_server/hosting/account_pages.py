@@ -50,10 +50,12 @@ async def sign_in(
     password: Text,
     next: Text = "/",  # noqa: A002
 ) -> Response:
-    """Sign in by name and password and go to the address `next`; a wrong one shows the form again."""
+    """Sign in with a name and a password, and redirect to `next`; if either is wrong, show the form again."""
     credentials = await services.database.read(accounts.find_account, name)
-    account, hashed = credentials or (None, None)
-    if not await services.passwords.is_right(password, hashed) or account is None:
+    account, password_hash = credentials or (None, None)
+    # Also checked without an account, so that the time of the answer does not tell whether a name exists.
+    is_right = await services.passwords.is_right(password, password_hash)
+    if account is None or not is_right:
         return _sign_in_form(request, services, next, name, "The name or the password is wrong.")
     return await _signed_in(request, services, account, _local(next))
 
@@ -313,9 +315,18 @@ def _sign_in_form(
 def _account_form(
     request: Request, services: Services, name: str = "", fault: str = "", *, is_new: bool = True
 ) -> HTMLResponse:
-    """Return the form by which an account is made, or its password changed, which is sent to its own address."""
+    """Return the page with the form that creates an account or changes its password.
+
+    Args:
+        request: The request for the page; the form is sent to the same address.
+        services: The server.
+        name: Name that the form is filled in with.
+        fault: What was wrong with the form as it was sent; the page then has the status 422.
+        is_new: Whether the form creates an account.
+    """
     values = {"action": request.url.path, "name": name, "is_new": is_new, "fault": fault}
-    return services.pages.render(request, "accounts/register.html", values, 422 if fault else 200)
+    status = 422 if fault else 200
+    return services.pages.render(request, "accounts/register.html", values, status)
 
 
 def _local(address: str) -> str:
@@ -356,12 +367,16 @@ async def _hashed(services: Services, password: str) -> str:
 async def _signed_in(
     request: Request, services: Services, account: Account, address: str
 ) -> Response:
-    """Return a new session in place of the one that was, so that nobody else can know it."""
-    earlier, days = (
-        request.cookies.get(services.session_cookie, ""),
-        services.configuration.session_days,
+    """Begin a session of an account, and redirect to an address with the session's cookie.
+
+    An earlier session of the same browser is ended, so that a token that another person set there is useless (session
+    fixation).
+    """
+    earlier_token = request.cookies.get(services.session_cookie, "")
+    days = services.configuration.session_days
+    token = await services.database.write(
+        accounts.begin_session, account, days, replacing=earlier_token
     )
-    token = await services.database.write(accounts.begin_session, account, days, replacing=earlier)
     set_cookie = cookie(services, services.session_cookie, token, days)
     return RedirectResponse(address, 303, {"set-cookie": set_cookie})
 

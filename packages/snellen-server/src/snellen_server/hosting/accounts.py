@@ -117,23 +117,31 @@ def find_invitation(connection: Connection, token: str) -> Row[Any]:
     return row
 
 
-def accept_invitation(connection: Connection, token: str, name: str, password: str) -> Account:
-    """Return the account that an invitation makes, or whose password it changes; `password` is its hash.
+def accept_invitation(connection: Connection, token: str, name: str, password_hash: str) -> Account:
+    """Use an invitation: create the account that it is for, or set a new password for an existing account.
 
-    Raises DataError.
+    Args:
+        connection: The transaction to write in.
+        token: The secret token of the invitation.
+        name: Name of a new account; ignored for an existing one.
+        password_hash: Hash of the password.
+
+    Raises:
+        MissingError: If there is no such invitation, or it has been used.
+        DataError: If the name cannot be used.
     """
     row = find_invitation(connection, token)
-    # Deleting decides who is first, should two use it at once.
-    if not connection.execute(delete(invitation).where(invitation.c.digest == row.digest)).rowcount:
+    # If two requests use the invitation at the same time, only one of them deletes it.
+    deletion = connection.execute(delete(invitation).where(invitation.c.digest == row.digest))
+    if not deletion.rowcount:
         raise MissingError(NO_INVITATION)
     if row.account_id is None:
-        return create_account(connection, name, password, is_admin=row.is_admin)
-    connection.execute(
-        update(account).where(account.c.id == row.account_id).values(password=password)
-    )
+        return create_account(connection, name, password_hash, is_admin=row.is_admin)
+    is_account = account.c.id == row.account_id
+    connection.execute(update(account).where(is_account).values(password=password_hash))
     connection.execute(delete(session).where(session.c.account_id == row.account_id))
     note(connection, f"account:{row.account_id}", "password changed", row.account_id)
-    return _account(connection.execute(select(account).where(account.c.id == row.account_id)).one())
+    return _account(connection.execute(select(account).where(is_account)).one())
 
 
 # --- accounts ----------------------------------------------------------------------------------------------------
@@ -207,22 +215,35 @@ def find_account(connection: Connection, name: str) -> tuple[Account, str | None
     return (_account(row), row.password) if row else None
 
 
-def change_password(connection: Connection, of: Account, password: str, kept_session: str) -> None:
-    """Give an account a new password, of which `password` is the hash, and end its other sessions."""
-    connection.execute(update(account).where(account.c.id == of.id).values(password=password))
-    is_other_session = session.c.digest != token_digest(kept_session)
+def change_password(
+    connection: Connection, of: Account, password_hash: str, current_session: str
+) -> None:
+    """Store a new password for an account, and end all its sessions except the current one.
+
+    Args:
+        connection: The transaction to write in.
+        of: The account.
+        password_hash: Hash of the new password.
+        current_session: Token of the session that remains.
+    """
+    statement = update(account).where(account.c.id == of.id).values(password=password_hash)
+    connection.execute(statement)
+    is_other_session = session.c.digest != token_digest(current_session)
     connection.execute(delete(session).where(session.c.account_id == of.id, is_other_session))
     note(connection, of.actor, "password changed", of.id)
 
 
 def set_disabled(connection: Connection, actor: str, account_id: str, *, is_disabled: bool) -> None:
-    """Shut an account out at once, with its sessions and keys, or let it in again."""
-    connection.execute(
-        update(account).where(account.c.id == account_id).values(is_disabled=is_disabled)
-    )
+    """Disable an account, which ends its sessions and makes its keys invalid, or enable it again.
+
+    `actor` is the administrator who does so, for the audit log.
+    """
+    statement = update(account).where(account.c.id == account_id).values(is_disabled=is_disabled)
+    connection.execute(statement)
     if is_disabled:
         connection.execute(delete(session).where(session.c.account_id == account_id))
-    note(connection, actor, "account disabled" if is_disabled else "account enabled", account_id)
+    action = "account disabled" if is_disabled else "account enabled"
+    note(connection, actor, action, account_id)
 
 
 def has_admin(connection: Connection) -> bool:
@@ -264,8 +285,9 @@ def end_sessions(connection: Connection, of: Account) -> None:
 
 
 def session_account(connection: Connection, token: str) -> Account | None:
-    """Return the account that is signed in by this session token; None if the session has ended."""
-    query = _enabled(select(account).join(session, session.c.account_id == account.c.id)).where(
+    """Return the account that is signed in with this session token; None if the session has ended."""
+    accounts_of_sessions = select(account).join(session, session.c.account_id == account.c.id)
+    query = _enabled(accounts_of_sessions).where(
         session.c.digest == token_digest(token), session.c.expires > utc_now()
     )
     row = connection.execute(query).one_or_none()
@@ -303,35 +325,41 @@ def create_key(
 
 def list_keys(connection: Connection, of: Account) -> Sequence[ApiKey]:
     """Return the API keys of an account, the oldest first, without their tokens."""
-    rows = connection.execute(
-        select(api_key).where(api_key.c.account_id == of.id).order_by(api_key.c.created)
-    )
-    return [ApiKey(row.id, row.title, tuple(row.scopes), row.created, row.expires) for row in rows]
+    query = select(api_key).where(api_key.c.account_id == of.id).order_by(api_key.c.created)
+    keys = []
+    for row in connection.execute(query):
+        keys.append(ApiKey(row.id, row.title, tuple(row.scopes), row.created, row.expires))
+    return keys
 
 
 def delete_key(connection: Connection, of: Account, key_id: str) -> None:
-    """Delete a key of this account, which is worth nothing from now on. Raises MissingError."""
+    """Delete an API key of an account. Raises MissingError if the account has no such key."""
     statement = delete(api_key).where(api_key.c.id == key_id, api_key.c.account_id == of.id)
-    if not connection.execute(statement).rowcount:
+    deleted = connection.execute(statement).rowcount
+    if not deleted:
         raise MissingError("this account has no such key")
     note(connection, of.actor, "key deleted", key_id)
 
 
 def key_account(connection: Connection, token: str) -> tuple[Account, frozenset[str]] | None:
-    """Whose key it is, and its scopes."""
-    now = utc_now()
-    query = _enabled(
-        select(account, api_key.c.scopes, api_key.c.expires).join(
-            api_key, api_key.c.account_id == account.c.id
-        )
-    ).where(api_key.c.digest == token_digest(token))
+    """Return the account that an API key belongs to, and the key's scopes.
+
+    None if there is no such key, it has expired or its account is disabled.
+    """
+    accounts_of_keys = select(account, api_key.c.scopes, api_key.c.expires).join(
+        api_key, api_key.c.account_id == account.c.id
+    )
+    query = _enabled(accounts_of_keys).where(api_key.c.digest == token_digest(token))
     row = connection.execute(query).one_or_none()
-    if row is None or (row.expires is not None and row.expires <= now):
+    if row is None:
+        return None
+    if row.expires is not None and row.expires <= utc_now():
         return None
     return _account(row), frozenset(row.scopes)
 
 
 def _enabled(query: Select[Any]) -> Select[Any]:
+    """Restrict a query that selects accounts to those that are not disabled."""
     return query.where(account.c.is_disabled.is_(False))
 
 
@@ -340,32 +368,43 @@ def _account(row: Row[Any]) -> Account:
 
 
 def export_person(connection: Connection, actor: str) -> dict[str, list[dict[str, Any]]]:
-    """Return all rows about an actor (`account:ID`, `visitor:ID`) by table, as JSON takes them."""
-    records = {}
+    """Return all data about a person, for JSON: the name of each table with its rows.
+
+    Args:
+        connection: The transaction to read in.
+        actor: The person: `account:ID` or `visitor:ID`.
+    """
+    rows_by_table = {}
     for data, condition in _rows_about(actor):
         columns = [column for column in data.table.c if column.name not in data.hidden]
-        rows = connection.execute(select(*columns).where(condition)).mappings()
-        records[data.table.name] = [
-            {str(name): _plain(value) for name, value in row.items()} for row in rows
-        ]
-    return records
+        rows = []
+        for row in connection.execute(select(*columns).where(condition)).mappings():
+            rows.append({str(name): _plain(value) for name, value in row.items()})
+        rows_by_table[data.table.name] = rows
+    return rows_by_table
 
 
 def erase_person(connection: Connection, actor: str, asked_by: str) -> dict[str, int]:
-    """Delete all rows about an actor, or remove the actor from them, and return the number of rows for each table.
+    """Delete all data about a person, with their account, or remove the person from rows that must remain.
 
-    The account of the actor is deleted too.
+    Args:
+        connection: The transaction to write in.
+        actor: The person: `account:ID` or `visitor:ID`.
+        asked_by: Who wants it, for the audit log: the person or an administrator.
 
-    The account of the actor is deleted too.
+    Returns:
+        The number of deleted or changed rows for each table.
     """
     changed = {}
     for data, condition in _rows_about(actor):
         if data.on_erasure is None:
-            result = connection.execute(delete(data.table).where(condition))
+            statement = delete(data.table).where(condition)
         else:
-            result = connection.execute(update(data.table).where(condition).values(data.on_erasure))
-        changed[data.table.name] = result.rowcount
-    note(connection, asked_by if asked_by != actor else "erased", "person erased", detail=changed)
+            statement = update(data.table).where(condition).values(data.on_erasure)
+        changed[data.table.name] = connection.execute(statement).rowcount
+    # The audit log must not name a person who has just been erased.
+    noted_actor = "erased" if asked_by == actor else asked_by
+    note(connection, noted_actor, "person erased", detail=changed)
     return changed
 
 
@@ -394,22 +433,27 @@ def find_actor(connection: Connection, name: str) -> str:
 
 
 def _declared() -> Sequence[PersonalData]:
+    """Return the tables with personal data that the installed features declare."""
     return [data for feature in installed_features() for data in feature.personal]
 
 
 def _rows_about(actor: str) -> Iterator[tuple[PersonalData, ColumnElement[bool]]]:
-    """Yield each table with the condition for the rows about an actor. The account itself comes last."""
-    kind, _, name = actor.partition(":")
+    """Yield each table with data about a person, and the condition that selects the person's rows.
+
+    `actor` is `account:ID` or `visitor:ID`. The table of accounts comes last, because others refer to it.
+    """
+    kind, _, actor_id = actor.partition(":")
     for data in sorted(_declared(), key=lambda data: data.table is account):
-        by_name = data.account_column if kind == "account" else data.visitor_column
-        conditions = [
-            data.table.c[column] == value
-            for column, value in ((by_name, name), (data.actor_column, actor))
-            if column
-        ]
+        id_column = data.account_column if kind == "account" else data.visitor_column
+        conditions = []
+        if id_column:
+            conditions.append(data.table.c[id_column] == actor_id)
+        if data.actor_column:
+            conditions.append(data.table.c[data.actor_column] == actor)
         if conditions:
             yield data, or_(*conditions)
 
 
 def _plain(value: Any) -> Any:
+    """Return a value of a database for JSON: a time as text in ISO 8601, anything else unchanged."""
     return value.isoformat() if isinstance(value, datetime) else value

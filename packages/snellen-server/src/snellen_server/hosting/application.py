@@ -374,31 +374,35 @@ def _check_guarded(router: APIRouter) -> None:
 
 
 def _answer(request: Request, status: int, message: str, headers: Any = None) -> Response:
-    """Answer with an error: as JSON to programs, as a page to browsers."""
-    services: Services = request.app.state.services
-    if request.url.path.startswith(API) or "text/html" not in request.headers.get("accept", ""):
+    """Return an error response: a page for browsers, JSON for programs."""
+    if not _wants_page(request):
         return JSONResponse(fault_body(status, message), status, headers)
+    services: Services = request.app.state.services
     values = {"code": status, "phrase": HTTPStatus(status).phrase, "detail": message}
     return services.pages.render(request, "house/fault.html", values, status, headers)
 
 
+def _wants_page(request: Request) -> bool:
+    """Return whether a request is from a browser that expects a page, and not to the API."""
+    accepts_html = "text/html" in request.headers.get("accept", "")
+    return accepts_html and not request.url.path.startswith(API)
+
+
 async def _refused(request: Request, error: StarletteHTTPException) -> Response:
-    """Answer a refused request; a browser that must sign in first is sent to the form."""
-    wants_page = "text/html" in request.headers.get(
-        "accept", ""
-    ) and not request.url.path.startswith(API)
-    if isinstance(error, SignInError) and wants_page and request.method in SAFE:
+    """Return the response to a refused request; a browser that must sign in first is redirected to the form."""
+    if isinstance(error, SignInError) and request.method in SAFE and _wants_page(request):
         return RedirectResponse(error.address, 303)
     return _answer(request, error.status_code, error.detail, error.headers)
 
 
 async def _not_valid(request: Request, error: RequestValidationError) -> Response:
-    """Answer a request whose fields are wrong (422), naming each field and its fault."""
-    faults = []
+    """Return the response to a request with invalid fields (422), which names each field and what is wrong."""
+    messages = []
     for fault in error.errors():
-        field = ".".join(str(part) for part in fault["loc"][1:]) or "body"
-        faults.append(f"{field}: {fault['msg']}")
-    return _answer(request, 422, "; ".join(faults))
+        path = fault["loc"][1:]  # without "body" or "query"
+        field = ".".join(str(part) for part in path) or "body"
+        messages.append(f"{field}: {fault['msg']}")
+    return _answer(request, 422, "; ".join(messages))
 
 
 async def _not_done(request: Request, error: Exception) -> Response:

@@ -69,7 +69,10 @@ _bearer = HTTPBearer(auto_error=False, description="An API key, as `snl_...`")
 async def guard(
     request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 ) -> None:
-    """Before every address: who calls, and that a change was asked for on a page of ours."""
+    """Find out who sends a request, before any address handles it, and refuse forged changes.
+
+    A request that changes something must come from a page of this server, unless it has an API key.
+    """
     services = services_of(request)
     caller = await _caller(request, services, bearer.credentials if bearer else None)
     request.state.caller = caller
@@ -154,10 +157,12 @@ class Limited:
         self.name = name
 
     async def __call__(self, request: Request) -> None:
-        """Refuse the request (429) if the account or visitor, or their network, did this too often."""
-        services, caller = services_of(request), caller_of(request)
-        who = caller.account.id if caller.account else caller.visitor
-        if seconds := services.wait_seconds(self.name, who, caller.network):
+        """Refuse the request (429) if the account or visitor, or their network, has sent too many."""
+        services = services_of(request)
+        caller = caller_of(request)
+        visitor = caller.account.id if caller.account else caller.visitor
+        seconds = services.wait_seconds(self.name, visitor, caller.network)
+        if seconds:
             services.metrics["snellen_refusals"].labels(f"limit {self.name}").inc()
             wait = int(seconds) + 1
             raise HTTPException(429, f"too often; {retry_words(wait)}", {"retry-after": str(wait)})
@@ -189,12 +194,14 @@ async def _caller(request: Request, services: Services, key: str | None) -> Call
 
 
 async def _check_origin(request: Request, services: Services) -> None:
-    """Browsers say which site asks; another one may not."""
+    """Refuse a request (403) that the browser sent from a page of another site (cross-site request forgery)."""
     origin = request.headers.get("origin")
-    foreign = (
-        origin is not None and urlsplit(origin).hostname not in services.configuration.all_hosts
-    )
-    if foreign or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+    is_foreign = False
+    if origin is not None:
+        is_foreign = urlsplit(origin).hostname not in services.configuration.all_hosts
+    if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        is_foreign = True
+    if is_foreign:
         services.metrics["snellen_refusals"].labels("origin").inc()
         raise HTTPException(403, "this request came from a page of another site")
 

@@ -35,11 +35,18 @@ def names(group: Group) -> list[str]:
 
 
 def find(group: Group, name: str) -> Any:
-    """Import and return the object that a name stands for. Raises UnknownNameError."""
+    """Return the object that is registered in a group under a name, such as the feature `arena`.
+
+    Raises:
+        UnknownNameError: If the group has no such name.
+    """
     target = _targets(group).get(name)
     if target is None:
-        raise UnknownNameError(f"unknown {group[:-1]} {name!r}; known: {', '.join(names(group))}")
-    return load_target(target) if isinstance(target, str) else target
+        known = ", ".join(names(group))
+        raise UnknownNameError(f"unknown {group[:-1]} {name!r}; known: {known}")
+    if isinstance(target, str):
+        return load_target(target)
+    return target
 
 
 def _targets(group: Group) -> dict[str, Any]:

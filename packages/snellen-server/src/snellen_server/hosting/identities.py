@@ -67,12 +67,15 @@ def make_account(connection: Connection, account_id: str, identity: str) -> Acco
 
 
 def shown_name(identity: str) -> str:
-    """Return a name for an account: the letters, digits, dots and dashes before `@`.
+    """Return a name for an account: the letters, digits, dots and dashes of an identity before `@`.
 
     Example:
         >>> shown_name("anna.muster+eyes@example.org"), shown_name("<>")
         ('anna.muster-eyes', 'person')
     """
     local_part = identity.partition("@")[0]
-    name = re.sub(r"[^\w.-]+", "-", local_part).strip(".-_")[:LONGEST_NAME].strip(".-_")
-    return name if len(name) >= 3 else UNNAMED
+    name = re.sub(r"[^\w.-]+", "-", local_part).strip(".-_")
+    name = name[:LONGEST_NAME].strip(".-_")
+    if len(name) < 3:
+        return UNNAMED
+    return name

@@ -32,38 +32,49 @@ def parse_networks(texts: Sequence[str], where: str) -> tuple[Network, ...]:
 
 
 def is_within(address: Address | None, networks: Sequence[Network]) -> bool:
+    """Return whether an address belongs to any of some networks; an unknown address (None) belongs to none."""
     return address is not None and any(address in network for network in networks)
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) -> Address | None:
-    """Return the address of the caller: the last one in `X-Forwarded-For` that is not a trusted proxy, else the peer's.
+    """Return the address of the client that sent a request, perhaps through trusted proxies.
 
-    What stands further to the left was written by whoever asks, and is not believed. None when the peer has no address
-    (a Unix socket) and no proxy names one.
+    Each proxy appends the address it received the request from to `X-Forwarded-For`. So the client is the last address
+    there that is not a trusted proxy; addresses before it may be forged and are ignored.
+
+    Args:
+        peer: Address of the other end of the connection.
+        forwarded_for: The header `X-Forwarded-For`: addresses separated by commas, or "".
+        trusted: Networks of the trusted proxies.
+
+    Returns:
+        The address. None if the peer has no address (a Unix socket) and no proxy names one.
     """
     address = _parsed(peer)
-    for text in reversed(forwarded_for.split(",")) if forwarded_for else ():
+    forwarded_addresses = forwarded_for.split(",") if forwarded_for else []
+    for text in reversed(forwarded_addresses):
         if not is_within(address, trusted):
             break
-        earlier = _parsed(text.strip())
-        if earlier is None:
+        sender = _parsed(text.strip())
+        if sender is None:
             break
-        address = earlier
+        address = sender
     return address
 
 
 def retry_words(seconds: int) -> str:
-    """When somebody whom a limit makes wait may come again."""
+    """Return the sentence that tells a client when to send the request again, such as "try again in 5 minutes"."""
     if seconds < 120:
         return f"try again in {seconds} {'second' if seconds == 1 else 'seconds'}"
     return f"try again in {math.ceil(seconds / 60)} minutes"
 
 
 def network_of(address: Address | None) -> str:
-    """Return the network that rate limits count as one place: an IPv4 /24 or an IPv6 /64."""
+    """Return the network that rate limits count as one visitor: an IPv4 /24 or an IPv6 /64, or "unknown"."""
     if address is None:
         return "unknown"
-    return str(ip_network((address, 24 if address.version == 4 else 64), strict=False))
+    prefix_length = 24 if address.version == 4 else 64
+    return str(ip_network((address, prefix_length), strict=False))
 
 
 def _parsed(text: str) -> Address | None:
@@ -72,7 +83,9 @@ def _parsed(text: str) -> Address | None:
         address = ip_address(text)
     except ValueError:
         return None
-    return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        return address.ipv4_mapped
+    return address
 
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
@@ -89,11 +102,21 @@ class Rate:
 
 
 def parse_rate(text: str, where: str) -> Rate:
-    """`30/minute`, or `5/10 seconds`. Raises DataError, which begins with `where`."""
+    """Read a rate from a configuration file.
+
+    Args:
+        text: A number of requests and a time, such as `30/minute`, `5/10 seconds` or `100/day`.
+        where: Name of the setting, for the error message.
+
+    Raises:
+        DataError: If the text has another form.
+    """
     match = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,6})?\s*(second|minute|hour|day)s?\s*", text)
-    if not match or not int(match[1]) or match[2] == "0":
+    if match is None or int(match[1]) == 0 or match[2] == "0":
         raise DataError(f"{where}: {text!r} is not a rate; write 30/minute, 5/hour or 100/day")
-    return Rate(int(match[1]), int(match[2] or 1) * SECONDS[match[3]])
+    requests = int(match[1])
+    units = int(match[2] or 1)
+    return Rate(requests, units * SECONDS[match[3]])
 
 
 @dataclass(frozen=True)
@@ -113,19 +136,29 @@ class Limiter:
         self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
 
     def wait(self, name: str, rates: tuple[tuple[str, Rate], ...]) -> float:
-        """Seconds until it may be done, and 0.0 when it may be done now, which is then counted for all of `rates`."""
+        """Count a request under a limit if all its rates allow it now.
+
+        Args:
+            name: Name of the limit.
+            rates: Pairs of who sends the request (a visitor, a network) and the rate that applies to them.
+
+        Returns:
+            0.0 if the request is allowed and has been counted; otherwise the seconds to wait, and it is not counted.
+        """
         now = self._clock()
         with self._lock:
-            levels = [(name, who, rate, self._level((name, who), rate, now)) for who, rate in rates]
-            longest = max(
-                ((1 - level) * rate.seconds / rate.count for _, _, rate, level in levels),
-                default=0.0,
-            )
-            if longest > 0:
-                return longest
-            for limit, who, _, level in levels:
-                self._buckets[limit, who] = (level - 1, now)
-                self._buckets.move_to_end((limit, who))
+            levels: dict[str, float] = {}
+            longest_wait = 0.0
+            for who, rate in rates:
+                level = self._level((name, who), rate, now)
+                levels[who] = level
+                seconds_to_one_request = (1 - level) * rate.seconds / rate.count
+                longest_wait = max(longest_wait, seconds_to_one_request)
+            if longest_wait > 0:
+                return longest_wait
+            for who, level in levels.items():
+                self._buckets[name, who] = (level - 1, now)
+                self._buckets.move_to_end((name, who))
             while len(self._buckets) > MOST_KEPT:
                 self._buckets.popitem(last=False)
         return 0.0

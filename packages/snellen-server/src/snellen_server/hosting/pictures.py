@@ -96,13 +96,12 @@ async def keep_image(services: Services, content: bytes) -> StoredImage:
 
 
 def may_use(connection: Connection, caller: Caller, digest: str) -> bool:
-    """Return whether an image is one that this caller has sent, or the operator's."""
+    """Return whether a caller may use an image in a question: one that the caller has sent, or the operator's."""
     sending = picture_sending.c
-    is_own = (
-        sending.account_id == caller.account.id
-        if caller.account
-        else sending.visitor == caller.visitor
-    )
+    if caller.account:
+        is_own = sending.account_id == caller.account.id
+    else:
+        is_own = sending.visitor == caller.visitor
     query = select(sending.id).where(sending.digest == digest, or_(is_own, _OPERATORS)).limit(1)
     return connection.execute(query).scalar() is not None
 
@@ -181,9 +180,10 @@ async def forget_images(services: Services) -> None:
 
 
 def delete_orphans(connection: Connection, store: PictureStore) -> int:
-    """Delete images without a sender, and return how many."""
-    sendings = select(picture_sending.c.id).where(picture_sending.c.digest == picture.c.digest)
-    digests = connection.execute(select(picture.c.digest).where(~sendings.exists())).scalars().all()
+    """Delete the stored images that no account or visitor has sent any more, and return how many."""
+    senders = select(picture_sending.c.id).where(picture_sending.c.digest == picture.c.digest)
+    query = select(picture.c.digest).where(~senders.exists())
+    digests = connection.execute(query).scalars().all()
     for digest in digests:
         connection.execute(delete(picture).where(picture.c.digest == digest))
         store.delete(digest)

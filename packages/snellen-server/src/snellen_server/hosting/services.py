@@ -142,18 +142,32 @@ def _is_shown(entry: NavigationEntry, caller: Caller | None) -> bool:
 
 
 def _assets(packages: Mapping[str, str]) -> dict[str, Asset]:
-    """Return all files by `FEATURE/FILE`. Other files have no address, so no path can lead out."""
-    contents = {f"{HOUSE}/report.css": ("text/css", page_style().encode())}
+    """Read the static files of all features, such as scripts and style sheets.
+
+    All files are read when the server starts, so that no request can read a file from elsewhere.
+
+    Args:
+        packages: Name of the feature -> its package, which may have a folder `static`.
+
+    Returns:
+        The files by `FEATURE/FILE`. The address of a file contains a digest of its content.
+    """
+    assets = {}
+
+    def add(name: str, media_type: str, content: bytes) -> None:
+        digest = hashlib.sha256(content).hexdigest()[:12]
+        assets[name] = Asset(f"/assets/{name}?v={digest}", media_type, content)
+
+    add(f"{HOUSE}/report.css", "text/css", page_style().encode())
     for name, package in packages.items():
-        if _has_folder(package, "static"):
-            for file in files(package).joinpath("static").iterdir():
-                kind = TYPES.get(f".{file.name.rpartition('.')[2]}")
-                if kind:
-                    contents[f"{name}/{file.name}"] = (kind, file.read_bytes())
-    return {
-        name: Asset(f"/assets/{name}?v={hashlib.sha256(content).hexdigest()[:12]}", kind, content)
-        for name, (kind, content) in contents.items()
-    }
+        if not _has_folder(package, "static"):
+            continue
+        for file in files(package).joinpath("static").iterdir():
+            suffix = file.name.rpartition(".")[2]
+            media_type = TYPES.get(f".{suffix}")
+            if media_type:
+                add(f"{name}/{file.name}", media_type, file.read_bytes())
+    return assets
 
 
 def _has_folder(package: str, folder: str) -> bool:

@@ -124,10 +124,13 @@ def board_with_set(board: Board, number: int) -> Board:
 
 
 def settings_of(services: Services) -> LeaderboardSettings:
-    """Return the settings of the leaderboard, each board with the benchmarks that are in use now."""
+    """Return the settings of the leaderboard, where each board lists the benchmarks of its current set of questions."""
     settings: LeaderboardSettings = services.settings(NAME)
-    sets: BoardSets = services.held.get(NAME, BoardSets())
-    boards = [board_with_set(board, sets.in_use.get(board.name, 0)) for board in settings.boards]
+    board_sets: BoardSets = services.held.get(NAME, BoardSets())
+    boards = []
+    for board in settings.boards:
+        set_number = board_sets.in_use.get(board.name, 0)
+        boards.append(board_with_set(board, set_number))
     return replace(settings, boards=tuple(boards))
 
 

@@ -99,13 +99,14 @@ def read_upload(path: Path, limits: UploadLimits, findings: UploadFindings) -> l
 
 
 def _too_long(row: UploadedRow) -> str:
-    """Say which part of an uploaded row is too long; "" if none is."""
+    """Return a message that names the part of an uploaded row that is too long, or "" if none is."""
     if len(row.reply or "") > LONGEST_REPLY:
         return f"the prediction has more than {LONGEST_REPLY:,} characters"
     if len(row.name) > LONGEST_ID or len(row.benchmark) > LONGEST_ID:
         return f"the id has more than {LONGEST_ID} characters"
-    if max(len(row.options or ()), len(row.labels or ()), len(row.scores or ())) > MOST_OPTIONS:
-        return f"there are more than {MOST_OPTIONS} options"
+    for values in (row.options, row.labels, row.scores):
+        if values and len(values) > MOST_OPTIONS:
+            return f"there are more than {MOST_OPTIONS} options"
     return ""
 
 
@@ -341,122 +342,163 @@ def check_upload(
             notes.add("rows with a prediction and scores, read by their scores", where)
         placed_row = _match_row(row, sample, where, order)
         placed[benchmark, sample.id, placed_row.turn].append(placed_row)
-    expected = [
-        (name, s.id, turn)
-        for name, by_id in samples.items()
-        for s in by_id.values()
-        for turn in _rounds(s)
-    ]
-    for place in expected:
-        count = len(placed.get(place, ()))
-        if count != presentations:
-            kind = (
-                "missing"
-                if count == 0
-                else "duplicate"
-                if count > presentations
-                else "with too few rows"
-            )
-            faults.add(f"{kind} questions", _place_text(place, only))
+    for name, by_id in samples.items():
+        for sample in by_id.values():
+            for turn in _rounds(sample):
+                place = (name, sample.id, turn)
+                count = len(placed.get(place, ()))
+                if count == presentations:
+                    continue
+                if count == 0:
+                    kind = "missing questions"
+                elif count > presentations:
+                    kind = "duplicate questions"
+                else:
+                    kind = "questions with too few rows"
+                faults.add(kind, _place_text(place, only))
     by_benchmark = {name: tuple(_numbered(placed, name, by_id)) for name, by_id in samples.items()}
     return CheckedUpload(by_benchmark, faults.all())
 
 
 def _indexes(benchmark: Benchmark) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Samples by the index of a row of the official files, with the order of the options in that row."""
-    origins = benchmark.origins().items()
-    return {row.index: (name, row.order) for name, origin in origins for row in origin.rows}
+    """Return for each row of a benchmark's official files, by its index, the sample's id and the order of the options."""
+    rows_by_index = {}
+    for sample_id, origin in benchmark.origins().items():
+        for row in origin.rows:
+            rows_by_index[row.index] = (sample_id, row.order)
+    return rows_by_index
 
 
 def _named(
     name: str, samples: Mapping[str, Sample], indexes: Mapping[str, tuple[str, tuple[int, ...]]]
 ) -> tuple[str, tuple[int, ...]]:
-    """The sample of an id or index, empty where it is none, and the order of the options in the official file's row."""
-    return (name, ()) if name in samples else indexes.get(name, ("", ()))
+    """Find the sample that an uploaded row names by its id or by the index of a row of the official files.
+
+    Args:
+        name: The id or index.
+        samples: The samples by id.
+        indexes: For each index, the id of the sample and the order of its options in that row.
+
+    Returns:
+        The id of the sample and the order of the options; ("", ()) if there is no such sample.
+    """
+    if name in samples:
+        return name, ()
+    return indexes.get(name, ("", ()))
 
 
 def _rounds(sample: Sample) -> range:
+    """Return the indices of a sample's rounds: of one question, or of several in a dialogue."""
     return range(len(sample.rounds))
 
 
 def _fault(row: UploadedRow, sample: Sample) -> str:
-    """Why a row does not belong to this sample."""
+    """Return why an uploaded row does not fit its sample, as a phrase that completes "rows ...", or "" if it does."""
     turn = row.turn or 0
     if not 0 <= turn < len(sample.rounds):
         return "with a round that their dialogue does not have"
     if row.turn is None and len(sample.rounds) > 1:
         return "of a dialogue without the round (column turn)"
     options = sample.rounds[turn].options
-    if row.options and (
-        len(row.options) != len(options) or places_of(row.options, options) is None
-    ):
-        return "with options that differ from those of their question"
-    if row.labels and (len(set(row.labels)) < len(row.labels) or len(row.labels) != len(options)):
-        return "whose labels are not one for each option"
-    if row.labels and not all(label.strip() for label in row.labels):
-        return "with an empty label"
-    if row.scores is not None:
-        if not options:
-            return "with scores, of an open question"
-        if len(row.scores) != len(options):
-            return "whose scores are not one for each option"
-        if not all(map(math.isfinite, row.scores)):
-            return "whose scores are not all numbers"
-    elif row.reply is None:
-        return "without a prediction (an empty text where the model gave none)"
+    if row.options:
+        has_same_options = len(row.options) == len(options)
+        if not has_same_options or places_of(row.options, options) is None:
+            return "with options that differ from those of their question"
+    if row.labels:
+        if len(row.labels) != len(options) or len(set(row.labels)) < len(row.labels):
+            return "whose labels are not one for each option"
+        if not all(label.strip() for label in row.labels):
+            return "with an empty label"
+    if row.scores is None:
+        if row.reply is None:
+            return "without a prediction (an empty text where the model gave none)"
+        return ""
+    if not options:
+        return "with scores, of an open question"
+    if len(row.scores) != len(options):
+        return "whose scores are not one for each option"
+    if not all(math.isfinite(score) for score in row.scores):
+        return "whose scores are not all numbers"
     return ""
 
 
 def _match_row(
     row: UploadedRow, sample: Sample, where: str, file_order: tuple[int, ...]
 ) -> PlacedRow:
-    """Match an uploaded row to the presentation of a sample that it answers.
+    """Match an uploaded row to the presentation of a sample: its question with the options in a certain order.
 
-    A presentation is a question with its options in one order: the row's own if it lists options, otherwise the next
-    order of the file.
+    Args:
+        row: The uploaded row.
+        sample: The sample that it names.
+        where: The row in words, for messages.
+        file_order: Order of the options in the row of the official file; () for the sample's own order. It applies if
+            the uploaded row does not list its options.
     """
     turn = row.turn or 0
     options = sample.rounds[turn].options
     order = places_of(row.options, options) if row.options else file_order
-    scored = row.scores is not None
+    has_scores = row.scores is not None
     predicted = PredictedRow(
         where=where,
         id=sample.id,
         turn=turn if sample.turns else None,
         options=row.options or (),
         labels=row.labels or (),
-        reply=None if scored else row.reply,
+        reply=None if has_scores else row.reply,
         scores=row.scores or (),
     )
-    return PlacedRow(predicted, sample.id, turn, order or tuple(range(len(options))))
+    sample_order = tuple(range(len(options)))
+    return PlacedRow(predicted, sample.id, turn, order or sample_order)
 
 
 def _numbered(
     placed: Mapping[Place, Sequence[PlacedRow]], name: str, samples: Mapping[str, Sample]
 ) -> Iterator[PlacedRow]:
-    """Yield the rows of a benchmark in the order of its questions, numbered as their presentations."""
+    """Yield the rows of a benchmark in the order of its questions; the rows of a question are numbered 0, 1, 2, ...
+
+    Args:
+        placed: Rows by benchmark, sample and round.
+        name: The benchmark.
+        samples: Its samples by id, in the order of the benchmark.
+    """
     for sample in samples.values():
         for turn in _rounds(sample):
-            for test, row in enumerate(placed.get((name, sample.id, turn), ())):
+            rows = placed.get((name, sample.id, turn), ())
+            for test, row in enumerate(rows):
                 yield PlacedRow(row.row, row.sample, row.turn, row.order, row.wording, test)
 
 
 def _place_text(place: Place, only: str) -> str:
+    """Return the name of a question for messages, such as "mmbench/dev 17 round 2".
+
+    `only` is the board's benchmark if it has a single one, which is then not named.
+    """
     benchmark, sample, turn = place
-    return f"{'' if only else f'{benchmark} '}{sample[:100]}{f' round {turn}' if turn else ''}"
+    parts = [sample[:100]]
+    if not only:
+        parts.insert(0, benchmark)
+    if turn:
+        parts.append(f"round {turn}")
+    return " ".join(parts)
 
 
 def protocol_of(rows: Sequence[PlacedRow], presentations: int) -> str:
-    """Return the label of the protocol that the rows are of. Raises DataError for replies and scores side by side."""
+    """Return the label of the protocol by which these predictions were made.
+
+    Args:
+        rows: The predictions of one benchmark.
+        presentations: How often each question was asked.
+
+    Raises:
+        DataError: If some rows have replies and others scores.
+    """
     methods = {row.row.method for row in rows}
     if len(methods) > 1:
         raise DataError("the file has replies and scores of one benchmark; submit one kind")
-    several = f"?m={presentations}"
-    name = (
-        f"likelihood{several}"
-        if "likelihood" in methods
-        else f"instability{several}"
-        if presentations > 1
-        else ""
-    )
-    return parse_protocol(name or "vanilla").label
+    if "likelihood" in methods:
+        name = f"likelihood?m={presentations}"
+    elif presentations > 1:
+        name = f"instability?m={presentations}"
+    else:
+        name = "vanilla"
+    return parse_protocol(name).label

@@ -1,17 +1,18 @@
-"""What all that a board has shown tells about one hidden answer, and how much more it may tell.
+"""The privacy budget of a board: how much its published numbers reveal about single hidden answers.
 
-Each number with Laplace noise of b answers tells at most 1 / (2 b^2) nats about any one answer, even to somebody who
-knows all others: it is exp(1 / b)-indistinguishable from the number with another answer, which is (1 / 2 b^2)-zero
-concentrated differential privacy (Bun and Steinke 2016, proposition 1.4), and what numbers tell adds up (lemma 1.7),
-over entries, accounts, parts and boards. When T nats were told in all, a guess at one answer is right with a
-probability at most sqrt(T / 2) above that without the board (Pinsker's inequality).
+A number with Laplace noise of the size of b answers reveals at most 1 / (2 b^2) nats about any single answer, even to
+someone who knows all others: it is exp(1 / b)-indistinguishable from the number with another answer, which is
+(1 / 2 b^2)-zero-concentrated differential privacy (Bun and Steinke 2016, proposition 1.4). These losses add up (lemma
+1.7) over entries, accounts, parts and boards. After a loss of T nats, a guess at one answer is correct with a
+probability at most sqrt(T / 2) higher than without the board (Pinsker's inequality).
 
-So the questions of a benchmark have a budget for life. Half of it goes for numbers with the noise that the board
-declares, a quarter for twice the noise and the rest for four times. Then a submission is refused. Whoever sends what was
-sent before, or differs from it in fewer answers than noise hides, is shown the numbers of then, which tells nothing new.
+So the questions of a benchmark have a budget for life. Half of it is spent on numbers with the noise that the board
+declares, a quarter on twice that noise, and the rest on four times. Then submissions are refused. A submission that was
+sent before, or differs from an earlier one in fewer answers than the noise hides, gets the earlier numbers, which
+reveal nothing new.
 
-The ladder mechanism (Blum and Hardt 2015) was not chosen: it shows only who betters the best entry so far, and a board
-shows a number for each.
+The ladder mechanism (Blum and Hardt 2015) does not fit here: it only shows who improves on the best entry so far, but a
+board shows a number for each entry.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ from snellen_server.leaderboard.releasing import Draw, PublishedNumber, release_
 from snellen_server.leaderboard.scoring_process import ExactNumber
 
 STAGES = (1.0, 2.0, 4.0)
-"""By what the noise is multiplied, one stage after the other."""
+"""Factors of the noise, one after the other as the budget is spent."""
 READING_BYTES = 4
-"""Of the digest of one reading."""
+"""Length of the digest of one reading."""
 
 leaderboard_release = Table(
     "leaderboard_release",
@@ -69,7 +70,7 @@ leaderboard_release = Table(
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredBenchmark:
-    """What was measured of one benchmark of a submission."""
+    """The exact results of a submission on one benchmark."""
 
     benchmark: str
     questions: str
@@ -77,7 +78,7 @@ class MeasuredBenchmark:
     build: str
     """Signed digest of its build, with the answers."""
     content: str
-    """Digest of what the metric saw."""
+    """Digest of the part of the predictions that the metric depends on."""
     readings: bytes
     """Digests of the readings, each of `READING_BYTES`, in the order of the questions."""
     numbers: tuple[ExactNumber, ...]
@@ -85,23 +86,29 @@ class MeasuredBenchmark:
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """How far the budget of a board's questions is spent."""
+    """How much of the privacy budget of a board's questions is spent."""
 
     spent: float
-    """Nats, of the benchmark of which most was told."""
+    """Privacy loss in nats, of the benchmark with the largest loss."""
     budget: float
+    """Budget in nats."""
 
     @property
     def share(self) -> float:
+        """Spent share of the budget, in [0, 1]."""
         return min(self.spent / self.budget, 1.0)
 
 
 class SpentError(DataError):
-    """The board may tell no more."""
+    """The privacy budget of a board is spent: it may publish no more numbers."""
 
 
 def cost_of(noise: float, numbers: int = 1) -> float:
-    """Nats that so many numbers with Laplace noise of `noise` answers tell about one answer at most.
+    """Return the largest privacy loss, in nats, of publishing some numbers with Laplace noise.
+
+    Args:
+        noise: Scale of the noise, as the number of answers that change the number by as much.
+        numbers: How many numbers depend on the same answer.
 
     Example:
         >>> cost_of(10.0)
@@ -111,23 +118,29 @@ def cost_of(noise: float, numbers: int = 1) -> float:
 
 
 def affordable_noise(board: Board, spent: float, by_account: float, numbers: int) -> float | None:
-    """Return the least noise of the next numbers, in answers; None when the budget allows none.
+    """Return the smallest noise with which the next numbers may be published; None if the budget allows none.
 
     Args:
-        board: Declares noise, budget and the share of an account.
-        spent: Nats told so far about these questions.
-        by_account: Those of them told to the account that asks.
-        numbers: How many numbers rest on one answer: the headline, and one for each kind of part.
+        board: The noise, the budget and the share of an account in the budget.
+        spent: Privacy loss of these questions so far, in nats.
+        by_account: The part of it that is due to the account that submits.
+        numbers: How many numbers depend on the same answer: the headline, and one for each kind of part.
+
+    Returns:
+        The noise, as the number of answers that change a number by as much.
     """
-    slack = 1e-9
+    rounding = 1e-9
     for stage, factor in enumerate(STAGES):
         noise = factor * board.noise_answers
         cost = cost_of(noise, numbers)
-        is_last = stage == len(STAGES) - 1
-        share = 1.0 if is_last else 1 - 0.5 ** (stage + 1)
-        within_budget = spent + cost <= share * board.budget + slack
-        of_account = share * board.account_share * board.budget
-        if within_budget and by_account + cost <= of_account + slack:
+        # The stages may use 1/2, 3/4 and in the end all of the budget.
+        share = 1 - 0.5 ** (stage + 1)
+        if stage == len(STAGES) - 1:
+            share = 1.0
+        budget = share * board.budget
+        account_budget = share * board.account_share * board.budget
+        is_within_budget = spent + cost <= budget + rounding
+        if is_within_budget and by_account + cost <= account_budget + rounding:
             return noise
     return None
 
@@ -193,14 +206,20 @@ def release(
 
 
 def told(connection: Connection, questions: str, account_id: str = "") -> tuple[float, float]:
-    """Return the privacy loss, in nats, of any one answer to these questions so far: in all, and to one account."""
+    """Return the privacy loss of a benchmark's questions so far, in nats: by all accounts, and by one account.
+
+    Args:
+        connection: The transaction to read in.
+        questions: Digest of the questions.
+        account_id: The account.
+    """
     of_questions = leaderboard_release.c.questions == questions
-    total = select(func.coalesce(func.sum(leaderboard_release.c.cost), 0.0)).where(of_questions)
-    of_account = total.where(leaderboard_release.c.account_id == account_id)
-    return (
-        float(connection.execute(total).scalar_one()),
-        float(connection.execute(of_account).scalar_one()),
-    )
+    sum_of_costs = func.coalesce(func.sum(leaderboard_release.c.cost), 0.0)
+    by_all = select(sum_of_costs).where(of_questions)
+    by_account = by_all.where(leaderboard_release.c.account_id == account_id)
+    loss = connection.execute(by_all).scalar_one()
+    account_loss = connection.execute(by_account).scalar_one()
+    return float(loss), float(account_loss)
 
 
 def budget_use(connection: Connection, board: Board, questions: Sequence[str]) -> BudgetUse:
@@ -212,22 +231,28 @@ def budget_use(connection: Connection, board: Board, questions: Sequence[str]) -
 def _known_release(
     connection: Connection, board: Board, measured: MeasuredBenchmark
 ) -> Row[Any] | None:
-    """Return an earlier release of a file that hardly differs from this one, chosen independently of the answers."""
+    """Return an earlier release of (nearly) the same predictions, whose numbers are then shown again; None if none.
+
+    Two files are nearly the same if they differ in fewer readings than `board.alike` times the noise. This choice does
+    not depend on the hidden answers, so it reveals nothing about them.
+    """
     release_of = leaderboard_release.c
-    chosen = select(leaderboard_release).where(
+    query = select(leaderboard_release).where(
         release_of.questions == measured.questions,
         release_of.board == board.name,
         release_of.benchmark == measured.benchmark,
         release_of.build == measured.build,
     )
-    own = np.frombuffer(measured.readings, dtype=f"<u{READING_BYTES}")
-    for row in connection.execute(chosen.order_by(release_of.id)):
+    # One unsigned integer of four bytes for the digest of each reading.
+    readings = np.frombuffer(measured.readings, dtype=f"<u{READING_BYTES}")
+    for row in connection.execute(query.order_by(release_of.id)):
         if row.content == measured.content:
             return row
-        earlier = np.frombuffer(row.readings, dtype=f"<u{READING_BYTES}")
-        if len(earlier) != len(own) or not len(own):
+        earlier_readings = np.frombuffer(row.readings, dtype=f"<u{READING_BYTES}")
+        if len(earlier_readings) != len(readings) or not len(readings):
             continue
-        if int((earlier != own).sum()) <= row.noise * board.alike:
+        different_readings = int((earlier_readings != readings).sum())
+        if different_readings <= row.noise * board.alike:
             return row
     return None
 

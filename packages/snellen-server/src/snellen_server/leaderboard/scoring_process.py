@@ -184,66 +184,82 @@ def _sees_order(scored: ScoredRun) -> bool:
 
 
 def _ranks(scores: Sequence[float]) -> list[int]:
-    """Return the rank of each score, equal ones alike."""
+    """Return the rank of each score, 0 for the highest; equal scores have equal ranks: [.5, .2, .5] gives [0, 1, 0]."""
     levels = sorted(set(scores), reverse=True)
     return [levels.index(score) for score in scores]
 
 
 def _readings(scored: ScoredRun) -> bytes:
-    """Return a digest of four bytes for each reading; texts without regard to case, spaces and marks of sentences.
+    """Return four bytes of a digest of each reading (what scoring reads in a prediction), in a fixed order.
 
-    Signs stay, since -5 is another answer than 5. Where the metric is of ranks, the order of all options is the reading.
+    Texts are compared without case, spaces and punctuation, but with signs, since -5 is another answer than 5. If the
+    headline metric depends on ranks, the reading is the order of all options.
     """
     [scored_benchmark] = scored.benchmarks
     sees_order = _sees_order(scored)
     digests = {}
     for prediction in scored_benchmark.predictions:
         words = _WORDS_AND_SIGNS.findall((prediction.text or "").casefold())
-        reading: Any = words or _ranks(prediction.scores or ())
+        reading: Any
         if prediction.scores and sees_order:
             reading = _ranks(prediction.scores)
         elif prediction.choice is not None:
             reading = prediction.choice
-        place = msgspec.json.encode(
+        elif words:
+            reading = words
+        else:
+            reading = _ranks(prediction.scores or ())
+        presentation = msgspec.json.encode(
             (prediction.benchmark, prediction.sample_id, prediction.turn, prediction.variant.test)
         )
         digest = hashlib.sha256(msgspec.json.encode(reading)).digest()
-        digests[place] = digest[:4]
-    return b"".join(digests[place] for place in sorted(digests))
+        digests[presentation] = digest[:4]
+    return b"".join(digests[presentation] for presentation in sorted(digests))
 
 
 def _numbers(scored: ScoredRun, benchmark: Benchmark, task: ScoringTask) -> Iterator[ExactNumber]:
     """Yield the main result of a benchmark, for all questions and for parts of them.
 
-    A part is left out if it, or the rest of the questions, is so small that its result would reveal single answers.
+    A part is omitted if it, or the rest of the questions, is so small that its result would reveal single answers.
     """
     [scored_benchmark] = scored.benchmarks
     rows = aggregate_run(scored)
     computed_metrics = {row.metric for row in rows}
-    [metric, *_] = [name for name in headline_metrics(scored_benchmark) if name in computed_metrics]
+    main_metric = next(
+        name for name in headline_metrics(scored_benchmark) if name in computed_metrics
+    )
     parts = _parts(benchmark, scored_benchmark, task)
     for row in rows:
-        is_shown = not row.slice or row.slice in parts
-        if row.metric == metric and row.benchmark == benchmark.name and is_shown:
+        is_main_result = row.metric == main_metric and row.benchmark == benchmark.name
+        if is_main_result and (not row.slice or row.slice in parts):
             yield _exact(row, _heaviest(row, scored_benchmark))
 
 
 def _heaviest(row: Result, scored: ScoredBenchmark) -> float:
-    """Return by how much one answer may change a number at most, in n-ths of its range.
+    """Return how much a single answer can change a result at most, in multiples of 1 / n of the metric's range.
 
-    A published mean gives every part of the questions a weight of its own, whatever their number (`mean_over`), or is
-    the mean of several numbers, each of which has the answer (`mean_of`). Its counts are a value, the questions and
-    their weight, for each part.
+    This is 1 for a mean over n questions. A published mean is different: it gives each part of the questions a weight
+    of its own, whatever its number of questions (`mean_over`), or is the mean of several numbers that all depend on
+    the answer (`mean_of`).
+
+    Args:
+        row: The result, over `row.estimate.n` questions.
+        scored: The scores that it is computed from. The `counts` of a score of a published mean are three numbers for
+            each part: value, questions, and questions times weight.
     """
-    counts = [tally.counts for tally in scored.tallies if tally.metric == row.metric]
+    counts = [score.counts for score in scored.tallies if score.metric == row.metric]
     if row.metric != PUBLISHED_MEAN or not any(counts):
         return 1.0
-    sums = np.array([one for one in counts if one]).sum(axis=0).reshape(-1, 3)
-    questions, weighted = sums[sums[:, 1] > 0, 1:].T
-    weights = weighted / questions
-    influences = weights / weights.sum() / questions
-    heaviest = influences.sum() if scored.spec.mean_of else influences.max()
-    return float(row.estimate.n * heaviest)
+    sums = np.array([count for count in counts if count]).sum(axis=0).reshape(-1, 3)
+    has_questions = sums[:, 1] > 0
+    questions = sums[has_questions, 1]
+    weights = sums[has_questions, 2] / questions
+    influence_of_answer = weights / weights.sum() / questions  # for an answer in each part
+    if scored.spec.mean_of:
+        largest = influence_of_answer.sum()
+    else:
+        largest = influence_of_answer.max()
+    return float(row.estimate.n * largest)
 
 
 def _parts(benchmark: Benchmark, scored: ScoredBenchmark, task: ScoringTask) -> set[str]:

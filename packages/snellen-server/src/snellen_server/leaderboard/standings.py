@@ -23,21 +23,21 @@ Order = Literal["rank", "model", "newest"]
 
 
 class BoardStanding(Struct, frozen=True, kw_only=True):
-    """A row of the table."""
+    """An entry (a scored submission) with its numbers and its rank: a row of the board."""
 
     entry: Submission
     numbers: dict[str, PublishedNumber]
-    """By benchmark, and their mean where there are several."""
+    """By benchmark; with several benchmarks also their mean, under `OVERALL`."""
     best: int = 0
-    """Its rank: 1 + the number of entries whose interval lies wholly above; 0 for an entry that has none."""
+    """The rank: 1 + the number of entries whose interval is entirely above this one's; 0 for an entry without a rank."""
     worst: int = 0
-    """Its rank if all that the intervals leave open were decided against it."""
+    """The rank if every entry whose interval overlaps with this one's were better."""
     note: str = ""
     """Why it has no rank."""
 
     @property
     def rank_interval(self) -> str:
-        """`[1, 3]`; empty where the intervals leave no other rank than the best."""
+        """The best and the worst rank as text, such as `[1, 3]`; "" if they are equal."""
         return f"[{self.best}, {self.worst}]" if self.best < self.worst else ""
 
 
@@ -48,10 +48,17 @@ def standings(
     by: str = "",
     order: Order = "rank",
 ) -> list[BoardStanding]:
-    """Return the scored entries of a board whose benchmarks have these builds, ranked `by` one of them or the mean.
+    """Rank the scored entries of a board.
 
-    Ranks are among public entries; a private one, which only its owner sees, gets the rank that it would have. Entries
-    that were scored by another build of the benchmarks have none, nor have those of fewer questions than noise needs.
+    Ranks are among public entries; a private entry, which only its owner sees, gets the rank that it would have. An
+    entry has no rank if it was scored by another build of the benchmarks, or has too few questions for the noise.
+
+    Args:
+        board: The board.
+        entries: Submissions to it; those that are not scored are left out.
+        builds: For each benchmark of the board, the digests of its current build.
+        by: The benchmark to rank by, or `OVERALL`. By default `OVERALL` if there are several benchmarks.
+        order: How the standings are sorted.
     """
     by = by or (OVERALL if len(builds) > 1 else next(iter(builds)))
     board_standings = [
@@ -79,8 +86,21 @@ def standings(
 async def read_standings(
     services: Services, board: Board, viewer: Account | None, by: str = "", order: Order = "rank"
 ) -> tuple[list[BoardStanding], list[Submission]]:
-    """Return the standings of a board as somebody may see them, and all the submissions that they may see."""
-    builds = {member.name: build_digests(services, member) for member in board_benchmarks(board)}
+    """Read a board from the database.
+
+    Args:
+        services: The server.
+        board: The board.
+        viewer: The account that looks at it; None for a visitor. A private submission is only shown to its own account.
+        by: The benchmark to rank by, `OVERALL` for the mean of all, or "" for the board's default.
+        order: How the standings are sorted.
+
+    Returns:
+        The standings of scored submissions, and all submissions that the viewer may see.
+    """
+    builds = {}
+    for benchmark in board_benchmarks(board):
+        builds[benchmark.name] = build_digests(services, benchmark)
     submissions = await services.database.read(list_submissions, board.name, viewer)
     return standings(board, submissions, builds, by, order), submissions
 
@@ -123,59 +143,73 @@ def _standing(
 
 
 def _mean(numbers: Sequence[PublishedNumber]) -> PublishedNumber | None:
-    """Return the mean of several benchmarks' numbers; None unless all are shares of which more is better.
+    """Return the mean of the numbers of several benchmarks, with an interval.
 
-    It reveals nothing about the answers that the numbers themselves do not.
+    None if a number is not a share, or if a lower value of it is better. The mean reveals nothing about the answers
+    that the numbers themselves do not.
     """
     first = numbers[0]
     count = len(numbers)
-    if {(number.unit, number.better) for number in numbers} != {("share", "higher")}:
-        return None
+    for number in numbers:
+        if number.unit != "share" or number.better != "higher":
+            return None
     value = sum(number.value for number in numbers) / count
     half_widths = [(number.high - number.low) / 2 for number in numbers]
-    half = math.sqrt(sum(width**2 for width in half_widths)) / count
+    half_width = math.sqrt(sum(width**2 for width in half_widths)) / count
     metrics = {number.metric for number in numbers}
     return replace(
         first,
         benchmark=OVERALL,
         metric=first.metric if len(metrics) == 1 else OVERALL,
         value=value,
-        low=max(value - half, 0.0),
-        high=min(value + half, 1.0),
+        low=max(value - half_width, 0.0),
+        high=min(value + half_width, 1.0),
         n=sum(number.n for number in numbers),
         noise=max(number.noise for number in numbers) / count,
     )
 
 
 def _oriented(number: PublishedNumber) -> tuple[float, float, float]:
-    """Low, value and high, turned so that more is better."""
+    """Return the lower end, value and upper end of a number, negated if a lower value is better."""
     if number.better == "lower":
         return -number.high, -number.value, -number.low
     return number.low, number.value, number.high
 
 
 def _ranked(standing: BoardStanding, public: Sequence[PublishedNumber], by: str) -> BoardStanding:
-    """Return a standing with the best and the worst rank that its interval leaves open among public entries."""
+    """Return a standing with the best and the worst rank that the intervals allow.
+
+    Args:
+        standing: An entry of the board. If it has a note, it has no rank and is returned unchanged.
+        public: The numbers of all public entries, perhaps with this one.
+        by: The benchmark, or `OVERALL`, whose number is ranked.
+    """
     if standing.note:
         return standing
     own_number = standing.numbers[by]
-    rivals = [rival for rival in public if rival is not own_number]
-    low, _, high = _oriented(own_number)
-    best = 1 + sum(_oriented(rival)[0] > high for rival in rivals)
-    worst = 1 + sum(_oriented(rival)[2] >= low for rival in rivals)
-    return msgspec.structs.replace(standing, best=best, worst=worst)
+    own_low, _, own_high = _oriented(own_number)
+    certainly_better = 0
+    possibly_better = 0
+    for rival in public:
+        if rival is own_number:
+            continue
+        low, _, high = _oriented(rival)
+        if low > own_high:
+            certainly_better += 1
+        if high >= own_low:
+            possibly_better += 1
+    return msgspec.structs.replace(standing, best=1 + certainly_better, worst=1 + possibly_better)
 
 
 def shown_number(number: PublishedNumber | None) -> str:
-    """`71.5 [66.0, 77.0]`, shares in percent."""
+    """Return a number and its interval for a page, shares in percent: `71.5 [66.0, 77.0]`; "–" for None."""
     if number is None:
         return "–"
-    scale = 100 if number.unit == "share" else 1
-    places = 1 if number.unit == "share" else 2
-    value, low, high = (
-        f"{scale * figure:.{places}f}" for figure in (number.value, number.low, number.high)
-    )
-    return f"{value} [{low}, {high}]"
+    if number.unit == "share":
+        texts = [f"{100 * value:.1f}" for value in (number.value, number.low, number.high)]
+    else:
+        texts = [f"{value:.2f}" for value in (number.value, number.low, number.high)]
+    return f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
 class BoardSummary(Struct, frozen=True):
@@ -186,7 +220,7 @@ class BoardSummary(Struct, frozen=True):
     """Whether its benchmarks can be opened with their answers."""
     questions: int = 0
     entries: int = 0
-    """Public ones that were scored."""
+    """Number of public, scored entries."""
     first: tuple[BoardStanding, ...] = ()
     """The public entries that share the first rank."""
     by: str = ""

@@ -164,18 +164,20 @@ def add_submission(
 
 
 def take_next(connection: Connection) -> Row[Any] | None:
-    """Return the submission that has waited longest, after counting another attempt; after too many it fails."""
-    given_up = submission.c.attempts >= MOST_ATTEMPTS
-    waits = submission.c.state == "waiting"
-    connection.execute(
-        update(submission).where(waits, given_up).values(state="failed", finished=utc_now())
-    )
-    row = connection.execute(
-        select(submission).where(waits).order_by(submission.c.created).limit(1)
-    ).one_or_none()
-    if row is not None:
-        attempts = {"attempts": row.attempts + 1}
-        connection.execute(update(submission).where(submission.c.id == row.id).values(attempts))
+    """Return the submission that has waited longest, and count another attempt to score it.
+
+    Submissions with `MOST_ATTEMPTS` attempts fail. None if no submission waits.
+    """
+    is_waiting = submission.c.state == "waiting"
+    has_no_attempt_left = submission.c.attempts >= MOST_ATTEMPTS
+    failure = update(submission).where(is_waiting, has_no_attempt_left)
+    connection.execute(failure.values(state="failed", finished=utc_now()))
+    query = select(submission).where(is_waiting).order_by(submission.c.created).limit(1)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return None
+    attempt = update(submission).where(submission.c.id == row.id)
+    connection.execute(attempt.values(attempts=row.attempts + 1))
     return row
 
 
@@ -188,11 +190,17 @@ def return_attempt(connection: Connection, submission_id: str) -> None:
 def finish(
     connection: Connection, submission_id: str, state: State, values: Mapping[str, Any]
 ) -> None:
-    """Store the outcome of a submission, unless it was withdrawn meanwhile."""
-    waits = and_(submission.c.id == submission_id, submission.c.state == "waiting")
-    connection.execute(
-        update(submission).where(waits).values(state=state, finished=utc_now(), **values)
-    )
+    """Store the outcome of a submission, unless it was withdrawn meanwhile.
+
+    Args:
+        connection: The transaction to write in.
+        submission_id: The submission.
+        state: Its new state.
+        values: Values of further columns.
+    """
+    is_waiting = and_(submission.c.id == submission_id, submission.c.state == "waiting")
+    statement = update(submission).where(is_waiting)
+    connection.execute(statement.values(state=state, finished=utc_now(), **values))
 
 
 def waiting_ids(connection: Connection) -> set[str]:
@@ -206,19 +214,17 @@ def waiting_ids(connection: Connection) -> set[str]:
 
 
 def _visible(viewer: Account | None) -> Select[Any]:
-    """Return the query for the submissions that somebody may see: scored public ones, and all of their own.
+    """Return the query for the submissions that a viewer may see: scored public ones, and all of their own.
 
-    Every page reads submissions through this query.
+    Every page reads submissions through this query. A visitor without an account (None) sees public ones only.
     """
-    is_public = and_(submission.c.is_public, submission.c.state == "scored")
-    is_own = submission.c.account_id == viewer.id if viewer else None
+    is_visible = and_(submission.c.is_public, submission.c.state == "scored")
+    if viewer:
+        is_visible = or_(is_visible, submission.c.account_id == viewer.id)
     return (
         select(submission, account.c.name.label("account_name"))
         .join(account, account.c.id == submission.c.account_id)
-        .where(
-            submission.c.state != "withdrawn",
-            is_public if is_own is None else or_(is_public, is_own),
-        )
+        .where(submission.c.state != "withdrawn", is_visible)
     )
 
 
@@ -226,10 +232,9 @@ def list_submissions(
     connection: Connection, board: str, viewer: Account | None
 ) -> list[Submission]:
     """Return the submissions to a board that the viewer may see, the latest first."""
-    query = (
-        _visible(viewer).where(submission.c.board == board).order_by(submission.c.created.desc())
-    )
-    return [_read(row) for row in connection.execute(query)]
+    visible = _visible(viewer).where(submission.c.board == board)
+    rows = connection.execute(visible.order_by(submission.c.created.desc()))
+    return [_read(row) for row in rows]
 
 
 def find_submission(
@@ -255,16 +260,19 @@ def set_public(connection: Connection, of: Account, submission_id: str, *, is_pu
 
 
 def withdraw(connection: Connection, of: Account, submission_id: str) -> None:
-    """Let nobody see one of this account any more. It still counts towards its day. Raises MissingError."""
+    """Withdraw a submission of an account: it is no longer shown, but still counts towards the limit of its day.
+
+    Raises:
+        MissingError: If the account has no such submission.
+    """
     is_own, state = _own_submission(connection, of, submission_id)
-    # What tells nothing of the answers did not count before, and does not now.
     if state in UNCOUNTED:
+        # Such a submission has revealed nothing about the answers and did not count before.
         connection.execute(submission.delete().where(is_own))
     else:
         emptied: dict[str, Any] = {"model": "", "facts": {}, "numbers": [], "faults": {}}
-        connection.execute(
-            update(submission).where(is_own).values(state="withdrawn", is_public=False, **emptied)
-        )
+        statement = update(submission).where(is_own)
+        connection.execute(statement.values(state="withdrawn", is_public=False, **emptied))
     note(connection, of.actor, "submission withdrawn", submission_id)
 
 
@@ -490,15 +498,27 @@ def _measured(services: Services, board: Board, outcome: ScoringOutcome) -> list
 
 
 def _draw(services: Services, board: Board, content: str) -> Callable[[float], Draw]:
-    """Return the draws of a benchmark's numbers, by the noise that they are for."""
+    """Return the source of the random numbers from which the noise of a benchmark's results is computed.
+
+    They are digests under the server's key, so the same predictions always get the same noise.
+
+    Args:
+        services: The server.
+        board: The board.
+        content: Digest of what the metric sees of the predictions.
+
+    Returns:
+        A function that takes the size of the noise and returns a `Draw`.
+    """
 
     def draw_for(noise: float) -> Draw:
-        # The same draw under two scales would give the exact number away, so each board has its own, and each scale.
+        # The same draw with two sizes of noise would reveal the exact result. So each board and size has its own draws.
         source = f"{board.name}\0{noise}\0{content}"
 
         def draw(purpose: str) -> float:
-            signed = services.signer.signature("leaderboard draw", f"{source}\0{purpose}")
-            return (int(hashlib.sha256(signed.encode()).hexdigest()[:12], 16) + 0.5) / 16**12
+            signature = services.signer.signature("leaderboard draw", f"{source}\0{purpose}")
+            first_digits = hashlib.sha256(signature.encode()).hexdigest()[:12]
+            return (int(first_digits, 16) + 0.5) / 16**12
 
         return draw
 
@@ -506,13 +526,18 @@ def _draw(services: Services, board: Board, content: str) -> Callable[[float], D
 
 
 async def _delete_leftovers(services: Services) -> None:
-    """Files of submissions that no longer wait. One that has just come may not be recorded yet."""
+    """Delete the files of submissions that no longer wait.
+
+    Folders younger than `SETTLED_SECONDS` remain, because a new submission is stored before it is recorded.
+    """
     root = services.configuration.folder / FOLDER
+    if not root.is_dir():
+        return
     before = time.time() - SETTLED_SECONDS
-    folders = (
-        [path for path in root.iterdir() if path.stat().st_mtime < before] if root.is_dir() else []
-    )
-    waiting = await services.database.read(waiting_ids) if folders else set()
+    folders = [path for path in root.iterdir() if path.stat().st_mtime < before]
+    if not folders:
+        return
+    waiting = await services.database.read(waiting_ids)
     for folder in folders:
         if folder.name not in waiting:
             await asyncio.to_thread(delete_upload, services, folder.name)
