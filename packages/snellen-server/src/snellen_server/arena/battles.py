@@ -34,6 +34,7 @@ from sqlalchemy import (
     Row,
     String,
     Table,
+    and_,
     bindparam,
     insert,
     select,
@@ -242,32 +243,40 @@ def find_battle(connection: Connection, caller: Caller, name: str) -> Row[Any]:
 
 
 def current_battle(connection: Connection, caller: Caller, kind: BattleKind) -> Row[Any] | None:
-    """Return the caller's latest battle of a kind, if it is open or was voted on within `VOTED_SHOWN_SECONDS`."""
+    """Return the caller's latest battle of a kind, to show it again when the page is reloaded.
+
+    None if it is void or abandoned, or if the vote is more than `VOTED_SHOWN_SECONDS` ago.
+    """
     query = select(arena_battle).where(owned_by(caller), arena_battle.c.kind == kind)
-    battle = connection.execute(
-        query.order_by(arena_battle.c.created.desc()).limit(1)
-    ).one_or_none()
+    latest = query.order_by(arena_battle.c.created.desc()).limit(1)
+    battle = connection.execute(latest).one_or_none()
     if battle is None or battle.state in ("voided", "abandoned"):
         return None
-    is_past = battle.state == "voted" and battle.changed < waiting_since(VOTED_SHOWN_SECONDS)
-    return None if is_past else battle
+    if battle.state == "voted" and battle.changed < waiting_since(VOTED_SHOWN_SECONDS):
+        return None
+    return battle
 
 
 def leave_battles(connection: Connection, caller: Caller, kind: BattleKind) -> int:
-    """End the caller's open battles of a kind before another begins, and return how many were abandoned.
+    """End the caller's open battles of a kind, because the caller begins another.
 
     A battle with both replies is abandoned; one whose replies are still being streamed is void. Chats have no votes and
     are left unchanged.
+
+    Returns:
+        The number of abandoned battles.
     """
     if kind not in VOTED_ON:
         return 0
     callers_battles = update(arena_battle).where(owned_by(caller), arena_battle.c.kind == kind)
-    abandonment = {"state": "abandoned", "token_digest": None, "changed": utc_now()}
-    abandoned = connection.execute(
-        callers_battles.where(arena_battle.c.state == "answered").values(abandonment)
-    ).rowcount
-    void = {"changed": utc_now(), **_voided("another battle was started")}
-    connection.execute(callers_battles.where(arena_battle.c.state == "created").values(void))
+    abandon = callers_battles.where(arena_battle.c.state == "answered").values(
+        state="abandoned", token_digest=None, changed=utc_now()
+    )
+    make_void = callers_battles.where(arena_battle.c.state == "created").values(
+        changed=utc_now(), **_voided("another battle was started")
+    )
+    abandoned = connection.execute(abandon).rowcount
+    connection.execute(make_void)
     return abandoned
 
 
@@ -435,14 +444,27 @@ def waiting_since(seconds: float) -> datetime:
 def _change(
     connection: Connection, name: str, turns: int, state: BattleState, changes: dict[str, Any]
 ) -> bool:
-    """Change a battle if it is in this state at this turn, and return whether it was."""
-    statement = update(arena_battle).where(
+    """Change a battle, unless another request has changed its state or added a question meanwhile.
+
+    Args:
+        connection: The transaction to write in.
+        name: Id of the battle.
+        turns: Number of questions that the battle must have.
+        state: State that it must be in.
+        changes: New values by column.
+
+    Returns:
+        Whether the battle was changed.
+    """
+    is_unchanged = and_(
         arena_battle.c.id == name, arena_battle.c.state == state, arena_battle.c.turn_count == turns
     )
-    return bool(connection.execute(statement.values(changed=utc_now(), **changes)).rowcount)
+    statement = update(arena_battle).where(is_unchanged).values(changed=utc_now(), **changes)
+    return connection.execute(statement).rowcount > 0
 
 
 def _voided(fault: str) -> dict[str, Any]:
+    """Return the values of the columns of a battle that became void, with the reason (at most 300 characters)."""
     return {"state": "voided", "fault": fault[:300], "token_digest": None}
 
 

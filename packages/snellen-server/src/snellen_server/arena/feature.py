@@ -108,17 +108,17 @@ def _latest_votes(connection: Connection) -> list[Row[*tuple[Any, ...]]]:
 
 
 def _voted_battle(arena: Arena, vote: Row[*tuple[Any, ...]]) -> VotedBattle:
-    """Return what others may be shown of a vote.
+    """Return the public part of a vote.
 
-    The question and its images are included only if they are not a person's own: in recorded battles and examples.
+    Its question and images are included only if no visitor has written them: in battles between recorded replies
+    (`offline`) and on the operator's examples.
     """
     question = vote.turns[0]["prompt"] if vote.turns else ""
-    is_example = False
+    is_public = vote.kind == "offline"
     for example in arena.examples:
         if [example.digest] == vote.images and example.question == question:
-            is_example = True
-    is_personal = vote.kind != "offline" and not is_example
-    if not question or is_personal:
+            is_public = True
+    if not question or not is_public:
         return VotedBattle(vote.left, vote.right, vote.outcome)
     return VotedBattle(vote.left, vote.right, vote.outcome, question, tuple(vote.images))
 
@@ -196,12 +196,26 @@ def combined(first: Outcome | None, second: Outcome | None) -> Outcome | None:
 async def _ask(
     services: Services, model: ServedModel, conversation_text: str, images: Sequence[ImageRef]
 ) -> str | None:
-    """Let the judge model compare two replies; returns the text of its verdict, or None if the model failed."""
-    messages = conversation([], PROMPT.format(talk=conversation_text), images)
+    """Ask the judge model which of two replies is better.
+
+    Args:
+        services: The server.
+        model: The judge model.
+        conversation_text: The question and both replies, as the prompt shows them.
+        images: The images that the question is about.
+
+    Returns:
+        The text of the judge's verdict; None if the model failed.
+    """
+    prompt = PROMPT.format(talk=conversation_text)
+    messages = conversation([], prompt, images)
     request = Request("arena", "judge", Variant(), messages, decoding=Decoding())
     model.reserve()
-    response, _ = await model.answer(request, StoredImages(services.pictures), lambda text: None)
-    return None if response.error else response.text or ""
+    stored_images = StoredImages(services.pictures)
+    response, _ = await model.answer(request, stored_images, lambda text: None)
+    if response.error:
+        return None
+    return response.text or ""
 
 
 def _talk(turns: Sequence[BattleTurn]) -> str:
@@ -272,11 +286,13 @@ LATE = 3
 
 
 async def void_late_battles(services: Services) -> None:
-    """End the battles whose replies will not come any more, since the server that asked was ended."""
+    """End old battles that still wait for replies, because the server process that requested them has stopped."""
+    longest = 60.0
     models = arena_of(services).settings.models
-    longest = LATE * max((model.seconds * (2 + model.waiting) for model in models), default=60.0)
-    before = waiting_since(longest)
-    await services.database.write(void_abandoned, before)
+    if models:
+        # A model may first have to answer the requests that wait for it.
+        longest = max(model.seconds * (2 + model.waiting) for model in models)
+    await services.database.write(void_abandoned, waiting_since(LATE * longest))
 
 
 async def forget_networks(services: Services) -> None:

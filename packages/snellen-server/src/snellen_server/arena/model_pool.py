@@ -360,11 +360,15 @@ def conversation(
 ) -> tuple[Message, ...]:
     """Return the messages of a chat: earlier questions with the model's replies, then the new question.
 
-    The images, if there are any, stand before the first question, in order.
+    Args:
+        turns: Pairs of an earlier question and its reply.
+        question: The new question.
+        images: The images that the chat is about; they are put before the first question, in order.
     """
     messages: list[Message] = []
     for prompt, reply in turns:
-        messages += [Message("user", (TextPart(prompt),)), Message("assistant", (TextPart(reply),))]
+        messages.append(Message("user", (TextPart(prompt),)))
+        messages.append(Message("assistant", (TextPart(reply),)))
     messages.append(Message("user", (TextPart(question),)))
     first = messages[0]
     image_parts = [ImagePart(image) for image in images]

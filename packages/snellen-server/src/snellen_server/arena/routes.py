@@ -662,13 +662,12 @@ async def frozen_rating_file(number: int, file: str, services: ServicesDep) -> R
 
 
 def _described_models(services: Services) -> dict[str, ArenaModel]:
-    """Return the arena's models by name, where the operator says anything of them that people may want to know."""
+    """Return the arena's models by name, or {} if the operator has described none of them (maker, licence, price)."""
     models = arena_of(services).settings.models
-    if not any(
-        model.maker or model.licence or model.reply_price or model.retired for model in models
-    ):
-        return {}
-    return {model.name: model for model in models}
+    for model in models:
+        if model.maker or model.licence or model.reply_price or model.retired:
+            return {model.name: model for model in models}
+    return {}
 
 
 @cache
@@ -679,8 +678,11 @@ def measured_prices() -> list[dict[str, str]]:
 
 
 def _matrix(standing: Standing | None) -> dict[str, dict[str, Any]]:
-    """Return the share that each model wins against each other, by names."""
-    rows: dict[str, dict[str, Any]] = {}
-    for pair in standing.pairs if standing else ():
-        rows.setdefault(pair.model, {})[pair.opponent] = pair
-    return rows
+    """Return the records of all pairs of models, so that `matrix[model][opponent]` is the record of these two."""
+    matrix: dict[str, dict[str, Any]] = {}
+    if standing is None:
+        return matrix
+    for record in standing.pairs:
+        records_of_model = matrix.setdefault(record.model, {})
+        records_of_model[record.opponent] = record
+    return matrix

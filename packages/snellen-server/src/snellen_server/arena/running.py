@@ -93,32 +93,32 @@ def pair_probabilities(
 ) -> list[float]:
     """Return the probability of drawing each of `pairs`, of which there must be at least one.
 
-    `uniform` draws all pairs with equal probability. `need` weights a pair with n votes by 1 / (n + 1), so that the
-    numbers of votes become equal, and makes one draw in five (`UNIFORM_SHARE`) uniformly. Either way a pair is drawn
-    more often by the larger boost of its two models.
+    With the sampling `uniform`, all pairs are equally likely. With `need`, the probability of a pair with n votes is
+    proportional to 1 / (n + 1), so that the numbers of votes become equal, and one draw in five (`UNIFORM_SHARE`) is
+    uniform. With either, the probability of a pair is then multiplied by the larger boost of its two models.
 
     Args:
-        pairs: Names of models.
+        pairs: Pairs of model names.
         votes: Number of votes on each pair.
         sampling: How pairs are drawn.
-        boosts: Factors by model; 1 for a model that is not in it.
+        boosts: A factor for each model; 1 for a model that is not in it.
     """
     if sampling == "uniform":
-        shares = [1 / len(pairs)] * len(pairs)
+        probabilities = [1 / len(pairs)] * len(pairs)
     else:
-        weights = [1 / (1 + votes.get(frozenset(pair), 0)) for pair in pairs]
-        total = sum(weights)
+        needs = [1 / (1 + votes.get(frozenset(pair), 0)) for pair in pairs]
+        total_need = sum(needs)
         uniform = UNIFORM_SHARE / len(pairs)
-        shares = [uniform + (1 - UNIFORM_SHARE) * weight / total for weight in weights]
+        probabilities = [uniform + (1 - UNIFORM_SHARE) * need / total_need for need in needs]
     if not boosts:
-        return shares
+        return probabilities
 
     boosted: list[float] = []
-    for (left, right), share in zip(pairs, shares, strict=True):
+    for (left, right), probability in zip(pairs, probabilities, strict=True):
         factor = max(boosts.get(left, 1.0), boosts.get(right, 1.0))
-        boosted.append(share * factor)
-    total_boosted = sum(boosted)
-    return [share / total_boosted for share in boosted]
+        boosted.append(probability * factor)
+    total = sum(boosted)
+    return [probability / total for probability in boosted]
 
 
 def draw_pair(
@@ -128,9 +128,9 @@ def draw_pair(
     rng: random.Random,
     boosts: Mapping[str, float] | None = None,
 ) -> DrawnPair:
-    """Draw one of `pairs` with `pair_probabilities`, on random sides."""
+    """Draw one of `pairs` with the probabilities of `pair_probabilities`, and which of its models is on the left."""
     probabilities = pair_probabilities(pairs, votes, sampling, boosts)
-    [index] = rng.choices(range(len(pairs)), weights=probabilities)
+    index = rng.choices(range(len(pairs)), weights=probabilities)[0]
     left, right = rng.sample(pairs[index], 2)
     return DrawnPair(left, right, probabilities[index])
 
@@ -231,7 +231,7 @@ class Arena:
         self.leak_patterns = leak_patterns(self.settings)
 
     def draw_recorded(self) -> tuple[DrawnPair, bytes]:
-        """Draw two models and a question to which runs have recorded replies of both.
+        """Draw two models, and a question to which earlier runs have recorded replies of both.
 
         Returns:
             The pair, and the key of the question in `recorded`.
@@ -239,12 +239,15 @@ class Arena:
         Raises:
             DataError: If no two models have recorded replies to the same question.
         """
-        pairs = list(self.recorded.shared)
+        questions_of_pair = self.recorded.shared
+        pairs = list(questions_of_pair)
         if not pairs:
             raise DataError("this arena has no replies from runs to vote on")
         pair = draw_pair(pairs, self.pair_votes, self.settings.sampling, self._random)
-        shared = self.recorded.shared
-        keys = shared.get((pair.left, pair.right)) or shared[pair.right, pair.left]
+        # A pair is stored in one order, but drawn in either.
+        keys = questions_of_pair.get((pair.left, pair.right))
+        if not keys:
+            keys = questions_of_pair[pair.right, pair.left]
         return pair, self._random.choice(keys)
 
     def draw_honeypot(self, digests: Sequence[str], question: str) -> PlacedHoneypot | None:
@@ -298,23 +301,29 @@ class Arena:
         return progress
 
     async def _recite(self, name: str, turn: BattleTurn, progress: ReplyProgress) -> None:
-        """Stream recorded replies word by word, as if two models wrote them now, and finish the turn."""
+        """Stream recorded replies word by word, as if the two models were writing them now, and finish the turn.
+
+        Args:
+            name: Id of the battle.
+            turn: The question with its recorded replies.
+            progress: Receives the growing text of each reply.
+        """
         sides: tuple[Side, Side] = ("left", "right")
         words_by_side: dict[Side, list[str]] = {}
         for side in sides:
             reply: SideReply | None = getattr(turn, side)
             if reply:
                 words_by_side[side] = re.findall(r"\S+\s*", reply.text) or [reply.text]
-        longest = max(len(parts) for parts in words_by_side.values())
+        longest = max(len(words) for words in words_by_side.values())
         pause = min(1 / RECITED_WORDS_A_SECOND, LONGEST_RECITAL / longest)
         async with self._settling(name, progress):
             for count in range(1, longest + 1):
                 await asyncio.sleep(pause * self._random.uniform(0.5, 1.5))
-                for side, parts in words_by_side.items():
-                    if count == len(parts):
+                for side, words in words_by_side.items():
+                    if count == len(words):
                         progress.ended.add(side)
-                    if count <= len(parts):
-                        progress.tell(side, "".join(parts[:count]))
+                    if count <= len(words):
+                        progress.tell(side, "".join(words[:count]))
             signer = self.services.signer
             token = await self.services.database.write(finish_turn, signer, name, [turn])
             if token is None:
@@ -352,12 +361,18 @@ class Arena:
         return facts_of
 
     async def _current_network_key(self) -> bytes:
-        """Return the key by which networks get pseudonyms, which changes every `network_days` days."""
+        """Return the key with which the addresses of networks become pseudonyms.
+
+        It changes every `network_days` days, so that a pseudonym cannot be followed for longer.
+        """
         period = current_period(self.settings.network_days)
-        if self._network_key is None or self._network_key[0] != period:
-            key = await self.services.database.write(network_key, period)
-            self._network_key = (period, key)
-        return self._network_key[1]
+        if self._network_key is not None:
+            known_period, known_key = self._network_key
+            if known_period == period:
+                return known_key
+        key = await self.services.database.write(network_key, period)
+        self._network_key = (period, key)
+        return key
 
     def model(self, name: str) -> ServedModel:
         """Return a model that is ready to reply.
@@ -433,17 +448,27 @@ class Arena:
         images: Sequence[ImageRef],
         progress: ReplyProgress,
     ) -> None:
-        """Ask the models of all sides for their next reply at the same time, store the replies, and end the stream."""
+        """Ask the models of all sides for their next reply at the same time, store the replies, and end the stream.
+
+        Args:
+            name: Id of the battle.
+            sides: The model of each side.
+            turns: The battle's questions so far with their replies; the last question has no replies yet.
+            images: The images that the questions are about.
+            progress: Receives the text of the replies while they are written.
+        """
         async with self._settling(name, progress):
-            answers = await asyncio.gather(
-                *(self._side(side, model, turns, images, progress) for side, model in sides.items())
-            )
+            requests = [
+                self._side(side, model, turns, images, progress) for side, model in sides.items()
+            ]
+            answers = await asyncio.gather(*requests)
             replies = dict(zip(sides, answers, strict=True))
-            progress.end(await self._record(name, sides, turns, replies))
+            result = await self._record(name, sides, turns, replies)
+            progress.end(result)
 
     @asynccontextmanager
     async def _settling(self, name: str, progress: ReplyProgress) -> AsyncIterator[None]:
-        """Make sure that the streams that wait for a battle are told of its end, also after an internal error."""
+        """Make sure that the stream of a battle ends, also after an internal error, which voids the battle."""
         try:
             yield
         except Exception as error:
@@ -627,11 +652,14 @@ def arena_of(services: Services) -> Arena:
 
 
 def _images_of(source: str, limit: int) -> list[tuple[bytes, str]]:
-    """Return the first images of a folder or benchmark, with a question about each image of a benchmark.
+    """Return the first images of a folder or a benchmark.
 
     Args:
         source: A folder with images, or the name of a benchmark.
         limit: Number of images.
+
+    Returns:
+        Pairs of an image file's content and a question about the image; the question is "" for images of a folder.
 
     Raises:
         SnellenError: If the source cannot be found or read.
@@ -640,16 +668,16 @@ def _images_of(source: str, limit: int) -> list[tuple[bytes, str]]:
     files = sorted(file for file in folder.glob("*") if file.suffix.lower() in IMAGE_ENDINGS)
     if files:
         return [(image_bytes(file, source), "") for file in files[:limit]]
-    pictures: list[tuple[bytes, str]] = []
+    images: list[tuple[bytes, str]] = []
     for selected in find_benchmarks([source]):
-        for sample in selected.benchmark.samples():
-            if len(pictures) == limit:
+        benchmark = selected.benchmark
+        for sample in benchmark.samples():
+            if len(images) == limit:
                 break
             if len(sample.images) == 1:
-                pictures.append(
-                    (selected.benchmark.images.read(sample.images[0]), sample.rounds[0].question)
-                )
-    return pictures
+                content = benchmark.images.read(sample.images[0])
+                images.append((content, sample.rounds[0].question))
+    return images
 
 
 # --- recorded replies ------------------------------------------------------------------------------------------------

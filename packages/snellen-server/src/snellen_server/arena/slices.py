@@ -62,22 +62,30 @@ def category_of(question: str, categories: Sequence[QuestionCategory]) -> str:
 
 
 def rated_slices(battles: Sequence[Battle], settings: RatingSettings) -> tuple[RatingSlice, ...]:
-    """Rate the votes at equal style, then by category and by language; parts that cannot be rated are left out."""
-    plain = replace(settings, interval="sandwich")
+    """Rate the votes at equal style, then the votes of each category and of each language.
+
+    Only the `MOST_SLICES` largest categories and languages with at least `LEAST_VOTES` votes are rated. Slices that
+    cannot be rated are omitted.
+    """
+    with_sandwich = replace(settings, interval="sandwich")
     log = vote_log(battles)
-    with_style = VoteLog(log.battles.filter(pl.Series(has_style(log.battles))))
-    slices = [_rated_slice("style", "equal style", with_style, replace(plain, style=True))]
+    slices = []
+
+    log_with_style = VoteLog(log.battles.filter(pl.Series(has_style(log.battles))))
+    at_equal_style = replace(with_sandwich, style=True)
+    slices.append(_rated_slice("style", "equal style", log_with_style, at_equal_style))
+
     categories = Counter(battle.category for battle in battles if battle.category)
     for category, count in categories.most_common(MOST_SLICES):
         if count >= LEAST_VOTES:
-            slices.append(
-                _rated_slice("category", category, log, replace(plain, category=category))
-            )
+            of_category = replace(with_sandwich, category=category)
+            slices.append(_rated_slice("category", category, log, of_category))
+
     languages = Counter(battle.language for battle in battles if battle.language)
     for code, count in languages.most_common(MOST_SLICES):
         if count >= LEAST_VOTES:
-            name = NAMES.get(code, code)
-            slices.append(_rated_slice("language", name, log, replace(plain, language=code)))
+            of_language = replace(with_sandwich, language=code)
+            slices.append(_rated_slice("language", NAMES.get(code, code), log, of_language))
     return tuple(rated for rated in slices if rated is not None)
 
 

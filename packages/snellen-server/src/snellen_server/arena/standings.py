@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 from msgspec import Struct, field
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, and_, delete, func, insert, select, update
 
 from snellen import DataError
 from snellen_server.arena.battles import HIDDEN, arena_battle, arena_rating, arena_vote
@@ -60,20 +60,18 @@ def count_votes(connection: Connection) -> int:
 
 
 def count_abandoned(connection: Connection) -> int:
-    """Battles between hidden models whose person saw the replies and went on to another without a vote."""
+    """Return how many battles between hidden models were abandoned: replies were shown, but no vote was cast."""
     battle = arena_battle.c
-    query = select(func.count()).select_from(arena_battle)
-    return int(
-        connection.execute(
-            query.where(battle.state == "abandoned", battle.kind.in_(HIDDEN))
-        ).scalar_one()
-    )
+    is_abandoned = and_(battle.state == "abandoned", battle.kind.in_(HIDDEN))
+    query = select(func.count()).select_from(arena_battle).where(is_abandoned)
+    return int(connection.execute(query).scalar_one())
 
 
 def exported_votes(connection: Connection, *, texts: bool) -> list[Battle]:
-    """Return all votes by time, with prompts and replies if `texts`.
+    """Return all votes, sorted by time; with prompts and replies if `texts`.
 
-    A judge's vote has the judge's name behind the battle's id, since a battle may have votes of several judges.
+    A battle may have votes of several judge models. So the id of a judge's vote is the battle's id with the judge's
+    name behind it.
     """
     names = (*SHOWN, *TEXTS) if texts else SHOWN
     columns = [arena_battle.c[name] for name in names]
@@ -132,9 +130,9 @@ _VOTE = tuple(
 def _pairs(battle: Battle) -> Iterator[frozenset[str]]:
     """Yield the two models of a battle as an unordered pair: by name, and by name with version."""
     yield frozenset((battle.left, battle.right))
-    yield frozenset(
-        (f"{battle.left}@{battle.left_version}", f"{battle.right}@{battle.right_version}")
-    )
+    left = f"{battle.left}@{battle.left_version}"
+    right = f"{battle.right}@{battle.right_version}"
+    yield frozenset((left, right))
 
 
 def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
@@ -293,11 +291,16 @@ def standing_of(
 
 
 def rating_settings(services: Services) -> RatingSettings:
-    """Return how a server's votes are rated: as its operator says, with safe defaults if anybody may register."""
+    """Return the settings by which a server's votes are rated.
+
+    They are the operator's. If anyone may register an account, accounts are not trusted more than anonymous visitors:
+    all votes by accounts from one network then count as one voter's, too.
+    """
     settings = arena_of(services).settings
     trust = settings.trust
     if services.configuration.registration == "open" and "account" not in trust.networked:
-        trust = msgspec.structs.replace(trust, networked=(*trust.networked, "account"))
+        networked = (*trust.networked, "account")
+        trust = msgspec.structs.replace(trust, networked=networked)
     return RatingSettings(resamples=settings.resamples, trust=trust)
 
 
@@ -363,14 +366,13 @@ def _rated(log: VoteLog, settings: RatingSettings) -> ArenaRating | None:
 
 
 def _to_do(connection: Connection) -> tuple[int, int | None, list[int]]:
-    """Votes, votes at the last rating, and the ids of what is to be frozen."""
-    last = connection.execute(
-        select(func.max(arena_rating.c.votes)).where(arena_rating.c.is_frozen.is_(False))
-    ).scalar()
-    waiting = select(arena_rating.c.id).where(
-        arena_rating.c.is_frozen, arena_rating.c.snapshot.is_(None)
-    )
-    return count_votes(connection), last, list(connection.execute(waiting).scalars())
+    """Return the number of votes, the number at the last rating (or None), and the ids of ratings to be frozen."""
+    is_current = arena_rating.c.is_frozen.is_(False)
+    query = select(func.max(arena_rating.c.votes)).where(is_current)
+    last_votes = connection.execute(query).scalar()
+    is_waiting = and_(arena_rating.c.is_frozen, arena_rating.c.snapshot.is_(None))
+    waiting_ids = connection.execute(select(arena_rating.c.id).where(is_waiting)).scalars()
+    return count_votes(connection), last_votes, list(waiting_ids)
 
 
 def _keep(connection: Connection, standing: Standing) -> None:

@@ -61,12 +61,15 @@ def network_pseudonym(network: str, key: bytes) -> str | None:
 
 
 def question_digest(signer: Signer, battle: Row[Any]) -> str:
-    """Return a keyed digest of the first question and its images, ignoring case, spaces and punctuation at the end."""
-    words = battle.turns[0]["prompt"].casefold().split() if battle.turns else []
-    question = " ".join(words).rstrip(" .?!")
+    """Return a keyed digest of a battle's first question and its images, to find a question that is asked again.
+
+    Case, spaces and punctuation at the end of the question make no difference.
+    """
+    question = battle.turns[0]["prompt"] if battle.turns else ""
+    normalised = " ".join(question.casefold().split()).rstrip(" .?!")
     images = ",".join(battle.images)
-    signed = signer.signature("arena question", f"{images}\0{question}")
-    return hashlib.sha256(signed.encode()).hexdigest()[:24]
+    signature = signer.signature("arena question", f"{images}\0{normalised}")
+    return hashlib.sha256(signature.encode()).hexdigest()[:24]
 
 
 def create_invitation(connection: Connection, title: str, seats: int, days: int) -> str:
