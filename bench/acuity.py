@@ -120,7 +120,7 @@ def adaptive(
             is_right = observer.is_right(levels[place], rng)
             asked[place] += 1
             right[place] += is_right
-            probability = grid().right[:, place]
+            probability = grid().correct_probability[:, place]
             weights = weights * (probability if is_right else 1 - probability)
         n += count
         posterior = known[n] = Posterior(grid(), right.copy(), asked.copy(), weights)
@@ -135,7 +135,7 @@ def constant(observer: Observer, rng: random.Random, each: int) -> Posterior:
 @cache
 def logarithms() -> tuple[Any, Any]:
     """(N, T K) of the probabilities of right and of wrong answers."""
-    probabilities = grid().right.swapaxes(0, 1).reshape(len(grid().levels), -1)
+    probabilities = grid().correct_probability.swapaxes(0, 1).reshape(len(grid().levels), -1)
     return np.log(probabilities), np.log1p(-probabilities)
 
 
@@ -357,7 +357,7 @@ def verdicts(count: int) -> None:
 
 def verdict_of(posterior: Posterior) -> Any:
     scale, pairs = LevelScale.of(test()), list[tuple[float, bool]]()
-    for level, right, asked in zip(scale.levels, posterior.right, posterior.total, strict=True):
+    for level, right, asked in zip(scale.levels, posterior.correct, posterior.total, strict=True):
         pairs += [(level, number < right) for number in range(int(asked))]
     return threshold_of(test(), "", "", pairs, CHANCE)
 
@@ -369,7 +369,7 @@ def beside_psignifit() -> None:
 
     for number, (height, width, lapse, each) in enumerate(DATA_SETS):
         posterior = constant(Observer(math.log2(height), width, lapse), random.Random(number), each)
-        table = np.column_stack([posterior.grid.levels, posterior.right, posterior.total])
+        table = np.column_stack([posterior.grid.levels, posterior.correct, posterior.total])
         fitted = psignifit.psignifit(
             table,
             experiment_type="4AFC",
@@ -385,7 +385,7 @@ def beside_psignifit() -> None:
             ]
             for name in ("threshold", "width", "lambda")
         }
-        right = [int(count) for count in posterior.right]
+        right = [int(count) for count in posterior.correct]
         print(
             json.dumps(
                 {"true": [math.log2(height), width, lapse], "asked": each, "right": right, **theirs}

@@ -21,20 +21,27 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def spearman(x: Sequence[float], y: Sequence[float], groups: int) -> Estimate:
-    """Return Spearman's rank correlation with a 95% interval.
+    """Return Spearman's rank correlation of two series, with a 95% interval.
 
-    The interval is Fisher's, with the variance (1 + r^2 / 2) / (G - 3) of ranks (Bonett and Wright 2000, equation 4),
-    where G is the number of independent groups (images). There is no interval with fewer than five groups or for a
-    correlation of one, and no value if all values of one side are equal.
+    The interval is Fisher's, with the variance (1 + r^2 / 2) / (G - 3) of ranks (Bonett and Wright 2000, equation 4).
+
+    Args:
+        x: The first series.
+        y: The second series, of the same length.
+        groups: Number of independent groups of values (such as images), G.
+
+    Returns:
+        The correlation. It has no value if all values of one side are equal, and no interval with fewer than five
+        groups or if it is 1 or -1.
     """
     n = len(x)
-    rho = pearson(fractional_ranks(x), fractional_ranks(y))
-    if rho is None or groups < 5 or abs(rho) >= 1 - 1e-12:
-        return Estimate(rho, None, None, None, n, groups=groups)
-    error = math.sqrt((1 + rho * rho / 2) / (groups - 3))
-    middle = math.atanh(rho)
-    low, high = (
-        math.tanh(middle - NORMAL_QUANTILE * error),
-        math.tanh(middle + NORMAL_QUANTILE * error),
-    )
-    return Estimate(rho, error * (1 - rho * rho), low, high, n, groups=groups)
+    correlation_of_ranks = pearson(fractional_ranks(x), fractional_ranks(y))
+    if correlation_of_ranks is None or groups < 5 or abs(correlation_of_ranks) >= 1 - 1e-12:
+        return Estimate(correlation_of_ranks, None, None, None, n, groups=groups)
+    rho = correlation_of_ranks
+    # The interval is computed for atanh(rho), which is nearly normal, and transformed back.
+    standard_error = math.sqrt((1 + rho * rho / 2) / (groups - 3))
+    margin = NORMAL_QUANTILE * standard_error
+    low = math.tanh(math.atanh(rho) - margin)
+    high = math.tanh(math.atanh(rho) + margin)
+    return Estimate(rho, standard_error * (1 - rho * rho), low, high, n, groups=groups)

@@ -158,11 +158,12 @@ def stored_ideals(folder: Path) -> dict[str, Ideal]:
 
 
 def _test_answers(scored: ScoredBenchmark) -> list[TestAnswers]:
-    """Return the replies to a psychometric benchmark, once for each method."""
+    """Return the replies to the questions of a psychometric test, once for each method (generation, likelihood)."""
     test = declared_test(scored.spec)
     samples = scored.samples
     levels = {name: float(sample.tags[LEVEL]) for name, sample in samples.items()}
-    chance = sum(1 / len(sample.options) for sample in samples.values()) / max(len(samples), 1)
+    chances = [1 / len(sample.options) for sample in samples.values()]
+    mean_chance = sum(chances) / max(len(samples), 1)
     silent_replies: Counter[Method] = Counter()
     for reply in scored.predictions:
         if reply.choice is None and reply.error is None:
@@ -172,9 +173,19 @@ def _test_answers(scored: ScoredBenchmark) -> list[TestAnswers]:
     for (_, method, metric), scores in scored.score_rows.items():
         if metric != "accuracy":
             continue
-        right = {score.sample_id: score.value > 0.5 for score in scores if score.value is not None}
-        silent = silent_replies[method]
-        answers = TestAnswers(test, scored.spec.name, method, chance, levels, right, silent)
+        is_correct = {}
+        for score in scores:
+            if score.value is not None:
+                is_correct[score.sample_id] = score.value > 0.5
+        answers = TestAnswers(
+            test=test,
+            benchmark=scored.spec.name,
+            method=method,
+            chance=mean_chance,
+            levels=levels,
+            right=is_correct,
+            silent=silent_replies[method],
+        )
         all_answers.append(answers)
     return all_answers
 
@@ -274,30 +285,31 @@ class PosteriorDifference(NamedTuple):
 
 
 def posterior_difference(first: Posterior, second: Posterior) -> PosteriorDifference:
-    """Return the posterior of the second threshold minus the first, for two independent posteriors on the same grid.
+    """Compare the thresholds of two models, given independent posteriors on the same grid.
 
     Thresholds are positions x on the scale of a test, where a larger x is an easier level. So the first model sees
-    better where the difference is positive. The distribution is the convolution of the second posterior with the
-    mirrored first.
+    better if the second threshold minus the first is positive. The distribution of this difference is the convolution
+    of the second posterior with the mirrored first.
 
     Returns:
-        The median with its interval, and the probability that the first model sees better, where a tie counts half.
+        The median of the difference with its interval, and the probability that the first model sees better, where a
+        tie counts half.
     """
-    first_weights = first.weights.sum(axis=1)
-    second_weights = second.weights.sum(axis=1)
-    weights = np.convolve(second_weights, first_weights[::-1])
+    first_probabilities = first.weights.sum(axis=1)  # by threshold, shape (T,)
+    second_probabilities = second.weights.sum(axis=1)
+    probabilities = np.convolve(second_probabilities, first_probabilities[::-1])  # (2 T - 1,)
     step = first.grid.thresholds[1] - first.grid.thresholds[0]
-    offsets = np.arange(len(weights)) - (len(first_weights) - 1)
-    differences = step * offsets
+    steps_apart = np.arange(len(probabilities)) - (len(first_probabilities) - 1)
+    differences = step * steps_apart
 
     # Quantiles, by linear interpolation of the cumulative distribution between the edges of the steps.
     last_edge = differences[-1] + step / 2
     edges = np.concatenate([differences - step / 2, [last_edge]])
-    cumulative = [0.0, *np.cumsum(weights)]
+    cumulative = [0.0, *np.cumsum(probabilities)]
     median_and_ends = np.interp(MEDIAN_AND_ENDS, cumulative, edges).tolist()
 
-    tie_probability = weights[np.argmin(np.abs(differences))]
-    first_better = float(weights[differences > 0].sum() + tie_probability / 2)
+    tie_probability = probabilities[np.argmin(np.abs(differences))]
+    first_better = float(probabilities[differences > 0].sum() + tie_probability / 2)
     return PosteriorDifference(Interval(*median_and_ends), first_better)
 
 

@@ -23,14 +23,28 @@ class Canvas:
         self.image = Image.new("L", (width, height), ground)
 
     def put(self, shape: Shape, scale: float, origin: Point, ink: int = BLACK) -> None:
-        """Draw a shape with `scale` pixels per unit and its origin at a point of the image."""
-        x = math.floor(origin[0])
-        y = math.floor(origin[1])
-        mask = rasterise(shape, scale, round(origin[0] - x, 9), round(origin[1] - y, 9))
-        self.put_mask(mask, (x, y), ink)
+        """Draw a shape on the image.
+
+        Args:
+            shape: Outlines in units of the shape, from its own upper left corner.
+            scale: Pixels per unit.
+            origin: Position of that corner in the image in pixels; fractions of a pixel are kept.
+            ink: Grey value of the shape.
+        """
+        x, y = origin
+        whole_x = math.floor(x)
+        whole_y = math.floor(y)
+        mask = rasterise(shape, scale, round(x - whole_x, 9), round(y - whole_y, 9))
+        self.put_mask(mask, (whole_x, whole_y), ink)
 
     def put_mask(self, mask: Mask, corner: tuple[int, int], ink: int = BLACK) -> None:
-        """Blend `ink` into the image by the coverage of a mask."""
+        """Paint with a grey value, at each pixel as strongly as the mask covers it.
+
+        Args:
+            mask: Coverage of each pixel.
+            corner: Left and top of the mask in the image.
+            ink: Grey value.
+        """
         coverage = Image.frombytes("L", (mask.width, mask.height), mask.coverage)
         self.image.paste(ink, corner, coverage)
 
@@ -48,7 +62,7 @@ class Canvas:
 
 
 class ColourCanvas:
-    """An image of rectangles, with a palette of the colours drawn so far."""
+    """A coloured image to draw rectangles on; its palette has the colours drawn so far, first the ground."""
 
     def __init__(self, width: int, height: int, ground: Colour) -> None:
         self.image = Image.new("P", (width, height))

@@ -25,17 +25,19 @@ DIGIT_WIDTH = 8.0  # of a tick label
 
 
 def curve_panels(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
-    """Yield a panel for each test, with the replies, curves and thresholds of all models."""
+    """Yield a chart for each test, with the replies, curves and thresholds of all models."""
     with_method = needs_method_rows(runs)
-    thresholds_by_key: dict[tuple[str, str], list[tuple[int, Threshold]]] = defaultdict(list)
+    models = [run.model for run in runs]
+    thresholds_by_test: dict[tuple[str, str], list[tuple[int, Threshold]]] = defaultdict(list)
     for model_index, run in enumerate(runs):
         for threshold in run.thresholds:
-            thresholds_by_key[row_key(threshold, with_method)].append((model_index, threshold))
+            test_key = row_key(threshold, with_method)
+            thresholds_by_test[test_key].append((model_index, threshold))
 
-    for thresholds in thresholds_by_key.values():
-        _, first = thresholds[0]
-        models = [run.model for run in runs]
-        yield ChartPanel(label_of(first, with_method), _curve_chart(thresholds, models))
+    for thresholds in thresholds_by_test.values():
+        _, first_threshold = thresholds[0]
+        title = label_of(first_threshold, with_method)
+        yield ChartPanel(title, _curve_chart(thresholds, models))
 
 
 class _Axes:
@@ -47,10 +49,13 @@ class _Axes:
         self._easiest_x = self._scale.x(threshold.easiest)
 
     def x(self, level: float) -> float:
+        """Return the horizontal position of a level in pixels; the hardest level is at the left edge of the chart."""
         offset = self._scale.x(level) - self._hardest_x
-        return LEFT + (RIGHT - LEFT) * offset / (self._easiest_x - self._hardest_x)
+        span = self._easiest_x - self._hardest_x
+        return LEFT + (RIGHT - LEFT) * offset / span
 
     def point(self, level: float, share: float) -> tuple[float, float]:
+        """Return the position of a share of correct replies at a level, in pixels."""
         return self.x(level), BOTTOM - (BOTTOM - TOP) * share
 
 
@@ -97,7 +102,18 @@ def _draw_curve(
     axes: _Axes,
     lane_y: float,
 ) -> None:
-    """Draw the curve of a model, a mark per level with replies, and its threshold in its lane."""
+    """Draw the result of one model in the chart of a test.
+
+    This is its fitted curve, a mark for each level with replies, and below the curves its threshold with the interval.
+
+    Args:
+        builder: Receives the shapes.
+        model_index: Index of the model, which decides its colour.
+        model: Name of the model.
+        threshold: Its result.
+        axes: Positions of levels and shares.
+        lane_y: Vertical position of the threshold in pixels.
+    """
     curve = [axes.point(point.level, point.fitted) for point in threshold.points]
     builder.path(curve, "curve", is_open=True, series=model_index)
 
@@ -108,9 +124,11 @@ def _draw_curve(
         label = f"{model}: {point.right} of {point.trials} right at {point.level:g}"
         builder.mark(model_index, x, y, is_hollow=point.trials < FEW, tooltip=label)
 
-    if threshold.value is not None:
-        low = axes.x(threshold.hardest if threshold.low is None else threshold.low)
-        high = axes.x(threshold.easiest if threshold.high is None else threshold.high)
-        x = axes.x(threshold.value)
-        label = f"{model}: {threshold.text}"
-        builder.mark_in_interval(model_index, x, lane_y, (low, high), tooltip=label)
+    if threshold.value is None:
+        return
+    # An end of the interval that is beyond the levels is drawn at the edge of the chart.
+    harder_end = threshold.hardest if threshold.low is None else threshold.low
+    easier_end = threshold.easiest if threshold.high is None else threshold.high
+    interval = (axes.x(harder_end), axes.x(easier_end))
+    label = f"{model}: {threshold.text}"
+    builder.mark_in_interval(model_index, axes.x(threshold.value), lane_y, interval, tooltip=label)

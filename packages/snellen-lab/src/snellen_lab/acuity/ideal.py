@@ -22,23 +22,23 @@ from snellen_lab.acuity.thresholds import Ideal, LevelScale, threshold_of
 from snellen_lab.acuity.trials import AcuityTest, Stimulus
 
 Processor = Callable[[Image.Image], Sequence[Any]]
-"""Function from an image to the arrays that a model receives, of shape (height, width) or (channels, height, width):
-one array, or one for each tile."""
+"""Function that takes an image and returns what the model receives: one array, or one for each tile of the image. An
+array has the shape (height, width) or (channels, height, width)."""
 PERFECT_LEVELS = 3
-"""Consecutive levels without an error after which easier levels need not be read."""
+"""Number of consecutive levels without an error after which easier levels are not tried."""
 MAX_EXEMPLARS = 12
-"""Images of a level that are read at most."""
+"""Largest number of images of a level that are read."""
 FAINT = 0.02
-"""Share of the largest contrast below which a pixel is not part of a template."""
+"""A pixel is part of a template if its contrast is above this share of the largest contrast."""
 
 
 def shrinking_to(side: int) -> Processor:
-    """Return a processor that reduces images until neither side is longer than this."""
+    """Return a processor that makes images grey and shrinks them until their longer side has at most `side` pixels."""
 
     def process(image: Image.Image) -> list[Array]:
-        """Shrink an image to at most `side` pixels and return it as an array of grey values."""
         scale = min(side / max(image.size), 1.0)
-        width, height = (max(round(length * scale), 1) for length in image.size)
+        width = max(round(image.width * scale), 1)
+        height = max(round(image.height * scale), 1)
         resized = image.convert("L").resize((width, height), Image.Resampling.LANCZOS)
         return [np.asarray(resized, float)]
 
@@ -92,46 +92,61 @@ class TemplateReader:
         self._template_cache: dict[tuple[str, float, tuple[int, int]], list[Array]] = {}
 
     def read(self, stimulus: Stimulus, height: float) -> int:
-        """Return the index of the option whose shape, at its best position, explains most of the last image."""
+        """Return the index of the option whose shape, at its best position, explains most of the image.
+
+        Args:
+            stimulus: A question; its last image shows the shape of one of its options.
+            height: Height of the shape in pixels.
+        """
         with Image.open(io.BytesIO(stimulus.images[-1])) as opened:
             image = opened.convert("RGB")
         tiles = self._contrast(image)
         best_matches = []
         for option in stimulus.options:
             best_match = 0.0
-            templates = self._templates(option, height, image.size)
-            if tiles and templates:
-                best_match = max(
-                    _best_match(tile, template) for tile in tiles for template in templates
-                )
+            for template in self._templates(option, height, image.size):
+                for tile in tiles:
+                    best_match = max(best_match, _best_match(tile, template))
             best_matches.append(best_match)
         return int(np.argmax(best_matches))
 
     def _templates(self, option: str, height: float, size: tuple[int, int]) -> list[Array]:
-        """Return the processed shape of an option on an empty image, once for each tile that shows it."""
+        """Return how the shape of an option looks after the model's processor, once for each tile that shows it.
+
+        Args:
+            option: The option.
+            height: Height of its shape in pixels, before the processor.
+            size: Width and height of the whole image.
+        """
         key = (option, height, size)
         if key not in self._template_cache:
-            canvas = Canvas(*size)
-            canvas.put(self._signs(option), height / UNITS, (size[0] // 4, size[1] // 4))
+            width_of_image, height_of_image = size
+            canvas = Canvas(width_of_image, height_of_image)
+            corner = (width_of_image // 4, height_of_image // 4)
+            canvas.put(self._signs(option), height / UNITS, corner)
             self._template_cache[key] = self._contrast(canvas.image.convert("RGB"))
         return self._template_cache[key]
 
     def _contrast(self, image: Image.Image) -> list[Array]:
-        """Return the difference of each tile to that of an empty image, cropped to the part that differs."""
+        """Process an image, subtract an empty image, and crop the result to the pixels that differ.
+
+        Returns:
+            An array of shape (height, width) for each tile that differs from that of an empty image.
+        """
         ground = tuple(int(value) for value in ImageStat.Stat(image).median)
-        blank = Image.new("RGB", image.size, ground)
+        empty_image = Image.new("RGB", image.size, ground)
         tiles = _grey_tiles(self._process(image))
-        blank_tiles = _grey_tiles(self._process(blank))
+        empty_tiles = _grey_tiles(self._process(empty_image))
         contrasts = []
-        for tile, blank_tile in zip(tiles, blank_tiles, strict=True):
-            contrast = _cropped(tile - blank_tile)
+        for tile, empty_tile in zip(tiles, empty_tiles, strict=True):
+            contrast = _cropped(tile - empty_tile)
             if contrast.size:
                 contrasts.append(contrast)
         return contrasts
 
 
 def _grey_tiles(arrays: Sequence[Any]) -> list[Array]:
-    """Return tiles of an image as grey values, the mean of their channels."""
+    """Return arrays as grey images of shape (height, width); the channels of (channels, height, width) are averaged."""
     tiles = []
     for array in arrays:
         tile = np.asarray(array, float)
@@ -142,24 +157,42 @@ def _grey_tiles(arrays: Sequence[Any]) -> list[Array]:
 
 
 def _cropped(contrast: Array) -> Array:
-    """Return the part of an image that differs from the ground; an empty array if no pixel does."""
+    """Crop an image to the rectangle with all pixels of noticeable contrast (`FAINT`).
+
+    Args:
+        contrast: Difference of an image from its ground, shape (height, width); 0 where it shows nothing.
+
+    Returns:
+        The cropped image; shape (0, 0) if no pixel has a contrast.
+    """
     size = np.abs(contrast)
-    is_ink = size > FAINT * max(float(size.max()), 1e-9)
-    rows = np.flatnonzero(is_ink.any(axis=1))
-    columns = np.flatnonzero(is_ink.any(axis=0))
+    is_noticeable = size > FAINT * max(float(size.max()), 1e-9)
+    rows = np.flatnonzero(is_noticeable.any(axis=1))
+    columns = np.flatnonzero(is_noticeable.any(axis=0))
     if not len(rows):
         return contrast[:0, :0]
-    return contrast[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    top = rows[0]
+    bottom = rows[-1] + 1
+    left = columns[0]
+    right = columns[-1] + 1
+    return contrast[top:bottom, left:right]
 
 
 def _best_match(tile: Array, template: Array) -> float:
-    """Return the root of the largest sum of squares that a template explains, over all positions in whole pixels.
+    """Return how well a template fits an image at its best position.
 
-    The cross-correlation at all positions is computed by Fourier transform.
+    This is the largest cross-correlation over all positions in whole pixels, divided by the norm of the template. Its
+    square is the sum of squares in the image that the template explains.
+
+    Args:
+        tile: The image, shape (height, width).
+        template: The template, of any size.
     """
-    height = tile.shape[0] + template.shape[0] - 1
-    width = tile.shape[1] + template.shape[1] - 1
-    tile_spectrum = np.fft.rfft2(tile, [height, width])
-    template_spectrum = np.fft.rfft2(template[::-1, ::-1], [height, width])
-    correlation = np.fft.irfft2(tile_spectrum * template_spectrum, [height, width])
-    return float(correlation.max() / np.sqrt((template**2).sum()))
+    # All positions at once: a correlation is a product in the Fourier transform. Both are padded with zeros, so that
+    # the template does not wrap around the edges of the image.
+    padded = [tile.shape[0] + template.shape[0] - 1, tile.shape[1] + template.shape[1] - 1]
+    tile_spectrum = np.fft.rfft2(tile, padded)
+    template_spectrum = np.fft.rfft2(template[::-1, ::-1], padded)
+    correlation = np.fft.irfft2(tile_spectrum * template_spectrum, padded)
+    template_norm = np.sqrt((template**2).sum())
+    return float(correlation.max() / template_norm)

@@ -11,21 +11,24 @@ from snellen_lab.acuity.parameter_grid import Array
 from snellen_lab.acuity.posterior import Posterior, binomial_cdf
 
 MAX_BATCH = 6
-"""Questions of the first batch of a test, and of later ones once the threshold is roughly known."""
+"""Number of questions in the first batch of a test, and in later batches once the threshold is roughly known."""
 CHECK_EVERY = 12
-"""One question in so many checks an easier level, which shows lapses and curves that do not rise."""
+"""Every twelfth question is at an easier level, to find lapses and curves that do not rise."""
 FOLLOW_EVERY = 4
-"""One question in so many goes back to a level with surprising replies, if there is one."""
+"""Every fourth question returns to a level with surprisingly few correct replies, if there is one."""
 SURPRISE = 0.1
-"""Probability of so few right replies at a level below which they are surprising."""
+"""Correct replies are surprisingly few if the curve gives as few or fewer a probability below this."""
 ESTABLISHED = 1e-4
-"""The same probability below which a level needs no more questions: that it is read badly is established."""
+"""Below this probability, the level is certainly read badly and needs no more questions."""
 SURE = 0.975
-"""Probability that the threshold is beyond the levels above which a test stops."""
+"""A test stops if the threshold is beyond its levels with a probability above this."""
 
 
 def batch_size(n_asked: int) -> int:
-    """Return how many questions to ask at once: few while each reply still changes which level is best."""
+    """Return how many questions to ask before the next level is chosen, after `n_asked` questions.
+
+    These are few at first, as long as each reply still changes much which level is best.
+    """
     if not n_asked:
         return MAX_BATCH
     return min((n_asked + 2) // 4, MAX_BATCH)
@@ -34,27 +37,28 @@ def batch_size(n_asked: int) -> int:
 def next_levels(
     posterior: Posterior, remaining: Sequence[int], count: int, rng: random.Random
 ) -> list[int]:
-    """Return the indexes of the levels of the next `count` questions.
+    """Return the indices of the levels of the next questions of a test.
 
     The first questions are spread evenly over all levels, so that any two models share some questions. Later, each
-    question goes to the most informative level if those before it are answered as expected. Some questions go to
-    easier levels, as checks.
+    question is at the most informative level, assuming expected replies to the questions before it. Some questions are
+    at easier levels, as checks.
 
     Args:
         posterior: The posterior after all replies so far.
-        remaining: Unused questions of each level, shape (N,).
-        count: Number of questions. Fewer are returned if the levels have fewer.
+        remaining: Number of unused questions of each level, shape (N,).
+        count: Number of questions to choose. Fewer are chosen if the levels have fewer.
         rng: Chooses among equally good levels for a check.
     """
     n_asked = round(float(posterior.total.sum()))
     if not n_asked:
         return [(2 * index + 1) * len(remaining) // (2 * count) for index in range(count)]
 
-    free = list(remaining)
+    unused = list(remaining)
+    n_chosen = min(count, sum(unused))
     levels: list[int] = []
-    for number in range(n_asked + 1, n_asked + 1 + min(count, sum(free))):
-        level = most_informative_level(posterior, free)
-        easier = [index for index in range(level + 1, len(free)) if free[index]]
+    for number in range(n_asked + 1, n_asked + 1 + n_chosen):
+        level = most_informative_level(posterior, unused)
+        easier = [index for index in range(level + 1, len(unused)) if unused[index]]
         surprising = None
         if easier and number % FOLLOW_EVERY == 0:
             surprising = _most_surprising_level(posterior, easier)
@@ -63,21 +67,25 @@ def next_levels(
         elif easier and number % CHECK_EVERY == 0:
             level = min(easier, key=lambda index: (posterior.total[index], rng.random()))
         levels.append(level)
-        free[level] -= 1
+        unused[level] -= 1
         posterior = posterior.after(level)
     return levels
 
 
 def most_informative_level(posterior: Posterior, remaining: Sequence[int]) -> int:
-    """Return the level whose reply is expected to leave the least entropy of the threshold.
+    """Return the index of the level whose reply is expected to leave the least entropy of the threshold.
 
-    The other parameters are integrated out (Kontsevich and Tyler 1999; Prins 2013). Only levels with remaining
-    questions are considered.
+    The other parameters are integrated out (Kontsevich and Tyler 1999; Prins 2013).
+
+    Args:
+        posterior: The posterior after all replies so far.
+        remaining: Number of unused questions of each level; levels without any are not chosen.
     """
     candidates = np.flatnonzero(np.asarray(remaining))
-    right = posterior.right_and_threshold[candidates]
-    wrong = posterior.weights.sum(axis=1) - right
-    expected_entropy = _weighted_entropy(right) + _weighted_entropy(wrong)
+    # Joint probabilities of each threshold with a correct and with a wrong reply; (candidates, T).
+    with_correct = posterior.joint_correct_and_threshold[candidates]
+    with_wrong = posterior.weights.sum(axis=1) - with_correct
+    expected_entropy = _weighted_entropy(with_correct) + _weighted_entropy(with_wrong)
     return int(candidates[np.argmin(expected_entropy)])
 
 
@@ -89,17 +97,17 @@ def _weighted_entropy(joint: Array) -> Array:
 
 
 def _most_surprising_level(posterior: Posterior, level_indexes: Sequence[int]) -> int | None:
-    """Return the level with the most surprising lack of right replies, or None.
+    """Return the level whose number of correct replies is most improbably small, or None if no number is surprising.
 
-    Levels at which the lack is established are left out.
+    Levels that are certainly read badly (`ESTABLISHED`) are left out.
     """
-    expected = posterior.mean_right
+    expected = posterior.mean_correct_probability
     least_probability = SURPRISE
     surprising = None
     for index in level_indexes:
-        right = round(posterior.right[index])
+        correct = round(posterior.correct[index])
         total = round(posterior.total[index])
-        probability = binomial_cdf(right, total, expected[index])
+        probability = binomial_cdf(correct, total, expected[index])
         if ESTABLISHED < probability < least_probability:
             least_probability = probability
             surprising = index

@@ -32,11 +32,21 @@ DIRECTIONS = (
 
 
 def _arc(x: float, y: float, radius: float, start: float, stop: float) -> Contour:
-    """Return the points of an arc around (x, y), one per degree. Angles run clockwise from the right, in degrees."""
+    """Return points on an arc around (x, y), about one per degree.
+
+    Args:
+        x: Centre, in units to the right.
+        y: Centre, in units down.
+        radius: Radius in units.
+        start: Angle of the first point, clockwise from the right, in degrees.
+        stop: Angle of the last point; if it is smaller than `start`, the arc runs counter-clockwise.
+    """
     steps = max(math.ceil(abs(stop - start)), 1)
     points = []
     for step in range(steps + 1):
-        angle = math.radians(start + (stop - start) * step / steps)
+        degrees = start + (stop - start) * step / steps
+        angle = math.radians(degrees)
+        # Rounded, so that all machines draw the same pixels.
         arc_x = round(x + radius * math.cos(angle), 9)
         arc_y = round(y + radius * math.sin(angle), 9)
         points.append((arc_x, arc_y))
@@ -59,53 +69,63 @@ def ring(x: float, y: float, outer: float, inner: float) -> Part:
 
 
 def _sector(x: float, y: float, start: float, stop: float) -> Part:
-    """Return a sector of the ring that rounds the strokes of S: outer radius 1.5, inner 0.5."""
-    return ((*_arc(x, y, 1.5, start, stop), *_arc(x, y, 0.5, stop, start)),)
+    """Return a part of a ring around (x, y), one unit wide, as the round strokes of S are made of.
+
+    `start` and `stop` are angles in degrees, clockwise from the right. The outer radius is 1.5 units, the inner 0.5.
+    """
+    outer_arc = _arc(x, y, 1.5, start, stop)
+    inner_arc = _arc(x, y, 0.5, stop, start)
+    return ((*outer_arc, *inner_arc),)
 
 
 def rotated(shape: Shape, degrees: float) -> Shape:
-    """Return an optotype turned clockwise around the middle of its square."""
+    """Return a shape turned clockwise around the middle of its square of 5 x 5 units."""
     cosine = round(math.cos(math.radians(degrees)), 12)
     sine = round(math.sin(math.radians(degrees)), 12)
 
     def rotate_point(point: Point) -> Point:
-        x = point[0] - MIDDLE
-        y = point[1] - MIDDLE
-        return (
-            round(MIDDLE + x * cosine - y * sine, 9),
-            round(MIDDLE + x * sine + y * cosine, 9),
-        )
+        right = point[0] - MIDDLE
+        down = point[1] - MIDDLE
+        rotated_x = MIDDLE + right * cosine - down * sine
+        rotated_y = MIDDLE + right * sine + down * cosine
+        return round(rotated_x, 9), round(rotated_y, 9)
 
     rotated_parts = []
     for part in shape:
-        contours = [tuple(map(rotate_point, contour)) for contour in part]
+        contours = [tuple(rotate_point(point) for point in contour) for contour in part]
         rotated_parts.append(tuple(contours))
     return tuple(rotated_parts)
 
 
 def landolt_c(direction: str = "right") -> Shape:
-    """Return the Landolt ring with its gap in one of the eight directions."""
-    # The sides of the gap are half a unit above and below the middle.
+    """Return the outline of a Landolt ring (a C) whose gap is in one of the eight `DIRECTIONS`."""
+    # The sides of the gap are half a unit above and below the middle. They meet the outer circle, of radius 2.5, and the
+    # inner one, of radius 1.5, at these angles.
     outer_angle = math.degrees(math.asin(0.5 / 2.5))
     inner_angle = math.degrees(math.asin(0.5 / 1.5))
     outer_arc = _arc(2.5, 2.5, 2.5, outer_angle, 360 - outer_angle)
     inner_arc = _arc(2.5, 2.5, 1.5, 360 - inner_angle, inner_angle)
-    open_ring = (*outer_arc, *inner_arc)
-    return rotated(((open_ring,),), 45 * DIRECTIONS.index(direction))
+    outline = (*outer_arc, *inner_arc)
+    gap_to_the_right: Shape = ((outline,),)
+    return rotated(gap_to_the_right, 45 * DIRECTIONS.index(direction))
 
 
 def tumbling_e(direction: str = "right") -> Shape:
-    """Return the E with its bars to the right, bottom, left or top."""
+    """Return the outline of a letter E whose three bars point to the right, bottom, left or top."""
     spine = rectangle(0, 0, 1, 5)
     bars = [rectangle(0, y, 5, y + 1) for y in (0, 2, 4)]
-    return rotated((spine, *bars), 45 * DIRECTIONS.index(direction))
+    bars_to_the_right = (spine, *bars)
+    return rotated(bars_to_the_right, 45 * DIRECTIONS.index(direction))
 
 
 def _stroke_foot(run: float, rise: float) -> float:
-    """Return the width along the base line of a slanted stroke that is one unit wide across.
+    """Return how wide a slanted stroke is along the base line, if it is one unit wide across.
 
-    The stroke leans by `run - width` over a height of `rise`, so that
-    width * rise = sqrt((run - width)^2 + rise^2). The width is the positive root of this quadratic equation.
+    The foot w solves w * rise = sqrt((run - w)^2 + rise^2), which is a quadratic equation.
+
+    Args:
+        run: Horizontal extent of the stroke in units, with its foot.
+        rise: Vertical extent in units.
     """
     a = rise**2 - 1
     b = 2 * run
@@ -114,13 +134,18 @@ def _stroke_foot(run: float, rise: float) -> float:
 
 
 def _letter_d() -> Shape:
-    outer = ((0.0, 0.0), *_arc(3, 2, 2, -90, 0), *_arc(3, 3, 2, 0, 90), (0.0, 5.0))
-    inner = ((1.0, 1.0), *_arc(3, 2, 1, -90, 0), *_arc(3, 3, 1, 0, 90), (1.0, 4.0))
+    """Return the outline of the Sloan letter D: a straight stroke on the left, two quarter rings on the right."""
+    outer_top = _arc(3, 2, 2, -90, 0)
+    outer_bottom = _arc(3, 3, 2, 0, 90)
+    outer = ((0.0, 0.0), *outer_top, *outer_bottom, (0.0, 5.0))
+    inner_top = _arc(3, 2, 1, -90, 0)
+    inner_bottom = _arc(3, 3, 1, 0, 90)
+    inner = ((1.0, 1.0), *inner_top, *inner_bottom, (1.0, 4.0))
     return ((outer, inner),)
 
 
 def _letter_h() -> Shape:
-    """Return the Sloan letter H: two upright bars and a bar across the middle."""
+    """Return the outline of the Sloan letter H: two upright bars and a bar across the middle."""
     left = rectangle(0, 0, 1, 5)
     right = rectangle(4, 0, 5, 5)
     bar = rectangle(1, 2, 4, 3)
@@ -128,7 +153,10 @@ def _letter_h() -> Shape:
 
 
 def _letter_k() -> Shape:
-    """Return the K. Its arm falls by 3 on 4 from the upper right corner; its leg runs to the lower right corner."""
+    """Return the outline of the Sloan letter K: a stem, an arm to the upper right and a leg to the lower right.
+
+    The arm falls by 3 units over 4 from the upper right corner. The leg ends in the lower right corner.
+    """
     stem = rectangle(0, 0, 1, 5)
     arm = ((5.0, 0.0), (1.0, 3.0), (1.0, 1.75), (10 / 3, 0.0))
     foot = _stroke_foot(3, 2.75)
@@ -141,35 +169,50 @@ def _letter_k() -> Shape:
 
 
 def _letter_n() -> Shape:
-    """Return the N. Its slanted stroke touches both inner corners: its slope m solves (5 - 3 m)^2 = 1 + m^2."""
+    """Return the outline of the Sloan letter N: two upright bars, joined by a slanted stroke one unit wide.
+
+    The edges of the slanted stroke touch the corners of both bars, so its slope m solves (5 - 3 m)^2 = 1 + m^2.
+    """
     left = rectangle(0, 0, 1, 5)
     right = rectangle(4, 0, 5, 5)
+    # The smaller root of 8 m^2 - 30 m + 24 = 0.
     slope = (30 - math.sqrt(30**2 - 4 * 8 * 24)) / 16
-    slant = ((0.0, 0.0), (1.0, 0.0), (4.0, 3 * slope), (5.0, 5.0), (4.0, 5.0), (1.0, 5 - 3 * slope))
+    slant = (
+        (0.0, 0.0),
+        (1.0, 0.0),
+        (4.0, 3 * slope),
+        (5.0, 5.0),
+        (4.0, 5.0),
+        (1.0, 5 - 3 * slope),
+    )
     return (left, right, (slant,))
 
 
 def _letter_r() -> Shape:
-    """Return the shape of a Sloan letter R, on a grid of five by five strokes."""
+    """Return the outline of the Sloan letter R: a stem, a round bowl at the top, and a slanted leg."""
     stem = rectangle(0, 0, 1, 5)
     bowl = ((0.0, 0.0), *_arc(3.5, 1.5, 1.5, -90, 90), (0.0, 3.0))
     hole = ((1.0, 1.0), *_arc(3.5, 1.5, 0.5, -90, 90), (1.0, 2.0))
     foot = _stroke_foot(2, 2)
     lean = (2 - foot) / 2
-    leg = ((5 - foot, 5.0), (5 - foot - 2.5 * lean, 2.5), (5 - 2.5 * lean, 2.5), (5.0, 5.0))
+    top_right = 5 - 2.5 * lean
+    leg = ((5 - foot, 5.0), (5 - foot - 2.5 * lean, 2.5), (top_right, 2.5), (5.0, 5.0))
     return (stem, (bowl, hole), (leg,))
 
 
 def _letter_s() -> Shape:
-    """Return the Sloan letter S: three horizontal bars, joined by half and quarter rings."""
+    """Return the outline of the Sloan letter S: three horizontal bars, joined by half and quarter rings."""
     bars = [rectangle(1.5, y, 3.5, y + 1) for y in (0, 2, 4)]
-    upper = (_sector(1.5, 1.5, 90, 270), _sector(3.5, 1.5, -90, 0))
-    lower = (_sector(3.5, 3.5, -90, 90), _sector(1.5, 3.5, 90, 180))
-    return (*bars, *upper, *lower)
+    upper_left_half = _sector(1.5, 1.5, 90, 270)
+    upper_right_quarter = _sector(3.5, 1.5, -90, 0)
+    lower_right_half = _sector(3.5, 3.5, -90, 90)
+    lower_left_quarter = _sector(1.5, 3.5, 90, 180)
+    rings = (upper_left_half, upper_right_quarter, lower_right_half, lower_left_quarter)
+    return (*bars, *rings)
 
 
 def _letter_v() -> Shape:
-    """Return the V. Both strokes run from an upper corner to a foot one unit wide."""
+    """Return the outline of the Sloan letter V: two strokes, from the upper corners to a foot one unit wide."""
     top_width = math.hypot(2, 5) / 5
     crotch = 5 * (2.5 - top_width) / 2
     outline = (

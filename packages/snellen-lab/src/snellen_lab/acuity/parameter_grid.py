@@ -24,9 +24,9 @@ Array32 = npt.NDArray[np.float32]
 N_THRESHOLDS = 201
 N_WIDTHS = 12
 LAPSES = (0.002, 0.015, 0.04, 0.08, 0.14, 0.24, 0.32)
-"""Shares of replies that are wrong however easy the question is."""
+"""Lapse rates: shares of replies that are wrong however easy the question is."""
 SILENT_LAPSES = (*LAPSES, 0.4, 0.6)
-"""Lapses if some replies named no option: a text reader may find nothing in half of the images, however easy."""
+"""Lapse rates if some replies named no option: a model that reads text may find none in half of all images."""
 FREQUENT_LAPSES = 0.03
 """Density that is added to (1 - lapse)^19 for every lapse rate: one model in six has any rate up to 0.35."""
 SILENT_FREQUENT_LAPSES = 0.01
@@ -35,10 +35,10 @@ RISES = {0.0: 0.6, 0.75: 0.4}
 """Prior probabilities of the forms of a curve. 0 is a single rise; s > 0 is two rises, each narrower by a share of s
 than the width."""
 GUESSES = {0.7: 0.05, 1.0: 0.9, 1.3: 0.05}
-"""Prior probabilities of the guess rate, in units of chance. Options are rotated, so that a model that always names one
-is right by chance or nearly so, whatever it prefers."""
+"""Prior probabilities of the guess rate, as a multiple of chance. The options of a question are rotated, so a model that
+sees nothing and always names an option is correct about as often as chance, whichever option it prefers."""
 SILENT_GUESSES = {0.02: 0.1, 0.35: 0.04, 0.7: 0.08, 1.0: 0.7, 1.3: 0.08}
-"""The same if some replies named no option: a text reader does not guess, and other models do not always."""
+"""Prior probabilities of the guess rate if some replies named no option: such a model may guess rarely or never."""
 STEEPNESS = 2 * np.log(1 / 0.05 - 1)
 """2 ln(19): the slope of the logistic function that rises from 0.05 to 0.95 within a width of 1."""
 MARGIN = 0.5
@@ -114,78 +114,113 @@ class ParameterGrid:
 
     @cached_property
     def prior(self) -> Array:
-        """Prior probabilities, shape (T, K), which sum to 1."""
-        weights = np.ones(())
-        for values in self._priors:
-            weights = np.multiply.outer(weights, values / values.sum())
-        return np.asarray(weights.reshape(len(self.thresholds), -1))
+        """Prior probabilities of all curves, shape (T, K), which sum to 1: products of the priors of their parameters."""
+        probabilities = np.ones(())
+        for prior in self._priors:
+            probabilities = np.multiply.outer(probabilities, prior / prior.sum())
+        return np.asarray(probabilities.reshape(len(self.thresholds), -1))
 
     @cached_property
-    def right(self) -> Array32:
-        """Probabilities of a correct reply, shape (T, N, K)."""
+    def correct_probability(self) -> Array32:
+        """Probability of a correct reply on each curve at each level, shape (T, N, K)."""
+        # Distance of level n from threshold t: shape (T, N, 1), to be combined with the widths.
         distance = self.levels[:, None] - self.thresholds[:, None, None]
         rises = [_rise(distance, self.widths, narrowing) for narrowing in RISES]
-        # The axes are threshold, level, width, lapse, guess and rise.
+        # Axes: threshold, level, width, lapse, guess and form of the rise.
         rise = np.stack(rises, axis=-1, dtype=np.float32)[:, :, :, None, None, :]
         guess = self.guesses[:, None].astype(np.float32)
         lapse = self.lapses[:, None, None].astype(np.float32)
-        right = guess + (1 - guess - lapse) * rise
-        flat = right.reshape(len(self.thresholds), len(self.levels), -1)
-        return np.asarray(flat, dtype=np.float32)
+        probability = guess + (1 - guess - lapse) * rise
+        all_curves = probability.reshape(len(self.thresholds), len(self.levels), -1)
+        return np.asarray(all_curves, dtype=np.float32)
 
     @cached_property
     def bins(self) -> tuple[npt.NDArray[np.int16], Array]:
-        """Bin of each probability of a correct reply, shape (N, T * K), and the edges of the bins in [0, 1]."""
-        right = self.right.swapaxes(0, 1).reshape(len(self.levels), -1)
-        edges = np.histogram_bin_edges(right, N_BINS, (0, 1))
-        indexes = [np.searchsorted(edges, row, side="right") - 1 for row in right]
-        return np.clip(indexes, 0, N_BINS - 1).astype(np.int16), edges
+        """The probabilities of a correct reply, sorted into `N_BINS` equal intervals of [0, 1].
 
-    def log_likelihood(self, level_index: int, right: float, wrong: float) -> Array32:
-        """Return the log-likelihood of this many right and wrong replies at a level, shape (T, K)."""
-        probability = self.right[:, level_index]
-        right_logs = np.float32(right) * np.log(probability)
-        wrong_logs = np.float32(wrong) * np.log1p(-probability)
-        return np.asarray(right_logs + wrong_logs)
+        First the index of the interval for each level and curve, shape (N, T * K), then the edges of the intervals.
+        """
+        by_level = self.correct_probability.swapaxes(0, 1).reshape(len(self.levels), -1)
+        edges = np.histogram_bin_edges(by_level, N_BINS, (0, 1))
+        indices = [
+            np.searchsorted(edges, probabilities, side="right") - 1 for probabilities in by_level
+        ]
+        return np.clip(indices, 0, N_BINS - 1).astype(np.int16), edges
+
+    def log_likelihood(self, level_index: int, correct: float, wrong: float) -> Array32:
+        """Return the log-likelihood of each curve, shape (T, K), after some correct and wrong replies at a level."""
+        probability = self.correct_probability[:, level_index]
+        logs_of_correct = np.float32(correct) * np.log(probability)
+        logs_of_wrong = np.float32(wrong) * np.log1p(-probability)
+        return np.asarray(logs_of_correct + logs_of_wrong)
 
     def overdispersed_log_likelihood(
-        self, level_index: int, right: int, wrong: int, eta: float
+        self, level_index: int, correct: int, wrong: int, eta: float
     ) -> Array32:
-        """Return `log_likelihood` of a beta-binomial distribution, whose parameters sum to 1 / eta^2 - 1.
+        """Return the log-likelihood of each curve, shape (T, K), if replies at a level depend on each other.
 
-        The share of right replies at a level is drawn from a beta distribution around the curve (Schütt et al. 2016,
-        eq. 4), so that many replies at one level say less than as many at several levels.
+        The share of correct replies at a level is drawn from a beta distribution around the curve, so that their number has
+        a beta-binomial distribution (Schütt et al. 2016, eq. 4). Many replies at one level then say less than as many at
+        several levels.
+
+        Args:
+            level_index: Index of the level.
+            correct: Number of correct replies at the level.
+            wrong: Number of wrong replies.
+            eta: How much shares scatter, in (0, 1): the parameters of the beta distribution sum to 1 / eta^2 - 1.
         """
-        probability = self.right[:, level_index]
-        total = np.float32(1 / eta**2 - 1)
+        probability = self.correct_probability[:, level_index]
+        concentration = np.float32(1 / eta**2 - 1)
         logs = np.zeros_like(probability)
-        for count in range(right):
-            logs += np.log(probability * total + count)
+        # The beta-binomial likelihood as a product of one factor per reply (Polya's urn).
+        for count in range(correct):
+            logs += np.log(probability * concentration + count)
         for count in range(wrong):
-            logs += np.log((1 - probability) * total + count)
-        for count in range(right + wrong):
-            logs -= np.log(total + count)
+            logs += np.log((1 - probability) * concentration + count)
+        for count in range(correct + wrong):
+            logs -= np.log(concentration + count)
         return np.asarray(logs)
 
     def silence_log_likelihood(self, n_silent: float, n_naming: float) -> Array32:
-        """Return the log-likelihood, shape (K,), that `n_silent` wrong replies name no option and `n_naming` ones do.
+        """Return the log-likelihood that so many wrong replies name no option, and so many name a wrong one.
 
-        A model that sees nothing and names an option with probability g is right with probability g * chance. Of its
-        wrong replies, a share of g (1 - chance) / (1 - g chance) names an option.
+        A model that sees nothing may still name an option, with a probability g. It is then correct with probability
+        g * chance. So g (1 - chance) / (1 - g * chance) of its wrong replies name an option.
+
+        Args:
+            n_silent: Number of wrong replies that name no option.
+            n_naming: Number of wrong replies that name one.
+
+        Returns:
+            The log-likelihood for all combinations of width, lapse rate, guess rate and form of the rise, shape (K,). It
+            only depends on the guess rate, which is g * chance.
         """
-        naming = np.minimum(self.guesses / self.chance, 1 - 1e-3)
-        named_share = naming * (1 - self.chance) / (1 - naming * self.chance)
-        logs = n_naming * np.log(named_share) + n_silent * np.log1p(-named_share)
-        logs_by_guess = np.broadcast_to(logs[:, None], self.shape[1:])
-        return np.asarray(logs_by_guess.reshape(-1), dtype=np.float32)
+        naming_probability = np.minimum(self.guesses / self.chance, 1 - 1e-3)
+        wrong_and_naming = naming_probability * (1 - self.chance)
+        wrong = 1 - naming_probability * self.chance
+        naming_share = wrong_and_naming / wrong
+        logs_by_guess = n_naming * np.log(naming_share) + n_silent * np.log1p(-naming_share)
+
+        # The last two axes of the grid are guess rate and form of the rise.
+        logs = np.broadcast_to(logs_by_guess[:, None], self.shape[1:])
+        return np.asarray(logs.reshape(-1), dtype=np.float32)
 
 
 def _rise(distance: Array, width: Array, narrowing: float) -> Array:
-    """Return F at a distance from the threshold: a logistic function, or the mean of two.
+    """Return F, the rising part of a curve between 0 and 1, at some distances from the threshold.
 
-    Two logistic functions of width w have centres that are apart by as much as lets their mean rise from 0.05 to 0.95
-    within the whole width: where the mean is 0.05, the first function is 0.1, at a distance of w ln(9) / (2 ln(19))
-    below its centre.
+    With a narrowing of 0, F is one logistic function that rises from 0.05 to 0.95 within `width`. Otherwise F is the
+    mean of two logistic functions, each of the width w = (1 - narrowing) * width. The distance of their centres is such
+    that the mean rises from 0.05 to 0.95 within `width`: where the mean is 0.05, the first function is 0.1, which it is
+    w ln(9) / (2 ln(19)) below its centre.
+
+    Args:
+        distance: Level minus threshold, shape (T, N, 1).
+        width: Widths, shape (W,).
+        narrowing: A key of `RISES`, in [0, 1).
+
+    Returns:
+        F, shape (T, N, W).
     """
     step_width = (1 - narrowing) * width
     if narrowing:

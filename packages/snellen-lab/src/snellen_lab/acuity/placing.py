@@ -32,7 +32,14 @@ class QuestionPool(Struct, frozen=True):
     def of(
         cls, test: AcuityTest, benchmark: str, samples: Iterable[tuple[str, float]], chance: float
     ) -> QuestionPool:
-        """Return the pool of a benchmark's samples, given as pairs of a name and a level."""
+        """Sort the questions of a benchmark into levels, and shuffle those of each level.
+
+        Args:
+            test: The test that the benchmark is made of.
+            benchmark: Name of the benchmark, which seeds the order.
+            samples: Id and level of each question.
+            chance: Probability that a random option is correct.
+        """
 
         def random_order(sample: tuple[str, float]) -> float:
             name, _ = sample
@@ -51,7 +58,8 @@ class QuestionPool(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        return sum(map(len, self.by_level))
+        """Number of questions of all levels."""
+        return sum(len(samples) for samples in self.by_level)
 
     def part(self, samples: Sequence[str] = ()) -> ChosenPart:
         """Return some of the questions as a part of the benchmark."""
@@ -87,23 +95,29 @@ class Effort(Struct, frozen=True):
         return BUDGET
 
     def still_to_ask(self, parts: Parts, name: str, n_open: int) -> int:
-        """Return how many more questions a test may have.
+        """Return how many more questions a test may use.
 
-        With a budget, it is an equal share of what is left for the `n_open` tests that need more questions.
+        Args:
+            parts: The questions that each test has used.
+            name: Name of the test.
+            n_open: Number of tests that need more questions. A budget is divided equally among them.
         """
         if self.budget is None:
             return BUDGET - len(parts[name].samples)
-        n_chosen = sum(len(part.samples) for part in parts.values())
-        return (self.budget - n_chosen) // max(n_open, 1)
+        n_used = sum(len(part.samples) for part in parts.values())
+        return (self.budget - n_used) // max(n_open, 1)
 
 
 def most_asked(pools: Mapping[str, QuestionPool], parts: Parts, effort: Effort) -> Parts:
-    """Return the questions of each test if it uses its whole share, for an estimate of requests.
+    """Return the questions of each test if it uses its whole share, for an upper estimate of requests.
 
-    They include the questions in `parts`, from an earlier call, and only these if the budget is used up.
+    Args:
+        pools: All questions of each test.
+        parts: The questions that each test has used already; they are included.
+        effort: The budget. If it is used up, `parts` is returned.
     """
-    n_chosen = sum(len(part.samples) for part in parts.values())
-    if effort.budget is not None and n_chosen >= effort.budget:
+    n_used = sum(len(part.samples) for part in parts.values())
+    if effort.budget is not None and n_used >= effort.budget:
         return parts
 
     shares = {name: effort.share(pools, pool) for name, pool in pools.items()}
@@ -114,9 +128,10 @@ def most_asked(pools: Mapping[str, QuestionPool], parts: Parts, effort: Effort) 
 
     full_parts = {}
     for name, pool in pools.items():
-        earlier_samples = parts[name].samples
-        all_samples = list(dict.fromkeys((*earlier_samples, *pool.evenly(pool.size).samples)))
-        full_parts[name] = pool.part(all_samples[: max(shares[name], len(earlier_samples))])
+        used = parts[name].samples
+        all_samples = pool.evenly(pool.size).samples
+        used_first = list(dict.fromkeys((*used, *all_samples)))
+        full_parts[name] = pool.part(used_first[: max(shares[name], len(used))])
     return full_parts
 
 

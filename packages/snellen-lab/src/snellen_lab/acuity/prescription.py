@@ -18,33 +18,36 @@ WIDE_RATIO = 4
 
 
 def prescription_line(run: AcuityRun) -> str:
-    """Return the prescription with the model and the method, by which the result may depend.
+    """Return one line that says what a model needs to see, with its name and the methods by which it was tested.
 
-    Example: `snellen:tiny, by likelihood: needs shapes of 39 px or more`.
+    Example: `snellen:tiny, by likelihood: needs shapes of 39 px or more.`
     """
-    methods = " and ".join(dict.fromkeys(answers.method for answers in run.answers))
-    return f"{run.model}, by {methods}: {prescription(run)}"
+    methods: list[str] = []
+    for answers in run.answers:
+        if answers.method not in methods:
+            methods.append(answers.method)
+    return f"{run.model}, by {' and '.join(methods)}: {prescription(run)}"
 
 
 def prescription(run: AcuityRun) -> str:
-    """Return what the model needs, test by test; with the method if there are several."""
+    """Return what a model needs to see in each test, separated by semicolons; with the method if it had several."""
     needs = {answers.test.name: answers.test.needs for answers in run.answers if answers.test.needs}
     with_method = has_several_methods([run])
-    needs_by_test = []
+    parts: list[str] = []
     for threshold in run.thresholds:
         if threshold.test not in needs:
             continue
         need = _describe_need(needs[threshold.test], threshold)
         if need and with_method:
             need = f"{need} (by {threshold.method})"
-        needs_by_test.append(need)
+        parts.append(need)
     for shares in run.fields.values():
-        needs_by_test.append(_describe_field(shares))
+        parts.append(_describe_field(shares))
     for threshold in run.thresholds:
         if threshold.notes:
-            needs_by_test.append(f"{threshold.test}: does not only rise")
+            parts.append(f"{threshold.test}: does not only rise")
 
-    text = "; ".join(part for part in needs_by_test if part)
+    text = "; ".join(part for part in parts if part)
     if not text:
         return "the table lists the tests."
     return f"{text}."

@@ -85,7 +85,10 @@ def rounded_half_up(value: float) -> int:
 
 
 def _add_step(steps: list[float], x: float, height: float) -> None:
-    """Let the running sum of `steps` rise by `height` at `x`, split between the two pixels next to it."""
+    """Let the running sum of `steps` (one number per pixel) rise by `height` at the coordinate x.
+
+    If x is within a pixel, that pixel gets a part of the rise and the next pixel the rest.
+    """
     pixel = int(x)
     fraction = x - pixel
     steps[pixel] += height * (1 - fraction)
@@ -93,20 +96,32 @@ def _add_step(steps: list[float], x: float, height: float) -> None:
 
 
 def _row_crossings(contours: list[list[Point]], height: int) -> dict[int, list[float]]:
-    """Return, for each subrow, the x at which the contours cross its middle."""
+    """Find where the outlines of a shape cross each subrow (a tenth of a row of pixels).
+
+    Args:
+        contours: Closed outlines, in pixels.
+        height: Number of rows of pixels.
+
+    Returns:
+        For the index of each subrow that is crossed, the x coordinates of the crossings with its middle.
+    """
     crossings: dict[int, list[float]] = {}
     for contour in contours:
         closed = [*contour, contour[0]]
         for start, end in pairwise(closed):
-            (upper_x, upper_y), (lower_x, lower_y) = start, end
-            if upper_y > lower_y:
-                (upper_x, upper_y), (lower_x, lower_y) = end, start
+            if start[1] <= end[1]:
+                upper, lower = start, end
+            else:
+                upper, lower = end, start
+            upper_x, upper_y = upper
+            lower_x, lower_y = lower
             first = math.ceil(upper_y * SUBROWS - 0.5 - ROUNDING)
             stop = math.ceil(lower_y * SUBROWS - 0.5 - ROUNDING)
             for subrow in range(max(first, 0), min(stop, height * SUBROWS)):
                 middle = (subrow + 0.5) / SUBROWS
                 share = (middle - upper_y) / (lower_y - upper_y)
-                crossings.setdefault(subrow, []).append(upper_x + share * (lower_x - upper_x))
+                x = upper_x + share * (lower_x - upper_x)
+                crossings.setdefault(subrow, []).append(x)
     return crossings
 
 

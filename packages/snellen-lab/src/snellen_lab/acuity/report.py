@@ -35,13 +35,14 @@ from snellen_lab.cell_texts import DASH
 THRESHOLD_NOTE = "A threshold is the level at which a model is halfway between chance and its best, with a 95% credible interval."
 BOUND_NOTE = "“sees all” and “not even” are bounds: the threshold is outside the tested levels."
 INPUT_NOTE = (
-    "What its input allows is the threshold of a reader that compares signs, in whole pixels of what the model's "
-    "own image processor leaves."
+    "The limit of the input is the threshold of an ideal reader: it compares the image, as the model's own image "
+    "processor leaves it, with the shape of each option at each position."
 )
 DIFFERENCE_NOTE = (
-    "x 2 [1.4, 2.9]: the threshold of the second model is twice that of the first. Which sees better is decided by the "
-    "thresholds, from all answers of both: surely where the interval excludes 1 (for a difference, 0). The last column "
-    "counts, of the questions that both were asked, how many only the first, and only the second, answered rightly."
+    "x 2 [1.4, 2.9]: the threshold of the second model is twice that of the first. The model with the better threshold, "
+    "computed from all its replies, sees better; the difference is significant if the interval excludes 1 (for a plain "
+    "difference, 0). The last column says how many of the questions that both models had only the first, and only the "
+    "second, answered correctly."
 )
 
 
@@ -186,10 +187,11 @@ def difference_table(differences: Sequence[ThresholdDifference]) -> Table:
 
 
 def _places_table(runs: Sequence[AcuityRun]) -> Table:
-    """Return a table of the share read in each test of places."""
+    """Return a table with the share of letters that each model read, in each test of places in an image."""
     rows = []
     for run in runs:
-        for name, shares in run.fields.items():
-            right, total = total_shares(shares)
-            rows.append((run.model, short_name(name), f"{percent_text(right / total)} of {total}"))
+        for benchmark, shares in run.fields.items():
+            n_correct, n_replies = total_shares(shares)
+            share = percent_text(n_correct / n_replies)
+            rows.append((run.model, short_name(benchmark), f"{share} of {n_replies}"))
     return Table("Places", ("model", "test", "read"), tuple(rows), label_columns=2)

@@ -23,24 +23,24 @@ from snellen_lab.acuity.posterior import (
 from snellen_lab.acuity.trials import AcuityTest
 
 Verdict = Literal["threshold", "sees all", "sees none", "undecided"]
-"""Whether the threshold is within the levels; the hardest level is still seen; the easiest one is not; or the replies
-leave open which of these holds."""
+"""Where the threshold is: within the levels; beyond the hardest level, which is still seen; beyond the easiest level,
+which is not seen; or not known."""
 LOG_SPACING_RATIO = 4.0
-"""Ratio of the largest level to the smallest from which levels are spaced, and thresholds compared, by logarithm."""
+"""Levels are compared by their logarithms if the largest is at least this many times the smallest."""
 WITHIN = 0.8
-"""Posterior probability within the levels above which a threshold is given."""
+"""A threshold is reported if its posterior probability of being within the levels is above this."""
 BEYOND = 0.5
-"""Posterior probability beyond the levels above which a bound is given."""
+"""A bound is reported if the posterior probability that the threshold is beyond the levels is above this."""
 DIP = 0.005
-"""p-value below which a note names a level that is read worse than the curve, and than a harder level."""
+"""A level is reported as read worse than the curve, and than a harder level, if the p-value is below this."""
 MISFIT = 0.05
-"""p-value below which the curve does not fit."""
+"""The curve does not fit if the p-value is below this."""
 STEEP = 1.5
-"""Width of a curve, in gaps between levels, up to which replies cannot tell it from a step."""
+"""A curve narrower than this many gaps between levels cannot be distinguished from a step."""
 FEW = 3
-"""Replies at a level below which their share says little."""
+"""With fewer replies at a level, their share means little."""
 Answers = Sequence[tuple[float, bool]]
-"""Pairs of a level and whether the reply was right, in any order."""
+"""Pairs of a level and whether the reply was correct, in any order."""
 
 
 class LevelScale(Struct, frozen=True, dict=True):
@@ -83,31 +83,40 @@ class LevelScale(Struct, frozen=True, dict=True):
         return {level: index for index, level in enumerate(self.levels)}
 
     def posterior(self, answers: Answers, chance: float, silent: int = 0) -> Posterior:
-        """Return the posterior after these replies, of which `silent` named no option."""
+        """Return the posterior of the curve after some replies.
+
+        Args:
+            answers: The level of each reply, and whether it was correct.
+            chance: Probability that a random option is correct.
+            silent: Number of wrong replies that named no option.
+        """
         x_values = tuple(self.x(level) for level in self.levels)
-        grid = _parameter_grid(x_values, chance, not silent)
-        right = [0] * len(self.levels)
+        always_answers = silent == 0
+        grid = _parameter_grid(x_values, chance, always_answers)
+        correct = [0] * len(self.levels)
         total = [0] * len(self.levels)
-        for level, is_right in answers:
+        for level, is_correct in answers:
             index = self.indexes[level]
             total[index] += 1
-            right[index] += is_right
-        return Posterior(grid, right, total, silent=silent)
+            correct[index] += is_correct
+        return Posterior(grid, correct, total, silent=silent)
 
     def robust_posterior(self, answers: Answers, chance: float, silent: int = 0) -> Posterior:
-        """Return the posterior if the curve need not fit: for results, not for the choice of questions.
+        """Return the posterior if the curve need not fit exactly. Results use it; the choice of questions does not.
 
-        Shares at levels may scatter about the curve (a beta-binomial distribution), and do so if it does not fit.
+        Shares at levels may scatter around the curve (a beta-binomial distribution), and certainly do if the curve does not
+        fit. The arguments are those of `posterior`.
         """
         posterior = self.posterior(answers, chance, silent)
         if silent:  # Replies without an option have parameters of their own.
             return posterior
         grid = posterior.grid
-        right = posterior.right
+        correct = posterior.correct
         total = posterior.total
-        if posterior.with_single_rise().fit().p >= MISFIT:
-            return Posterior(grid, right, total, overdispersion=OVERDISPERSION)
-        overdispersed = Posterior(grid, right, total, overdispersion=MISFIT_OVERDISPERSION)
+        curve_fits = posterior.with_single_rise().fit().p >= MISFIT
+        if curve_fits:
+            return Posterior(grid, correct, total, overdispersion=OVERDISPERSION)
+        overdispersed = Posterior(grid, correct, total, overdispersion=MISFIT_OVERDISPERSION)
         return overdispersed.with_single_rise()
 
     def interval(self, posterior: Posterior) -> Interval:
@@ -224,14 +233,18 @@ class Threshold(Struct, frozen=True):
         return (self.low, self.high)
 
     def share_at(self, level: float) -> float:
-        """Return the share of right replies at a level by the fitted curve, interpolated between the test's levels."""
+        """Return the share of correct replies that the fitted curve gives at a level, in [0, 1].
+
+        Between the levels of the test it is interpolated.
+        """
         scale = self.scale
         x = scale.x(level)
         for harder, easier in pairwise(self.points):
             start = scale.x(harder.level)
             end = scale.x(easier.level)
             if x <= end:
-                return harder.fitted + (easier.fitted - harder.fitted) * (x - start) / (end - start)
+                progress = (x - start) / (end - start)
+                return harder.fitted + (easier.fitted - harder.fitted) * progress
         return self.points[-1].fitted
 
 
@@ -313,14 +326,20 @@ def threshold_of(
 
 
 def _level_points(scale: LevelScale, posterior: Posterior) -> tuple[LevelPoint, ...]:
-    """Return the replies at each level, with the fitted curve."""
+    """Return the replies at each level, with the fitted curve there, the hardest level first."""
     points: list[LevelPoint] = []
     curve = posterior.curve()
     for index, level in enumerate(scale.levels):
-        total = round(posterior.total[index])
-        right = round(posterior.right[index])
-        fitted, low, high = map(float, curve[index])
-        points.append(LevelPoint(level, total, right, fitted, low, high))
+        fitted, low, high = curve[index]
+        point = LevelPoint(
+            level=level,
+            trials=round(posterior.total[index]),
+            right=round(posterior.correct[index]),
+            fitted=float(fitted),
+            low=float(low),
+            high=float(high),
+        )
+        points.append(point)
     return tuple(points)
 
 

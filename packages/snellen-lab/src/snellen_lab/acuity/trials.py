@@ -23,23 +23,25 @@ READ_LETTERS = "HKNORSVZ"
 
 
 class Stimulus(Struct, frozen=True):
-    """A question with its images. Exactly one option is right."""
+    """A question with its images and options. Exactly one option is correct."""
 
     images: tuple[bytes, ...]
     question: str
     options: tuple[str, ...]
     right: int
-    """Index of the right option."""
+    """Index of the correct option."""
     tags: dict[str, str] = {}
-    """Tags of the sample, for slices of results. They must not give the answer away."""
+    """Tags of the sample, for slices of results. They must not reveal the answer."""
 
 
 class Trial(Struct, frozen=True):
-    """A question to be drawn. All random choices come from `rng`."""
+    """What the drawing function of a test is given to draw one question. All random choices must come from `rng`."""
 
     level: float
+    """How hard the question is, in the unit of the test: for example the height of a letter in pixels."""
     turn: int
-    """Number of the question in a random order of its level, so that each option is right equally often."""
+    """Number of the question within its level, in random order. It decides which option is correct, so that each option
+    is correct equally often."""
     rng: random.Random
     side: int
     """Width and height of the image in pixels."""
@@ -49,11 +51,14 @@ class Trial(Struct, frozen=True):
         return Canvas(self.side, self.side, ground)
 
     def one_of(self, options: Sequence[str]) -> str:
-        """Return the right option of this question: each option in turn."""
+        """Return the option that is the correct answer of this question. Over the questions of a level, each has its turn."""
         return options[self.turn % len(options)]
 
     def letter(self) -> tuple[str, tuple[str, ...]]:
-        """Return a letter and four options, among which the letter is at each position in turn."""
+        """Return a random letter as the correct answer, and four letters as options.
+
+        Over the questions of a level, the correct letter is the first, second, third and fourth option equally often.
+        """
         letter, *others = self.rng.sample(READ_LETTERS, 4)
         others.insert(self.turn % 4, letter)
         return letter, tuple(others)
@@ -61,9 +66,19 @@ class Trial(Struct, frozen=True):
     def corner(
         self, canvas: Canvas, width: float, height: float | None = None, margin: int = 4
     ) -> tuple[int, int]:
-        """Return the left and top of an object of this size, at random within the margins and on whole pixels.
+        """Return a random position for an object, entirely within the image.
 
-        Raises DataError if the image has no room for it.
+        Args:
+            canvas: The image.
+            width: Width of the object in pixels.
+            height: Height of the object in pixels; by default its width.
+            margin: Smallest distance to the edges of the image in pixels.
+
+        Returns:
+            The left and the top of the object, in whole pixels.
+
+        Raises:
+            DataError: If the image has no room for the object.
         """
         if height is None:
             height = width
@@ -83,7 +98,7 @@ class Trial(Struct, frozen=True):
 def stimulus(
     canvas: Canvas, question: str, options: Sequence[str], right: str, **tags: str
 ) -> Stimulus:
-    """Return a question about one image."""
+    """Return a question about the image on a canvas, whose correct option is `right`."""
     right_index = list(options).index(right)
     return Stimulus((canvas.png(),), question, tuple(options), right_index, tags)
 
@@ -114,20 +129,38 @@ class AcuityTest(Struct, frozen=True, kw_only=True):
     """Text around a level for a prescription, as in `letters of {} px`."""
 
     def stimuli(self, side: int = 0, exemplars: int = 0) -> Iterator[tuple[str, str, Stimulus]]:
-        """Yield the written level, name and stimulus of each question, in the order of levels."""
+        """Draw all questions of the test, level by level.
+
+        Args:
+            side: Width and height of the images in pixels; 0 for those of the test.
+            exemplars: Number of questions of each level; 0 for that of the test.
+
+        Yields:
+            The level as text, the id of the question, and the question with its images.
+        """
         for level in self.levels:
             for name, stimulus in self.at(level, side, exemplars):
                 yield written_level(level), name, stimulus
 
     def at(self, level: float, side: int = 0, exemplars: int = 0) -> Iterator[tuple[str, Stimulus]]:
-        """Yield the name and stimulus of each question of a level."""
-        written = written_level(level)
+        """Draw the questions of one level. Each is drawn from a random seed of its own, which its id determines.
+
+        Args:
+            level: One of the levels of the test.
+            side: Width and height of the images in pixels; 0 for those of the test.
+            exemplars: Number of questions; 0 for that of the test.
+
+        Yields:
+            The id of the question, such as `letter-size-12-03`, and the question with its images.
+        """
+        level_text = written_level(level)
+        # A turn decides which option is correct. In random order, neighbouring questions tell nothing about each other.
         turns = list(range(exemplars or self.exemplars))
-        rng_for("acuity", self.name, written, "turns").shuffle(turns)
+        rng_for("acuity", self.name, level_text, "turns").shuffle(turns)
         for number, turn in enumerate(turns):
-            rng = rng_for("acuity", self.name, written, number)
+            rng = rng_for("acuity", self.name, level_text, number)
             trial = Trial(level, turn, rng, side or self.side)
-            yield f"{self.name}-{written}-{number:02d}", self.draw(trial)
+            yield f"{self.name}-{level_text}-{number:02d}", self.draw(trial)
 
 
 def acuity_test(

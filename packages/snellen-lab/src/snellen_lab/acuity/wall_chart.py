@@ -146,8 +146,9 @@ def _smallest_line(height: float) -> float | None:
 
 
 def _optotypes_in(height: float) -> int:
-    """Return the number of optotypes in a line of this height."""
-    return min(MAX_OPTOTYPES, int(MAX_LINE_WIDTH // (OPTOTYPE_PITCH * height)))
+    """Return how many optotypes of this height, in pixels, fit into a line."""
+    pitch = OPTOTYPE_PITCH * height
+    return min(MAX_OPTOTYPES, int(MAX_LINE_WIDTH // pitch))
 
 
 def _draw_optotype(
@@ -177,9 +178,9 @@ def _draw_optotype(
 
 
 def _signed_area(contour: Contour) -> float:
-    """Return twice the signed area of a contour (shoelace formula)."""
+    """Return twice the signed area of a closed outline (shoelace formula); its sign tells the direction of the outline."""
     area = 0.0
-    following = (*contour[1:], contour[0])
-    for (x1, y1), (x2, y2) in zip(contour, following, strict=True):
-        area += x1 * y2 - x2 * y1
+    next_points = (*contour[1:], contour[0])
+    for (x, y), (next_x, next_y) in zip(contour, next_points, strict=True):
+        area += x * next_y - next_x * y
     return area

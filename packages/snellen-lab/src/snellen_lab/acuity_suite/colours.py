@@ -65,6 +65,7 @@ def rgb_of(lab: Lab) -> RGB | None:
 
 
 def _dot(row: Sequence[float], values: Sequence[float]) -> float:
+    """Return the scalar product of two vectors of the same length."""
     return sum(factor * value for factor, value in zip(row, values, strict=True))
 
 
@@ -138,4 +139,5 @@ def _mean_hue(first: float, second: float) -> float:
 
 
 def _cos(degrees: float) -> float:
+    """Return the cosine of an angle in degrees."""
     return math.cos(math.radians(degrees))

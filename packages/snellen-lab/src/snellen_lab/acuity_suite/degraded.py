@@ -28,7 +28,7 @@ from snellen_lab.acuity_suite.jpeg_compression import BLOCK, jpeg
 from snellen_lab.acuity_suite.signs import WHICH_LETTER
 
 REACH = 3.5
-"""Standard deviations at which a blur is cut off. What is beyond is 0.05%."""
+"""A blur is cut off at this many standard deviations; 0.05% of it is beyond."""
 BLURRED_HEIGHT = 48
 """Height of a blurred letter in pixels."""
 SIGMAS = (0.5, 0.7, 1, 1.4, 2, 2.4, 2.8, 3.4, 4, 4.8, 5.6, 6.8, 8, 9.6, 11, 13.5, 16)
@@ -38,20 +38,27 @@ SIGMAS = (0.5, 0.7, 1, 1.4, 2, 2.4, 2.8, 3.4, 4, 4.8, 5.6, 6.8, 8, 9.6, 11, 13.5
     "blur", "standard deviation of a Gaussian blur of a letter of 48 px", "px", SIGMAS, "smaller"
 )
 def blur(trial: Trial) -> Stimulus:
-    """A letter, black on white before the blur, which is cut off at 3.5 standard deviations."""
+    """Draw a blurred black letter on white, and ask which letter it is.
+
+    The level is the standard deviation of the Gaussian blur in pixels. The blur is cut off at 3.5 standard deviations.
+    """
     canvas = trial.canvas()
     letter, options = trial.letter()
-    mask, _ = blurred(rasterise(SLOAN[letter], BLURRED_HEIGHT / UNITS), trial.level)
+    sharp_letter = rasterise(SLOAN[letter], BLURRED_HEIGHT / UNITS)
+    blurred_letter, _ = blurred(sharp_letter, trial.level)
     side = BLURRED_HEIGHT + 2 * math.ceil(REACH * trial.level)
-    canvas.put_mask(mask, trial.corner(canvas, side))
+    canvas.put_mask(blurred_letter, trial.corner(canvas, side))
     return stimulus(canvas, WHICH_LETTER, options, letter)
 
 
 @lru_cache(maxsize=512)
 def blurred(mask: Mask, sigma: float) -> tuple[Mask, int]:
-    """Return a mask after a Gaussian blur, and the pixels by which it has grown on each side."""
+    """Return a mask after a Gaussian blur, and by how many pixels it has grown on each side.
+
+    `sigma` is the standard deviation of the blur in pixels.
+    """
     margin = math.ceil(REACH * sigma)
-    weights = [math.exp(-((i / sigma) ** 2) / 2) for i in range(-margin, margin + 1)]
+    weights = [math.exp(-((offset / sigma) ** 2) / 2) for offset in range(-margin, margin + 1)]
     total = sum(weights)
     kernel = [weight / total for weight in weights]
 
@@ -63,8 +70,8 @@ def blurred(mask: Mask, sigma: float) -> tuple[Mask, int]:
     blurred_columns = [_convolved(column, kernel) for column in zip(*blurred_rows, strict=True)]
 
     coverage = bytearray()
-    for values in zip(*blurred_columns, strict=True):
-        coverage.extend(rounded_half_up(value) for value in values)
+    for row_of_values in zip(*blurred_columns, strict=True):
+        coverage.extend(rounded_half_up(value) for value in row_of_values)
     width = mask.width + 2 * margin
     height = mask.height + 2 * margin
     return Mask(width, height, bytes(coverage)), margin
@@ -102,32 +109,40 @@ MAX_DIFFERENCE = 64
     height=lambda _: NOISY_HEIGHT,
 )
 def noise_ratio(trial: Trial) -> Stimulus:
-    """A letter of 64 px, darker than the ground by level x 32, at most 64 grey values; noise on every pixel."""
+    """Draw a letter of 64 px in noise, and ask which letter it is.
+
+    The level is the difference of the letter from the ground, divided by the standard deviation of the noise. The
+    letter is darker than the ground by 32 grey values times the level, but at most by 64; the noise has the standard
+    deviation that gives the level.
+    """
     difference = min(round(trial.level * MAX_NOISE), MAX_DIFFERENCE)
     ground = GREY + difference // 2
     canvas = trial.canvas(ground)
     letter, options = trial.letter()
     corner = trial.corner(canvas, NOISY_HEIGHT)
     put_letter(canvas, letter, NOISY_HEIGHT, corner, ground - difference)
-    canvas.image = noisy(canvas.image, difference / trial.level, trial.rng)
+    standard_deviation = difference / trial.level
+    canvas.image = noisy(canvas.image, standard_deviation, trial.rng)
     return stimulus(canvas, WHICH_LETTER, options, letter)
 
 
-def noisy(image: Image.Image, sd: float, rng: random.Random) -> Image.Image:
+def noisy(image: Image.Image, standard_deviation: float, rng: random.Random) -> Image.Image:
     """Return a grey image with Gaussian noise that is independent for each pixel.
-
-    A random byte picks one of 256 quantiles of the normal distribution: its tails end at 2.9 standard deviations.
 
     Args:
         image: The image, in mode L.
-        sd: Standard deviation of the noise in grey values, at most 44.
+        standard_deviation: Standard deviation of the noise in grey values, at most 44.
         rng: Random generator.
     """
+    # A random byte for each pixel picks one of 256 quantiles of the normal distribution. They end at 2.9 standard
+    # deviations, and have a standard deviation a little below 1, which is corrected.
     quantiles = [NormalDist().inv_cdf((rank + 0.5) / 256) for rank in range(256)]
-    quantile_sd = math.sqrt(sum(value * value for value in quantiles) / 256)
-    noise_by_byte = bytes(128 + round(sd * value / quantile_sd) for value in quantiles)
+    quantile_deviation = math.sqrt(sum(quantile * quantile for quantile in quantiles) / 256)
+    noise_by_byte = bytearray()
+    for quantile in quantiles:
+        noise_by_byte.append(128 + round(standard_deviation * quantile / quantile_deviation))
     random_bytes = rng.randbytes(image.width * image.height)
-    noise = Image.frombytes("L", image.size, random_bytes.translate(noise_by_byte))
+    noise = Image.frombytes("L", image.size, random_bytes.translate(bytes(noise_by_byte)))
     return ImageChops.add(image, noise, offset=-128)
 
 
@@ -139,13 +154,17 @@ QUALITIES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 90)
 
 @acuity_test("jpeg", "JPEG quality of an image with a pale letter of 8 px", "", QUALITIES)
 def jpeg_quality(trial: Trial) -> Stimulus:
-    """A letter of a grey of 160 on white, in an image compressed with a quality in the scale of libjpeg."""
-    side = trial.side - trial.side % BLOCK
+    """Draw a grey letter (160) of 8 px on white, compress the image, and ask which letter it is.
+
+    The level is the JPEG quality, from 1 to 100 in the scale of libjpeg.
+    """
+    side = trial.side - trial.side % BLOCK  # a multiple of the blocks that JPEG compresses
     canvas = Canvas(side, side)
     letter, options = trial.letter()
     corner = trial.corner(canvas, COMPRESSED_HEIGHT)
     put_letter(canvas, letter, COMPRESSED_HEIGHT, corner, PALE)
-    canvas.change(jpeg(canvas.image.tobytes(), side, side, int(trial.level)))
+    compressed = jpeg(canvas.image.tobytes(), side, side, int(trial.level))
+    canvas.change(compressed)
     return stimulus(canvas, WHICH_LETTER, options, letter)
 
 
@@ -161,13 +180,17 @@ COVERED_HEIGHT = CELLS_PER_ROW * CELL_SIDE
 
 @acuity_test("occlusion", "share of the square of a letter that is covered", "", SHARES, "smaller")
 def occlusion(trial: Trial) -> Stimulus:
-    """A letter of 100 px. A share of the 100 cells of its square, drawn at random, is painted grey."""
+    """Draw a letter of 100 px, cover a part of it with grey, and ask which letter it is.
+
+    The square around the letter has 100 cells. The level is the share of them, drawn at random, that are covered.
+    """
     canvas = trial.canvas()
     letter, options = trial.letter()
     left, top = trial.corner(canvas, COVERED_HEIGHT)
     put_letter(canvas, letter, COVERED_HEIGHT, (left, top))
     n_cells = CELLS_PER_ROW * CELLS_PER_ROW
-    for cell in trial.rng.sample(range(n_cells), round(trial.level * n_cells)):
+    n_covered = round(trial.level * n_cells)
+    for cell in trial.rng.sample(range(n_cells), n_covered):
         row, column = divmod(cell, CELLS_PER_ROW)
         x = left + column * CELL_SIDE
         y = top + row * CELL_SIDE

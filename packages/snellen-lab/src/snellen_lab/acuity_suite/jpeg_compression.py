@@ -48,12 +48,15 @@ def jpeg(pixels: bytes, width: int, height: int, quality: int) -> bytes:
         height: Height of the image, a multiple of 8.
         quality: From 1 to 100, in the scale of libjpeg.
     """
+    # The formulas by which libjpeg scales the standard quantisation steps.
     scale = 5000 // quality if quality < 50 else 200 - 2 * quality
-    steps = tuple(min(max((step * scale + 50) // 100, 1), 255) for step in LUMINANCE)
+    scaled_steps = [(step * scale + 50) // 100 for step in LUMINANCE]
+    steps = tuple(min(max(step, 1), 255) for step in scaled_steps)
     decoded = bytearray()
     for top in range(0, height, BLOCK):
         rows = [pixels[(top + y) * width : (top + y + 1) * width] for y in range(BLOCK)]
-        if rows == [rows[0][:1] * width] * BLOCK:
+        plain_row = rows[0][:1] * width
+        if all(row == plain_row for row in rows):
             # Most of an image is plain ground, of which one block gives all pixels.
             block = _quantised_block(rows[0][:BLOCK] * BLOCK, steps)
             decoded += block[:1] * (BLOCK * width)
@@ -70,7 +73,14 @@ def jpeg(pixels: bytes, width: int, height: int, quality: int) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _quantised_block(block: bytes, steps: tuple[int, ...]) -> bytes:
-    """Transform a block of 8 x 8 pixels, round its frequencies to multiples of `steps`, and transform it back."""
+    """Return a block of 8 x 8 pixels after the loss of JPEG compression.
+
+    The block is transformed, its 64 frequencies are rounded to multiples of `steps`, and it is transformed back.
+
+    Args:
+        block: 64 grey values, row by row.
+        steps: A step for each frequency, row by row.
+    """
     values = []
     for start in range(0, BLOCK * BLOCK, BLOCK):
         values.append([value - 128 for value in block[start : start + BLOCK]])
@@ -79,12 +89,10 @@ def _quantised_block(block: bytes, steps: tuple[int, ...]) -> bytes:
     quantised = []
     for index, row in enumerate(frequencies):
         row_steps = steps[BLOCK * index : BLOCK * (index + 1)]
-        quantised.append(
-            [
-                rounded_half_up(value / step) * step
-                for value, step in zip(row, row_steps, strict=True)
-            ]
-        )
+        quantised_row = []
+        for frequency, step in zip(row, row_steps, strict=True):
+            quantised_row.append(rounded_half_up(frequency / step) * step)
+        quantised.append(quantised_row)
 
     pixels = bytearray()
     for row in _product(_product(_INVERSE, quantised), _TRANSFORM):
@@ -94,6 +102,9 @@ def _quantised_block(block: bytes, steps: tuple[int, ...]) -> bytes:
 
 
 def _product(left: Matrix, right: Matrix) -> list[list[float]]:
-    """Return the product of two matrices."""
+    """Return the product of two matrices, each a sequence of rows."""
     columns = list(zip(*right, strict=True))
-    return [[sum(map(mul, row, column)) for column in columns] for row in left]
+    product = []
+    for row in left:
+        product.append([sum(map(mul, row, column)) for column in columns])
+    return product

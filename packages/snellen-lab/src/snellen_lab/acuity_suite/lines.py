@@ -21,7 +21,10 @@ LINE_DISTANCE = 80
 
 @acuity_test("gap", "gap in one of two lines", "px", GAPS)
 def gap(trial: Trial) -> Stimulus:
-    """Two horizontal lines of 160 x 4 px, 80 px apart; one of them is broken. Below 1 px its gap is paler pixels."""
+    """Draw two horizontal lines of 160 x 4 px, 80 px apart, one of them broken, and ask which one is.
+
+    The level is the width of the gap in pixels. A gap of less than a pixel is drawn as paler pixels.
+    """
     canvas = trial.canvas()
     options = ("the upper one", "the lower one")
     broken = trial.one_of(options)
@@ -41,15 +44,20 @@ def gap(trial: Trial) -> Stimulus:
 
 @acuity_test("vernier", "offset of two lines end to end", "px", GAPS)
 def vernier(trial: Trial) -> Stimulus:
-    """Two vertical lines of 80 x 4 px with 4 px between their ends; the upper one is moved to the left or right."""
+    """Draw two vertical lines of 80 x 4 px, one above the other, and ask to which side the upper one is moved.
+
+    The level is how far it is moved, in pixels. The ends of the lines are 4 px apart.
+    """
     canvas = trial.canvas()
     options = ("left", "right")
     side = trial.one_of(options)
     offset = trial.level if side == "right" else -trial.level
     left, top = trial.corner(canvas, LINE_WIDTH + 64, 164)
     line: Shape = (rectangle(0, 0, LINE_WIDTH, 80),)
-    canvas.put(line, 1, (left + 32, top + 84))
-    canvas.put(line, 1, (left + 32 + offset, top))
+    lower_corner = (left + 32, top + 84)
+    upper_corner = (left + 32 + offset, top)
+    canvas.put(line, 1, lower_corner)
+    canvas.put(line, 1, upper_corner)
     question = "Is the upper line to the left or to the right of the lower line?"
     return stimulus(canvas, question, options, side)
 
@@ -60,7 +68,10 @@ TILTED_LENGTH = 200
 
 @acuity_test("angle", "tilt of a line from the vertical", "degrees", ANGLES)
 def angle(trial: Trial) -> Stimulus:
-    """A line of 200 x 4 px that leans to the left or right."""
+    """Draw a line of 200 x 4 px that leans to one side, and ask to which.
+
+    The level is the angle between the line and the vertical, in degrees.
+    """
     canvas = trial.canvas()
     options = ("left", "right")
     side = trial.one_of(options)
@@ -69,11 +80,13 @@ def angle(trial: Trial) -> Stimulus:
     half_length = TILTED_LENGTH / 2
     middle = half_length + LINE_WIDTH
     corners = []
+    # The corners of an upright line, as steps across it (to the right) and along it (up), are rotated by the tilt.
     for across, along in ((-1, 1), (1, 1), (1, -1), (-1, -1)):
         x = middle + across * half_width * math.cos(tilt) + along * half_length * math.sin(tilt)
         y = middle + across * half_width * math.sin(tilt) - along * half_length * math.cos(tilt)
         corners.append((round(x, 9), round(y, 9)))
-    canvas.put(((tuple(corners),),), 1, trial.corner(canvas, 2 * middle))
+    line: Shape = ((tuple(corners),),)
+    canvas.put(line, 1, trial.corner(canvas, 2 * middle))
     question = "Does the top of the line lean to the left or to the right?"
     return stimulus(canvas, question, options, side)
 
@@ -91,12 +104,16 @@ FARTHEST = 180
     "distance", "distance from a mark of the further thing by that of the nearer", "", DISTANCES
 )
 def distance(trial: Trial) -> Stimulus:
-    """A circle and a square around a cross, in directions at least 60 degrees apart."""
+    """Draw a circle and a square around a cross, and ask which of the two is nearer to the cross.
+
+    The level is the larger distance divided by the smaller one. Seen from the cross, the two are at least 60 degrees
+    apart.
+    """
     canvas = trial.canvas()
     rng = trial.rng
     options = ("the circle", "the square")
     nearer = trial.one_of(options)
-    far = rng.uniform(120, FARTHEST)
+    larger_distance = rng.uniform(120, FARTHEST)
     corner_left, corner_top = trial.corner(canvas, 2 * FARTHEST + 20)
     cross_left = corner_left + FARTHEST
     cross_top = corner_top + FARTHEST
@@ -107,7 +124,7 @@ def distance(trial: Trial) -> Stimulus:
         (options[0], CIRCLE, first_direction),
         (options[1], SQUARE, second_direction),
     ):
-        length = far / trial.level if option == nearer else far
+        length = larger_distance / trial.level if option == nearer else larger_distance
         x = round(length * math.cos(math.radians(degrees)), 6)
         y = round(length * math.sin(math.radians(degrees)), 6)
         canvas.put(shape, 1, (cross_left + x, cross_top + y))

@@ -38,7 +38,11 @@ RING = 120
     needs="a contrast of {}",
 )
 def contrast(trial: Trial) -> Stimulus:
-    """A ring. The level is (ground - ring) / ground in grey values, with a ground of 200: each level is an integer."""
+    """Draw a Landolt ring (a C) of 120 px, and ask on which of four sides its gap is.
+
+    The level is the contrast (ground - ring) / ground in grey values. The ground is 200, and each level makes the grey
+    value of the ring an integer.
+    """
     canvas = trial.canvas(GROUND)
     side = trial.one_of(SIDES)
     ink = round(GROUND * (1 - trial.level))
@@ -50,14 +54,24 @@ CELL = 32
 """Width and height in pixels of the cell of one object among many."""
 
 
-def _cells(trial: Trial, count: int, extent: int) -> Iterator[tuple[int, int]]:
-    """Yield the corners of `count` objects in different cells of a grid, each at random within its cell."""
+def _random_corners(trial: Trial, count: int, object_side: int) -> Iterator[tuple[int, int]]:
+    """Yield positions for objects that do not overlap: each is in a cell of a grid of its own.
+
+    Args:
+        trial: The size of the image, and the source of random choices.
+        count: Number of objects.
+        object_side: Width and height of an object in pixels.
+
+    Yields:
+        The left and the top of an object in pixels, at random within its cell.
+    """
     cells_per_row = trial.side // CELL
-    slack = CELL - extent - 2
-    for cell in trial.rng.sample(range(cells_per_row * cells_per_row), count):
+    free_pixels = CELL - object_side - 2
+    cells = trial.rng.sample(range(cells_per_row * cells_per_row), count)
+    for cell in cells:
         row, column = divmod(cell, cells_per_row)
-        x = column * CELL + 1 + trial.rng.randint(0, slack)
-        y = row * CELL + 1 + trial.rng.randint(0, slack)
+        x = column * CELL + 1 + trial.rng.randint(0, free_pixels)
+        y = row * CELL + 1 + trial.rng.randint(0, free_pixels)
         yield x, y
 
 
@@ -71,12 +85,15 @@ DOT: Shape = (disc(8, 8, 8),)
 
 @acuity_test("numerosity", "number of dots, middle of the four offered", "", NUMBERS, "smaller")
 def numerosity(trial: Trial) -> Stimulus:
-    """Dots of 16 px. The options are four consecutive numbers, each equally often right: 12.5 means 11 to 14."""
+    """Draw dots of 16 px, and ask how many there are.
+
+    The options are four consecutive numbers, each correct equally often. The level is their mean: 12.5 means 11 to 14.
+    """
     canvas = trial.canvas()
     smallest = int(trial.level - 1.5)
     options = [str(smallest + step) for step in range(4)]
     number = trial.one_of(options)
-    for corner in _cells(trial, int(number), DOT_WIDTH):
+    for corner in _random_corners(trial, int(number), DOT_WIDTH):
         canvas.put(DOT, 1, corner)
     return stimulus(canvas, "How many dots are in the picture?", options, number)
 
@@ -87,16 +104,18 @@ DISTRACTORS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128
 
 @acuity_test("search", "signs among which one may point another way", "", DISTRACTORS, "smaller")
 def search(trial: Trial) -> Stimulus:
-    """Tumbling Es of 20 px in one direction, and one more, which half of the time has another direction."""
+    """Draw signs (a rotated E of 20 px), and ask whether one of them points another way than all others.
+
+    The level is the number of signs that point the same way. One more sign points another way in half of the questions.
+    """
     canvas = trial.canvas()
     options = ("yes", "no")
     answer = trial.one_of(options)
     common_side, other_side = trial.rng.sample(SIDES, 2)
     sides_of_signs = [common_side] * int(trial.level)
     sides_of_signs.append(other_side if answer == "yes" else common_side)
-    for side, corner in zip(
-        sides_of_signs, _cells(trial, len(sides_of_signs), SIGN_WIDTH), strict=True
-    ):
+    corners = _random_corners(trial, len(sides_of_signs), SIGN_WIDTH)
+    for side, corner in zip(sides_of_signs, corners, strict=True):
         canvas.put(tumbling_e(side), SIGN_WIDTH / UNITS, corner)
     question = "Does one of the signs point another way than all others?"
     return stimulus(canvas, question, options, answer)
@@ -116,7 +135,11 @@ SPACE = 24  # between patches
     needs="colours {} CIEDE2000 apart",
 )
 def colour_difference(trial: Trial) -> Stimulus:
-    """Four patches of 160 px, equally light up to rounding; the tag `difference` has the exact difference."""
+    """Draw four coloured squares of 160 px, and ask which one has another colour than the others.
+
+    The level is the CIEDE2000 difference of the two colours, which are equally light up to rounding. The tag
+    `difference` has the exact difference.
+    """
     canvas = ColourCanvas(trial.side, trial.side, (128, 128, 128))
     odd_corner = trial.one_of(CORNERS)
     common_colour, odd_colour = _colour_pair(trial.level, trial.rng)
@@ -125,7 +148,8 @@ def colour_difference(trial: Trial) -> Stimulus:
         row, column = divmod(index, 2)
         x = left + column * (PATCH + SPACE)
         y = top + row * (PATCH + SPACE)
-        canvas.rectangle(x, y, PATCH, PATCH, odd_colour if name == odd_corner else common_colour)
+        colour = odd_colour if name == odd_corner else common_colour
+        canvas.rectangle(x, y, PATCH, PATCH, colour)
     question = "Three of the four patches have the same colour. Which one has another colour?"
     difference = ciede2000(lab_of(common_colour), lab_of(odd_colour))
     tags = {"difference": f"{difference:.3f}"}

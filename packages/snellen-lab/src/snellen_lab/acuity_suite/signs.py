@@ -47,11 +47,18 @@ WHICH_LETTER = "Which letter is in the picture?"
     needs="letters of {} px",
 )
 def letter_size(trial: Trial) -> Stimulus:
-    """A letter, black on white, at random in the image."""
-    return _letter(trial, trial.canvas(), trial.level)
+    """Draw a black letter at a random position on white, and ask which letter it is. The level is its height in pixels."""
+    return _which_letter(trial, trial.canvas(), trial.level)
 
 
-def _letter(trial: Trial, canvas: Canvas, height: float) -> Stimulus:
+def _which_letter(trial: Trial, canvas: Canvas, height: float) -> Stimulus:
+    """Draw a random letter at a random position on a canvas, and ask which of four letters it is.
+
+    Args:
+        trial: The source of random choices.
+        canvas: The empty image.
+        height: Height of the letter in pixels.
+    """
     letter, options = trial.letter()
     put_letter(canvas, letter, height, trial.corner(canvas, height))
     return stimulus(canvas, WHICH_LETTER, options, letter)
@@ -59,19 +66,21 @@ def _letter(trial: Trial, canvas: Canvas, height: float) -> Stimulus:
 
 @acuity_test("landolt-size", "diameter of a Landolt ring", "px", SIZES, signs=landolt_c)
 def landolt_size(trial: Trial) -> Stimulus:
-    """A ring whose gap, a fifth of its diameter, is on one of four sides."""
+    """Draw a Landolt ring (a C), and ask on which of four sides its gap is. The level is its diameter in pixels."""
     canvas = trial.canvas()
     side = trial.one_of(SIDES)
-    canvas.put(landolt_c(side), trial.level / UNITS, trial.corner(canvas, trial.level))
+    diameter = trial.level
+    canvas.put(landolt_c(side), diameter / UNITS, trial.corner(canvas, diameter))
     return stimulus(canvas, "On which side is the gap of the ring?", SIDES, side)
 
 
 @acuity_test("tumbling-e-size", "height of a tumbling E", "px", SIZES, signs=tumbling_e)
 def tumbling_e_size(trial: Trial) -> Stimulus:
-    """An E whose three bars, each a fifth of its height, point to one of four sides."""
+    """Draw an E turned to one of four sides, and ask to which its bars point. The level is its height in pixels."""
     canvas = trial.canvas()
     side = trial.one_of(SIDES)
-    canvas.put(tumbling_e(side), trial.level / UNITS, trial.corner(canvas, trial.level))
+    height = trial.level
+    canvas.put(tumbling_e(side), height / UNITS, trial.corner(canvas, height))
     return stimulus(canvas, "To which side do the three bars of the sign point?", SIDES, side)
 
 
@@ -91,11 +100,15 @@ DISTANCES = (
     needs="letters {} letter heights apart",
 )
 def crowding(trial: Trial) -> Stimulus:
-    """A letter of 20 px between four others; the wrong options are three of these. At 1 they touch."""
+    """Draw five letters of 20 px in a cross, and ask for the one in the middle; the wrong options are around it.
+
+    The level is the distance between the middles of neighbouring letters, in letter heights. At 1 they touch.
+    """
     canvas = trial.canvas()
     letter, options = trial.letter()
-    flankers = [other for other in options if other != letter]
-    flankers.append(trial.rng.choice([other for other in READ_LETTERS if other not in options]))
+    flankers = [option for option in options if option != letter]
+    letters_not_offered = [other for other in READ_LETTERS if other not in options]
+    flankers.append(trial.rng.choice(letters_not_offered))
     trial.rng.shuffle(flankers)
     distance = round(trial.level * CROWDED)
     corner_left, corner_top = trial.corner(canvas, CROWDED + 2 * distance)
@@ -117,7 +130,10 @@ TEXT_PITCH = 14
 
 @acuity_test("line-length", "letters in a line of text", "", range(3, 49, 3), "smaller", side=896)
 def line_length(trial: Trial) -> Stimulus:
-    """Words of three letters of 12 px in one line; wrong options differ from a word of it by one letter."""
+    """Draw a line of words of three letters of 12 px, and ask which of four words is in it.
+
+    The level is the number of letters. The wrong options differ from the correct word in one letter.
+    """
     canvas = trial.canvas()
     rng = trial.rng
     words: list[str] = []
@@ -157,23 +173,34 @@ PLACED_HEIGHT = 12
     "place", "place in the picture", "", range(PLACES_PER_ROW**2), "neither", side=672, exemplars=4
 )
 def place(trial: Trial) -> Stimulus:
-    """A letter of 12 px whose middle is in one of 144 cells, counted row by row; the tag `place` has its position."""
+    """Draw a letter of 12 px at a place in the image, and ask which letter it is.
+
+    The image has 12 x 12 cells. The level is the cell of the letter's middle, counted row by row from 0. The tag
+    `place` has the exact position in pixels.
+    """
     canvas = trial.canvas()
     letter, options = trial.letter()
     row, column = divmod(int(trial.level), PLACES_PER_ROW)
     x = _middle_in_cell(column, trial.side, trial.rng)
     y = _middle_in_cell(row, trial.side, trial.rng)
-    corner = (x - PLACED_HEIGHT // 2, y - PLACED_HEIGHT // 2)
-    put_letter(canvas, letter, PLACED_HEIGHT, corner)
+    half = PLACED_HEIGHT // 2
+    put_letter(canvas, letter, PLACED_HEIGHT, (x - half, y - half))
     return stimulus(canvas, WHICH_LETTER, options, letter, place=f"{x},{y}")
 
 
 def _middle_in_cell(cell: int, side: int, rng: Random) -> int:
-    """Return a random coordinate in a cell, at which the letter is within the image."""
+    """Return a random coordinate in a cell for the middle of a letter, so that the letter is within the image.
+
+    Args:
+        cell: Index of the row, or column, of cells, from 0 to 11.
+        side: Width and height of the image in pixels.
+        rng: Random generator.
+    """
     start = cell * side // PLACES_PER_ROW
     end = (cell + 1) * side // PLACES_PER_ROW
     half = PLACED_HEIGHT // 2
-    return min(max(rng.randrange(start, end), half), side - half)
+    coordinate = rng.randrange(start, end)
+    return min(max(coordinate, half), side - half)
 
 
 @acuity_test(
@@ -184,13 +211,18 @@ def _middle_in_cell(cell: int, side: int, rng: Random) -> int:
     signs=SLOAN.__getitem__,
 )
 def second_picture(trial: Trial) -> Stimulus:
-    """A letter in each of two images, equally high; that of the first is among the wrong options."""
+    """Draw two images with a letter each, and ask for the letter in the second.
+
+    The level is the height of both letters in pixels. The letter of the first image is among the wrong options.
+    """
     first = trial.canvas()
     second = trial.canvas()
     letter, options = trial.letter()
-    first_letter = trial.rng.choice([option for option in options if option != letter])
-    put_letter(first, first_letter, trial.level, trial.corner(first, trial.level))
-    put_letter(second, letter, trial.level, trial.corner(second, trial.level))
+    wrong_options = [option for option in options if option != letter]
+    first_letter = trial.rng.choice(wrong_options)
+    height = trial.level
+    put_letter(first, first_letter, height, trial.corner(first, height))
+    put_letter(second, letter, height, trial.corner(second, height))
     question = "There are two pictures. Which letter is in the second one?"
     return Stimulus((first.png(), second.png()), question, options, options.index(letter))
 
@@ -229,9 +261,12 @@ LETTER_HEIGHT = 24
     height=lambda _: LETTER_HEIGHT,
 )
 def picture_size(trial: Trial) -> Stimulus:
-    """A letter of 24 px in images of different sizes, of which a model that resizes them loses more or less."""
+    """Draw a letter of 24 px in an image, and ask which letter it is. The level is the side of the image in pixels.
+
+    A model that shrinks large images has fewer pixels of the letter.
+    """
     side = int(trial.level)
-    return _letter(trial, Canvas(side, side), LETTER_HEIGHT)
+    return _which_letter(trial, Canvas(side, side), LETTER_HEIGHT)
 
 
 RESOLUTIONS = (
@@ -252,9 +287,12 @@ SIDE_PER_HEIGHT = 16
     height=lambda side: side / SIDE_PER_HEIGHT,
 )
 def resolution(trial: Trial) -> Stimulus:
-    """The same view in fewer or more pixels: the letter is a sixteenth of the image."""
+    """Draw a letter that is a sixteenth as high as the image, and ask which letter it is.
+
+    The level is the side of the image in pixels, so that all levels show the same view at another resolution.
+    """
     side = int(trial.level)
-    return _letter(trial, Canvas(side, side), trial.level / SIDE_PER_HEIGHT)
+    return _which_letter(trial, Canvas(side, side), trial.level / SIDE_PER_HEIGHT)
 
 
 RATIOS = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)
@@ -270,13 +308,17 @@ RATIOS = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)
     height=lambda _: LETTER_HEIGHT,
 )
 def aspect(trial: Trial) -> Stimulus:
-    """A letter of 24 px in a wider and lower image, whose area is within 4% of the square image's."""
+    """Draw a letter of 24 px in a wide image, and ask which letter it is.
+
+    The level is the width of the image divided by its height. The area is about the same at all levels (within 4%).
+    """
     height = 4 * round(trial.side / math.sqrt(trial.level) / 4)
     width = round(height * trial.level)
-    return _letter(trial, Canvas(width, height), LETTER_HEIGHT)
+    return _which_letter(trial, Canvas(width, height), LETTER_HEIGHT)
 
 
 def _polygon(*corners: tuple[float, float]) -> Shape:
+    """Return a filled polygon with these corners, as pairs (x, y)."""
     return ((corners,),)
 
 
@@ -321,8 +363,8 @@ WHICH_SHAPE = "What shape is in the picture?"
     needs="shapes of {} px",
 )
 def shape_size(trial: Trial) -> Stimulus:
-    """A circle, square, triangle, diamond, cross or star, dark on light, at random in the image."""
-    return _shape(trial, trial.level, INK)
+    """Draw a dark shape, such as a star, on light grey, and ask which shape it is. The level is its height in pixels."""
+    return _which_shape(trial, trial.level, INK)
 
 
 LARGE = 96
@@ -343,12 +385,23 @@ CONTRASTS = tuple(
     needs="shapes of a contrast of {}",
 )
 def shape_contrast(trial: Trial) -> Stimulus:
-    """A shape. The level is (ground - shape) / ground in grey values, with a ground of 236: each level is an integer."""
-    return _shape(trial, LARGE, round(PAPER * (1 - trial.level)))
+    """Draw a shape of 96 px, and ask which shape it is.
+
+    The level is the contrast (ground - shape) / ground in grey values. The ground is 236, and each level makes the grey
+    value of the shape an integer.
+    """
+    ink = round(PAPER * (1 - trial.level))
+    return _which_shape(trial, LARGE, ink)
 
 
-def _shape(trial: Trial, height: float, ink: int) -> Stimulus:
-    """Return the stimulus of a question about the shape of a sign."""
+def _which_shape(trial: Trial, height: float, ink: int) -> Stimulus:
+    """Draw a random shape at a random position on light grey, and ask which of four shapes it is.
+
+    Args:
+        trial: The source of random choices.
+        height: Height of the shape in pixels.
+        ink: Grey value of the shape, from 0 (black) to 255.
+    """
     shape, *options = trial.rng.sample(sorted(SHAPES), 4)
     options.insert(trial.turn % 4, shape)
     canvas = trial.canvas(PAPER)
