@@ -50,14 +50,17 @@ def series_of(rows: Sequence[AnalysisRow]) -> list[str]:
 
 
 def _group_name(row: AnalysisRow) -> str:
+    """Return the groups of a row as text, such as "7B, Vicuna"."""
     return ", ".join(row.groups)
 
 
 def _quantities(rows: Sequence[AnalysisRow]) -> list[str]:
+    """Return the different quantities of some rows, in the order in which they first appear."""
     return list(dict.fromkeys(row.quantity for row in rows))
 
 
 def _heat_map(title: str, rows: Sequence[AnalysisRow], unit: str) -> ChartDrawing:
+    """Draw a table of coloured numbers: a row for each group of models and a column for each quantity."""
     estimates = {(_group_name(row), row.quantity): row.estimate for row in rows}
     digits = DIGITS.get(unit, 2)
     return heat_map(title, series_of(rows), _quantities(rows), estimates, unit, digits=digits)
@@ -78,7 +81,13 @@ def _interval_chart(title: str, rows: Sequence[AnalysisRow], unit: str) -> Chart
 
 
 def _radar_chart(title: str, rows: Sequence[AnalysisRow], series: Sequence[str]) -> ChartDrawing:
-    """Draw an axis in percent for each quantity, and an outline for each group."""
+    """Draw a radar chart with an axis for each quantity and an outline for each group of models.
+
+    Args:
+        title: Title of the chart.
+        rows: The numbers, in percent.
+        series: Names of all groups; the position of a group decides its colour.
+    """
     quantities = _quantities(rows)
     points_by_group: dict[str, dict[str, PlotPoint]] = defaultdict(dict)
     for row in rows:
@@ -90,7 +99,8 @@ def _radar_chart(title: str, rows: Sequence[AnalysisRow], series: Sequence[str])
     for group, points in points_by_group.items():
         outline = [points.get(quantity) for quantity in quantities]
         outlines.append((series.index(group), outline))
-    return radar_chart(title, quantities, outlines, [None] * len(quantities))
+    no_references: list[None] = [None] * len(quantities)
+    return radar_chart(title, quantities, outlines, no_references)
 
 
 def _axis(title: str, unit: str, estimates: Sequence[Estimate]) -> ChartAxis:
@@ -107,39 +117,48 @@ def _axis(title: str, unit: str, estimates: Sequence[Estimate]) -> ChartAxis:
 
 
 def _scatter_panels(spec: AnalysisSpec, members: Sequence[Member]) -> Iterator[ChartPanel]:
-    """Yield panels with each model's mean value by the logarithm of the number on its card."""
-    panels: dict[tuple[str, str], dict[Member, list[float]]] = defaultdict(dict)
+    """Yield a scatter chart for each method and unit: the mean value of each model against the logarithm of its size.
+
+    The size is the number on the model's card that the first grouping uses.
+    """
+    values_by_panel: dict[tuple[str, str], dict[Member, list[float]]] = defaultdict(dict)
     first_members: dict[tuple[str, str], Member] = {}
     for member in members:
         if not member.groups or not member.x:
             continue
         observation = member.observation
-        # All values of a model are collected under its first member.
-        model_key = (observation.method, observation.model)
-        model = first_members.setdefault(model_key, member)
-        panel = panels[observation.method, observation.unit]
-        panel.setdefault(model, []).append(observation.value)
-    for (method, unit), values_by_model in panels.items():
+        # The first value of a model stands for the model; its other values are collected under it.
+        model = first_members.setdefault((observation.method, observation.model), member)
+        values_by_model = values_by_panel[observation.method, observation.unit]
+        values_by_model.setdefault(model, []).append(observation.value)
+    for (method, unit), values_by_model in values_by_panel.items():
         yield ChartPanel(method, _scatter_chart(spec, method, unit, values_by_model))
 
 
 def _scatter_chart(
     spec: AnalysisSpec, method: str, unit: str, values_by_model: Mapping[Member, Sequence[float]]
 ) -> ChartDrawing:
-    """Draw the mean value of each model over the logarithm of its size; each group of models has a colour."""
-    strata = list(dict.fromkeys(model.groups[1:] for model in values_by_model))
+    """Draw the mean value of each model against the logarithm of its size; each group of models has a colour.
+
+    Args:
+        spec: The analysis.
+        method: Method of the values, for the title.
+        unit: Unit of the values.
+        values_by_model: The values of each model.
+    """
+    groups = list(dict.fromkeys(model.groups[1:] for model in values_by_model))
     points = []
     sizes = []
     means = []
     for model, values in values_by_model.items():
-        stratum = model.groups[1:]
-        label = ", ".join((model.observation.model, *stratum))
+        group = model.groups[1:]
+        label = ", ".join((model.observation.model, *group))
         size = math.log10(model.x or 1.0)
-        x = Estimate(size, None, None, None, 1)
-        y = Estimate(mean_over_models(values).value, None, None, None, 1)
+        mean = Estimate(mean_over_models(values).value, None, None, None, 1)
         sizes.append(size)
-        means.append(y)
-        points.append(ScatterPoint(strata.index(stratum), label, x, y))
+        means.append(mean)
+        size_estimate = Estimate(size, None, None, None, 1)
+        points.append(ScatterPoint(groups.index(group), label, size_estimate, mean))
     heading = f"log10 of {spec.groups[0].heading}"
     x_axis = ChartAxis(heading, "1", max(sizes) + 0.2, min(sizes) - 0.2)
     y_axis = _axis("mean", unit, means)

@@ -24,13 +24,13 @@ MIN_MODELS = 3
 
 
 class Member(Struct, frozen=True):
-    """A value, with the groups of its model."""
+    """A value of a model, with the groups that the model belongs to."""
 
     observation: Observation
     groups: tuple[str, ...]
-    """Empty for a model without a group, which only counts as a rival in ranks."""
+    """One group of each grouping. Empty for a model without a group, which only counts as a rival in ranks."""
     x: float | None = None
-    """The number on its card that the first grouping names."""
+    """The number on the model's card by which the first grouping sorts models, such as its size; None if it has none."""
 
 
 class AnalysisRow(Struct, frozen=True, kw_only=True):
@@ -56,15 +56,15 @@ class AnalysisStatistic(Struct, frozen=True):
 
 
 def mean_over_models(values: Sequence[float]) -> Estimate:
-    """Return the mean with Student's 95% interval over models. It has no interval for fewer than three models."""
+    """Return the mean of a value over models, with Student's 95% interval; no interval for fewer than three models."""
     n = len(values)
     mean = math.fsum(values) / n
     if n < MIN_MODELS:
         return Estimate(mean, None, None, None, n)
-    squared_deviations = [(value - mean) ** 2 for value in values]
-    stderr = math.sqrt(math.fsum(squared_deviations) / (n - 1) / n)
-    margin = student_t(n - 1) * stderr
-    return Estimate(mean, stderr, mean - margin, mean + margin, n)
+    sum_of_squares = math.fsum((value - mean) ** 2 for value in values)
+    standard_error = math.sqrt(sum_of_squares / (n - 1) / n)
+    margin = student_t(n - 1) * standard_error
+    return Estimate(mean, standard_error, mean - margin, mean + margin, n)
 
 
 CellKey = tuple[tuple[str, ...], str, str, str]
@@ -103,26 +103,31 @@ def _estimated_rows(
 
 
 def _mean(members: Sequence[Member]) -> Iterator[AnalysisRow]:
+    """Yield the mean over models of each quantity, for each group."""
     return _estimated_rows(members, "mean")
 
 
 def ranked(members: Sequence[Member]) -> Iterator[Member]:
-    """Yield the members with ranks in place of values.
+    """Yield the members with the rank of each model in place of its value.
 
-    A rank is the competition rank among all models with the same method and quantity.
+    A model is ranked among all models that have a value of the same quantity by the same method. Equal values share the
+    best of their ranks (1, 2, 2, 4).
     """
-    rivals: dict[tuple[str, str], list[Member]] = defaultdict(list)
+    rivals_by_quantity: dict[tuple[str, str], list[Member]] = defaultdict(list)
     for member in members:
-        rivals[member.observation.method, member.observation.quantity].append(member)
-    for competitors in rivals.values():
-        values = [member.observation.value for member in competitors]
-        ranks = competition_ranks(values, competitors[0].observation.better)
-        for member, rank in zip(competitors, ranks, strict=True):
+        observation = member.observation
+        rivals_by_quantity[observation.method, observation.quantity].append(member)
+    for rivals in rivals_by_quantity.values():
+        values = [member.observation.value for member in rivals]
+        better = rivals[0].observation.better
+        ranks = competition_ranks(values, better)
+        for member, rank in zip(rivals, ranks, strict=True):
             observation = replace(member.observation, value=float(rank), unit=RANK, slack=0.0)
             yield replace(member, observation=observation)
 
 
 def _mean_rank(members: Sequence[Member]) -> Iterator[AnalysisRow]:
+    """Yield the mean rank of the models of each group, for each quantity."""
     return _estimated_rows(ranked(members), "mean rank")
 
 
@@ -147,6 +152,7 @@ def gaps(members: Sequence[Member]) -> Iterator[Member]:
 
 
 def _gap(members: Sequence[Member]) -> Iterator[AnalysisRow]:
+    """Yield the mean difference between likelihood and generation, for each group and quantity."""
     for row in _estimated_rows(gaps(members), "likelihood - generation"):
         yield replace(row, method="")
 
@@ -161,6 +167,7 @@ def _median_and_quartiles(values: Sequence[float]) -> Estimate:
 
 
 def _quartiles(members: Sequence[Member]) -> Iterator[AnalysisRow]:
+    """Yield the median and the quartiles over the models of each group, for each quantity."""
     return _estimated_rows(members, "median [quartiles]", _median_and_quartiles)
 
 
@@ -217,8 +224,13 @@ def pooled(members: Iterable[Member]) -> list[Member]:
 def by_quantity(
     rows: Iterable[AnalysisRow],
 ) -> Mapping[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]]:
-    """Return rows by groups, method and statistic, and then by quantity."""
+    """Arrange numbers as lines of a table with a column for each quantity.
+
+    Returns:
+        For each combination of groups, method and statistic, the numbers by quantity.
+    """
     lines: dict[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]] = defaultdict(dict)
     for row in rows:
-        lines[row.groups, row.method, row.statistic][row.quantity] = row
+        line = lines[row.groups, row.method, row.statistic]
+        line[row.quantity] = row
     return lines

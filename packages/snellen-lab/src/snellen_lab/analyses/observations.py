@@ -161,6 +161,7 @@ def _printed_observation(
 
 
 def _better(cell: PrintedValue) -> Better:
+    """Return whether a higher or a lower value of a printed number is better: as its metric says, else higher."""
     if cell.metric and not cell.dimension:
         return declared_row(cell.metric).better
     return "higher"
@@ -230,24 +231,27 @@ class _RunValues(Struct, frozen=True):
 
 
 def _averaged(source: AnalysisSource, observations: Sequence[Observation]) -> list[Observation]:
-    """Return the mean of each model's values, if the source names one quantity for them.
+    """Average the values of each model, if the source of an analysis gives them all one name (`quantity`).
 
-    A model is left out if it has fewer values than others have by the same method.
+    Otherwise the values are returned unchanged. A model is left out if it has fewer values than others have by the same
+    method, since means over different benchmarks cannot be compared.
     """
     if not source.quantity:
         return list(observations)
-    by_model: dict[tuple[str, Method], list[Observation]] = defaultdict(list)
-    n_values: dict[Method, int] = defaultdict(int)
+    values_by_model: dict[tuple[str, Method], list[Observation]] = defaultdict(list)
+    most_values: dict[Method, int] = defaultdict(int)
     for observation in observations:
-        model_values = by_model[observation.model, observation.method]
+        method = observation.method
+        model_values = values_by_model[observation.model, method]
         model_values.append(observation)
-        n_values[observation.method] = max(n_values[observation.method], len(model_values))
+        most_values[method] = max(most_values[method], len(model_values))
 
     means = []
-    for (_, method), model_values in by_model.items():
-        if len(model_values) == n_values[method]:
-            total = sum(observation.value for observation in model_values)
-            means.append(replace(model_values[0], value=total / len(model_values)))
+    for (_, method), model_values in values_by_model.items():
+        if len(model_values) < most_values[method]:
+            continue
+        total = sum(observation.value for observation in model_values)
+        means.append(replace(model_values[0], value=total / len(model_values)))
     return means
 
 

@@ -41,7 +41,7 @@ from snellen_lab.analyses.observations import Observation, observe
 from snellen_lab.papers.printed_tables import PrintedValue, paper_of
 
 ROUNDING = 1e-9
-INTERVALS_NOTE = "In brackets Student's 95% interval of the mean over three or more models, taken as a sample of such models."
+INTERVALS_NOTE = "In brackets: Student's 95% interval of the mean over three or more models, as a sample of similar models."
 
 
 class PaperComparison(Struct, frozen=True):
@@ -54,12 +54,13 @@ class PaperComparison(Struct, frozen=True):
 
     @property
     def agrees(self) -> bool:
-        """Whether both differ at most by the rounding of the printed number and of its sources."""
-        if self.row.estimate.value is None or self.printed.value is None:
+        """Whether the two numbers differ at most by the rounding of the printed number and of the values it comes from."""
+        computed = self.row.estimate.value
+        if computed is None or self.printed.value is None:
             return False
-        tolerance = 0.5 * 10.0**-self.printed.digits + self.row.slack + ROUNDING
-        difference = self.row.estimate.value - float(self.printed.value)
-        return abs(difference) <= tolerance
+        rounding_of_printed = 0.5 * 10.0**-self.printed.digits
+        tolerance = rounding_of_printed + self.row.slack + ROUNDING
+        return abs(computed - float(self.printed.value)) <= tolerance
 
 
 class AnalysisOutcome(Struct, frozen=True):
@@ -308,23 +309,28 @@ def _document(outcome: AnalysisOutcome) -> Document:
 
 
 def _page(outcome: AnalysisOutcome) -> str:
+    """Return an analysis as an HTML page."""
     return _document(outcome).html()
 
 
 def _markdown(outcome: AnalysisOutcome) -> str:
+    """Return an analysis as Markdown."""
     return _document(outcome).markdown(outcome.spec.title, outcome.notes)
 
 
 def _csv(outcome: AnalysisOutcome) -> str:
+    """Return the numbers of an analysis as CSV, one row per number."""
     return csv_table([flat_analysis_row(row, outcome.spec) for row in outcome.rows])
 
 
 def _json(outcome: AnalysisOutcome) -> str:
+    """Return the numbers of an analysis as a JSON list of objects."""
     rows = [flat_analysis_row(row, outcome.spec) for row in outcome.rows]
     return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
 
 def _svg(outcome: AnalysisOutcome) -> str:
+    """Return the first chart of an analysis as SVG. Raises DataError if it has no chart."""
     if not outcome.charts:
         raise DataError(f"{outcome.spec.name} has no plot; write .html, .md, .csv or .json")
     return chart_svg(outcome.charts[0].drawing, outcome.series)

@@ -31,79 +31,97 @@ ROUND = "round="
 
 
 def option_positions(view: RunView) -> Iterator[Measured]:
-    """Measure how much more often the option at each position is chosen than by chance (ReForm-Eval, Figure 10)."""
+    """Measure how much more often the option at each position is chosen than by chance, in percentage points.
+
+    ReForm-Eval, Figure 10. Questions with different numbers of options are separate: `A of 4`, `B of 4`, ...
+    """
     for line in view.method_rows:
         if line.method != "generation":
             continue
-        for (n_options, position), estimate in by_option_position(line).choice_rate.items():
-            if estimate.value is not None:
-                name = f"{chr(ord('A') + position)} of {n_options}"
-                excess = estimate.value - 1 / n_options
-                yield Measured(name, line.method, 100 * excess, PERCENT)
+        choice_rates = by_option_position(line).choice_rate
+        for (n_options, position), estimate in choice_rates.items():
+            if estimate.value is None:
+                continue
+            letter = chr(ord("A") + position)
+            excess = estimate.value - 1 / n_options
+            yield Measured(f"{letter} of {n_options}", line.method, 100 * excess, PERCENT)
 
 
 def template_range(view: RunView) -> Iterator[Measured]:
-    """Measure the accuracy of the best template minus that of the worst (ReForm-Eval, Table 25).
+    """Measure the accuracy of the best prompt template minus that of the worst, in percentage points.
 
-    It is above 0 by chance, even if templates make no difference.
+    ReForm-Eval, Table 25. It is above 0 by chance, even if templates make no difference. Templates are compared within
+    a family: `choice.1` and `choice.2`, for example.
     """
     for line in view.method_rows:
-        families: dict[str, list[float]] = defaultdict(list)
-        for name, estimate in accuracy_by_template(line).items():
+        accuracies_by_family: dict[str, list[float]] = defaultdict(list)
+        for template, estimate in accuracy_by_template(line).items():
             if estimate.value is not None:
-                families[name.rpartition(".")[0]].append(estimate.value)
-        for shares in families.values():
-            spread = max(shares) - min(shares)
+                family = template.rpartition(".")[0]
+                accuracies_by_family[family].append(estimate.value)
+        for accuracies in accuracies_by_family.values():
+            spread = max(accuracies) - min(accuracies)
             yield Measured("Spread", line.method, 100 * spread, PERCENT, "lower")
 
 
 def perturbations(view: RunView) -> Iterator[Measured]:
-    """Yield the mean instability over benchmarks for each protocol that varies one thing (ReForm-Eval, Table 24)."""
-    by_change: dict[tuple[str, Method], list[float]] = defaultdict(list)
+    """Measure how unstable replies are if one thing about the prompt varies, such as the order of options.
+
+    ReForm-Eval, Table 24: the instability (in nats) for each thing that varies, as the mean over benchmarks. Protocols
+    that vary several things at once are left out.
+    """
+    values_by_change: dict[tuple[str, Method], list[float]] = defaultdict(list)
     metric = view.substitutes.get("instability", "instability")
     for row, value in _benchmark_values(view, metric):
-        perturbed: tuple[str, ...] = getattr(parse_protocol(row.protocol), "perturbed", ())
+        protocol = parse_protocol(row.protocol)
+        perturbed: tuple[str, ...] = getattr(protocol, "perturbed", ())
         if len(perturbed) == 1:
-            by_change[CHANGED[perturbed[0]], row.method].append(value)
-    for (change, method), values in by_change.items():
+            change = CHANGED[perturbed[0]]
+            values_by_change[change, row.method].append(value)
+    for (change, method), values in values_by_change.items():
         yield Measured(change, method, fmean(values), "nats", "lower")
 
 
 def format_hits(view: RunView) -> Iterator[Measured]:
-    """Measure the share of replies that name a shown label, without and (+) with an in-context sample.
+    """Measure the share of replies that name one of the shown option labels, as the mean over benchmarks, in percent.
 
-    ReForm-Eval, Table 22.
+    ReForm-Eval, Table 22: `Hit Rate` without an in-context sample in the prompt, and `Hit Rate+` with one.
     """
-    shares: dict[str, list[float]] = defaultdict(list)
+    rates: dict[str, list[float]] = defaultdict(list)
     for row, value in _benchmark_values(view, "hit_rate"):
-        with_sample = getattr(parse_protocol(row.protocol), "in_context", False)
-        shares["Hit Rate+" if with_sample else "Hit Rate"].append(_percent(row, value))
-    for name, values in shares.items():
+        has_in_context_sample = getattr(parse_protocol(row.protocol), "in_context", False)
+        name = "Hit Rate+" if has_in_context_sample else "Hit Rate"
+        rates[name].append(_percent(row, value))
+    for name, values in rates.items():
         yield Measured(name, "generation", fmean(values), PERCENT)
 
 
 def rounds(view: RunView) -> Iterator[Measured]:
-    """Measure the accuracy by round of dialogues, in the mean over benchmarks."""
-    by_round: dict[tuple[int, Method], list[float]] = defaultdict(list)
+    """Measure the accuracy in each round of dialogues, as the mean over benchmarks, in percent."""
+    accuracies: dict[tuple[int, Method], list[float]] = defaultdict(list)
     for row in view.rows:
-        if row.metric != "accuracy" or not row.slice.startswith(ROUND):
+        is_of_round = row.slice.startswith(ROUND)
+        if row.metric != "accuracy" or not is_of_round or row.estimate.value is None:
             continue
-        if row.estimate.value is not None:
-            number = int(row.slice.removeprefix(ROUND))
-            by_round[number, row.method].append(_percent(row, row.estimate.value))
-    for (number, method), values in sorted(by_round.items()):
+        number = int(row.slice.removeprefix(ROUND))
+        accuracies[number, row.method].append(_percent(row, row.estimate.value))
+    for (number, method), values in sorted(accuracies.items()):
         yield Measured(f"round {number}", method, fmean(values), PERCENT)
 
 
 def number_of_options(view: RunView) -> Iterator[Measured]:
-    """Measure the share of right presentations by the number of options (ReForm-Eval, Figure 15)."""
-    right: dict[tuple[int, Method], list[float]] = defaultdict(list)
+    """Measure the accuracy on questions with each number of options, over all benchmarks, in percent.
+
+    ReForm-Eval, Figure 15.
+    """
+    values_by_number: dict[tuple[int, Method], list[float]] = defaultdict(list)
     for scored in view.run.benchmarks:
         for prediction, value in scored_predictions(scored):
-            options = scored.samples[prediction.sample_id].rounds[prediction.turn].options
-            right[len(options), prediction.method].append(value)
-    for (number, method), values in sorted(right.items()):
-        yield Measured(f"{number} options", method, 100 * fmean(values), PERCENT)
+            sample = scored.samples[prediction.sample_id]
+            n_options = len(sample.rounds[prediction.turn].options)
+            values_by_number[n_options, prediction.method].append(value)
+    for (n_options, method), values in sorted(values_by_number.items()):
+        yield Measured(f"{n_options} options", method, 100 * fmean(values), PERCENT)
 
 
 def capabilities(view: RunView) -> Iterator[Measured]:

@@ -81,6 +81,7 @@ CORRECTION = NumberCorrection(with_corrections, audited_numbers)
 
 
 def _number_key(row: Result, metric: str) -> tuple[str, ...]:
+    """Return the key that identifies a number of a run, with another metric in place of the row's own."""
     return row.benchmark, row.dimension, row.slice, row.protocol, row.method, metric
 
 
@@ -177,11 +178,17 @@ class _RunCorrections:
         return replace(row, metric=row.metric + AFTER_AUDIT, estimate=corrected)
 
     def _part(self, row: Result) -> AuditedPart | None:
-        """Return the replies of a single benchmark's number, with what labels say of them."""
+        """Return the replies behind the number of a single benchmark, with their labels; None if it cannot be corrected.
+
+        The parts are computed once and kept, since several numbers of a run may average the same ones.
+        """
         key = (row.benchmark, row.protocol, row.metric)
         if key not in self._parts:
+            part = None
             audited = self._protocols.get((row.benchmark, row.protocol))
-            self._parts[key] = audited.part(row.metric, self._meanings) if audited else None
+            if audited is not None:
+                part = audited.part(row.metric, self._meanings)
+            self._parts[key] = part
         return self._parts[key]
 
     def _averaged_rows(self, row: Result) -> list[Result]:

@@ -31,7 +31,8 @@ from snellen.plugin_api import (
 from snellen_lab.audit.population import AuditedUnit, ReplyKey, audited_protocols, reply_key
 
 EXPECTED_MISREAD = {"certain": 0.02, "open": 0.5}
-"""Expected share of misread replies by reading, before any label. It only decides how many replies are drawn."""
+"""Share of replies that are expected to be misread, by how they were read (`reading_of`). It only decides how many
+replies of each kind are drawn for labelling."""
 EXPECTED_MISREAD_OTHERWISE = 0.15
 MIN_SHARE = 0.15
 """Smallest share of the draw for each reading, before all shares are scaled to add up to 1."""
@@ -41,13 +42,13 @@ class DrawnReply(Struct, frozen=True):
     """A reply to be labelled."""
 
     item: str
-    """Key under which its label is stored."""
+    """Id under which its label is stored."""
     benchmark: str
     protocol: str
     sample_id: str
     variant: Variant
     reading: str
-    """Its stratum: how it was read at the draw, or the most doubtful reading of the replies drawn with it."""
+    """Its stratum: how it was read (`reading_of`), or the most doubtful reading of the replies that were drawn with it."""
     probability: float
     """Probability with which it was drawn."""
 
@@ -57,11 +58,13 @@ class DrawnReply(Struct, frozen=True):
 
 
 class Stratum(Struct, frozen=True):
-    """Replies of one reading."""
+    """The replies of a run that were read in the same way, such as `certain`."""
 
     reading: str
     replies: int
+    """Number of all its replies."""
     drawn: int
+    """Number of replies that were drawn."""
 
 
 class AuditDesign(Struct, frozen=True, kw_only=True):
@@ -104,26 +107,35 @@ def read_design(run: Path) -> AuditDesign | None:
 
 
 def design_for(run: ScoredRun, limit: int, seed: int, part: ScoredRun | None = None) -> AuditDesign:
-    """Return the design in a run's folder if it is large enough, else draw and store a new one.
+    """Return the replies of a run that are to be labelled: those drawn earlier if they are enough, else a new draw.
+
+    A new draw is stored in the run's folder.
 
     Args:
         run: The run.
         limit: Number of replies to draw.
         seed: Seed of the draw.
-        part: The run narrowed to some questions. The design then has `limit` replies to these, or all of them.
+        part: The same run with only some of its questions. Then `limit` replies to these questions are drawn, or all.
     """
     narrowed = part or run
     stored = read_design(run.folder)
-    is_current = stored is not None and stored.is_of(run.folder) and stored.seed == seed
-    if stored is not None and is_current and len(stored.drawn_replies_of(narrowed)) >= limit:
+    if (
+        stored is not None
+        and stored.is_of(run.folder)
+        and stored.seed == seed
+        and len(stored.drawn_replies_of(narrowed)) >= limit
+    ):
         return stored
 
     design = draw_replies(run, limit, seed)
     if narrowed is not run:
         n_replies = sum(stratum.replies for stratum in design.strata)
-        # Draw more until the narrowed run has its share.
-        while len(design.drawn_replies_of(narrowed)) < limit and len(design.drawn) < n_replies:
-            growth = max(1.1, limit / max(len(design.drawn_replies_of(narrowed)), 1))
+        # Draw more from the whole run until the chosen questions have enough replies.
+        while len(design.drawn) < n_replies:
+            n_drawn_in_part = len(design.drawn_replies_of(narrowed))
+            if n_drawn_in_part >= limit:
+                break
+            growth = max(1.1, limit / max(n_drawn_in_part, 1))
             larger_limit = min(n_replies, math.ceil(len(design.drawn) * growth))
             design = draw_replies(run, larger_limit, seed)
     content = msgspec.json.format(msgspec.json.encode(design), indent=1)
@@ -230,43 +242,66 @@ def _stratum_order(strata: Mapping[str, Sequence[_Drawable]], limit: int) -> Ite
 
 
 def drawn_items(run: Path, keys: Sequence[ReplyKey]) -> dict[ReplyKey, LabelItem]:
-    """Return the items to label for these replies, in the order of `keys`."""
+    """Return what a person needs to label each of these replies of a run, in the order of `keys`."""
     items: dict[ReplyKey, LabelItem] = {}
     for item in label_items(run, set(keys)):
-        items[reply_key(item.unparsed.prediction)] = item
+        key = reply_key(item.unparsed.prediction)
+        items[key] = item
     return {key: items[key] for key in keys}
 
 
 def allocation(strata: Mapping[str, tuple[float, int]], limit: int) -> Iterator[str]:
-    """Yield the stratum of each unit to draw, one after the other.
+    """Decide from which stratum (replies that were read in the same way) each unit is drawn, one unit after the other.
 
-    It is Neyman's allocation by the expected shares of misread replies, with at least `MIN_SHARE` for each stratum.
-    Sainte-Laguë's divisors make each beginning of it an allocation, too.
+    This is Neyman's allocation: the number of units is proportional to the weight of a stratum times the standard
+    deviation sqrt(p (1 - p)), where p is the expected share of misread replies. Each stratum gets at least `MIN_SHARE`.
+    The order follows Sainte-Laguë's method, so that each beginning of it is an allocation, too.
 
     Args:
         strata: For each stratum, its weight and its number of units.
         limit: Number of units to draw.
+
+    Yields:
+        The name of a stratum for each unit.
     """
     spreads = {}
     for reading, (weight, _) in strata.items():
-        error = EXPECTED_MISREAD.get(reading, EXPECTED_MISREAD_OTHERWISE)
-        spreads[reading] = weight * math.sqrt(error * (1 - error))
+        misread = EXPECTED_MISREAD.get(reading, EXPECTED_MISREAD_OTHERWISE)
+        spreads[reading] = weight * math.sqrt(misread * (1 - misread))
     total_spread = math.fsum(spreads.values())
     shares = {reading: max(MIN_SHARE, spread / total_spread) for reading, spread in spreads.items()}
 
     n_drawn = dict.fromkeys(sorted(strata), 0)
+
+    def quotient(reading: str) -> float:
+        return shares[reading] / (2 * n_drawn[reading] + 1)
+
     n_units = sum(size for _, size in strata.values())
     for _ in range(min(limit, n_units)):
-        unfinished = [reading for reading, count in n_drawn.items() if count < strata[reading][1]]
-        reading = max(unfinished, key=lambda name: shares[name] / (2 * n_drawn[name] + 1))
-        n_drawn[reading] += 1
-        yield reading
+        unfinished = []
+        for reading, count in n_drawn.items():
+            _, size = strata[reading]
+            if count < size:
+                unfinished.append(reading)
+        next_reading = max(unfinished, key=quotient)
+        n_drawn[next_reading] += 1
+        yield next_reading
 
 
 def proportional_probabilities(weights: Sequence[float], count: int) -> list[float]:
-    """Return min(1, t * weight) for each weight, with the t for which the probabilities add up to `count`."""
+    """Return the probabilities with which units are drawn: in proportion to their weights, but at most 1.
+
+    Args:
+        weights: The weight of each unit.
+        count: Number of units to draw; the probabilities sum to it.
+
+    Example:
+        >>> proportional_probabilities([4.0, 1.0, 1.0], 2)
+        [1.0, 0.5, 0.5]
+    """
     if not count:
         return [0.0] * len(weights)
+    # The heaviest units are drawn with certainty, as long as their share of the remaining draws would be above 1.
     n_certain = 0
     remaining_weight = math.fsum(weights)
     for weight in sorted(weights, reverse=True):
@@ -278,10 +313,11 @@ def proportional_probabilities(weights: Sequence[float], count: int) -> list[flo
 
 
 def _uniform(reply: Prediction, seed: int) -> float:
-    """Return a number in [0, 1) that is the same for a reply in each draw."""
+    """Return a random number in [0, 1) for a reply, the same one whenever the same seed is used."""
     purpose = f"audit {reply.protocol} {msgspec.json.encode(reply.variant).decode()}"
     return rng_for(reply.benchmark, reply.sample_id, purpose, seed).random()
 
 
 def _journal_sizes(run: Path) -> dict[str, int]:
+    """Return the size in bytes of each file with replies in a run's folder, by file name."""
     return {path.name: path.stat().st_size for path in journals(run)}

@@ -110,20 +110,22 @@ class _SharedCell(ReadingCell, frozen=True):
 
 
 def cell_of(weight: float, scored: float, labels: Sequence[tuple[float, float]]) -> ReadingCell:
-    """Return a reading cell.
+    """Return a reading cell (replies that were read in the same way and count the same) with what its labels say.
 
     Args:
-        weight: The cell's weight.
-        scored: Mean count by the reading, from 0 to 1.
-        labels: For each label, a pair of its weight and of the true count, from 0 to 1.
+        weight: The cell's share of the number.
+        scored: Mean count of its replies as they were read, from 0 to 1.
+        labels: For each label, how many replies it represents, and the true count of its reply, from 0 to 1.
     """
-    drawn_weight = math.fsum(label_weight for label_weight, _ in labels)
-    if not drawn_weight:
+    total = math.fsum(label_weight for label_weight, _ in labels)
+    if not total:
         return ReadingCell(weight, float(scored))
-    right = math.fsum(label_weight * truth for label_weight, truth in labels) / drawn_weight
-    right = max(0.0, min(1.0, right))
-    effective_labels = drawn_weight**2 / math.fsum(label_weight**2 for label_weight, _ in labels)
-    return ReadingCell(weight, right, effective_labels, drawn_weight)
+    mean_truth = math.fsum(label_weight * truth for label_weight, truth in labels) / total
+    mean_truth = max(0.0, min(1.0, mean_truth))  # not outside by rounding
+    # Kish's effective number: unequal weights are worth fewer labels.
+    sum_of_squares = math.fsum(label_weight**2 for label_weight, _ in labels)
+    effective_labels = total**2 / sum_of_squares
+    return ReadingCell(weight, mean_truth, effective_labels, total)
 
 
 def with_reading_error(
@@ -132,26 +134,36 @@ def with_reading_error(
     cells: Sequence[ReadingCell],
     bounds: Bounds = SHARE_BOUNDS,
 ) -> Estimate:
-    """Return the corrected number with its interval: on either side the wider one of two margins.
+    """Return a corrected number with an interval that also covers that only some replies were labelled.
+
+    On either side, the interval is the wider one of two: that of `linearised`, and that of `expected` together with the
+    margins of the cells, as the root of the sum of their squares (MOVER).
 
     Args:
         linearised: Mean over questions of the expected counts plus what each label adds to its question. Its spread
             over images is that of both samples together, whatever questions about the same image have in common.
-        expected: Mean over questions of the expected counts. Its margins and those of the cells add up (MOVER).
+        expected: Mean over questions of the expected counts.
         cells: The reading cells.
         bounds: Bounds of the metric.
     """
     if linearised.low is None or linearised.high is None or linearised.value is None:
         return linearised
-    expected_below, expected_above = expected.margins
-    cells_below = [cell.margins[0] for cell in cells]
-    cells_above = [cell.margins[1] for cell in cells]
     linearised_below, linearised_above = linearised.margins
-    below = max(linearised_below, math.hypot(expected_below, *cells_below))
-    above = max(linearised_above, math.hypot(expected_above, *cells_above))
-    low = max(bounds[0], linearised.value - below)
-    high = min(bounds[1], linearised.value + above)
-    return replace(linearised, low=low, high=high)
+    expected_below, expected_above = expected.margins
+    cells_below = []
+    cells_above = []
+    for cell in cells:
+        below, above = cell.margins
+        cells_below.append(below)
+        cells_above.append(above)
+    margin_below = max(linearised_below, math.hypot(expected_below, *cells_below))
+    margin_above = max(linearised_above, math.hypot(expected_above, *cells_above))
+    lowest, highest = bounds
+    return replace(
+        linearised,
+        low=max(lowest, linearised.value - margin_below),
+        high=min(highest, linearised.value + margin_above),
+    )
 
 
 def corrected_number(tree: Tree, bounds: Bounds = SHARE_BOUNDS) -> Estimate:
@@ -284,12 +296,13 @@ class _Linearisation(Struct, frozen=True):
 
 
 def _product(gradient: Counts, counts: Sequence[float]) -> float:
-    """Return the scalar product of a gradient and counts; the first count if the number is a plain mean."""
+    """Return the scalar product of a gradient and counts; the first count if the gradient is (1,), for a plain mean."""
     if gradient == (1.0,):
         return counts[0]
-    return math.fsum(
-        float(slope) * float(count) for slope, count in zip(gradient, counts, strict=False)
-    )
+    products = []
+    for slope, count in zip(gradient, counts, strict=False):
+        products.append(float(slope) * float(count))
+    return math.fsum(products)
 
 
 class _CellMembers:
@@ -304,22 +317,28 @@ class _CellMembers:
         """For each labelled unit, the weights and the true counts of its members."""
 
     def cell(self) -> _SharedCell:
-        """Return the cell, with values scaled to the range from 0 to 1.
+        """Return the cell, with counts scaled to the range from 0 (the lowest possible count) to 1 (the highest).
 
         The labels of one unit count as a single label: their weighted mean.
         """
-        difference = self.highest - self.lowest
-        scale = difference or 1.0
+        span = self.highest - self.lowest
+        scale = span or 1.0
         total_weight = math.fsum(weight for weight, _ in self.read)
-        mean_reading = math.fsum(weight * value for weight, value in self.read) / total_weight
+        mean_count = math.fsum(weight * count for weight, count in self.read) / total_weight
         labels = []
         for unit_labels in self.labels.values():
             unit_weight = math.fsum(weight for weight, _ in unit_labels)
-            mean_truth = math.fsum(weight * value for weight, value in unit_labels) / unit_weight
+            mean_truth = math.fsum(weight * truth for weight, truth in unit_labels) / unit_weight
             labels.append((unit_weight, (mean_truth - self.lowest) / scale))
-        scaled_reading = (mean_reading - self.lowest) / scale
-        cell = cell_of(total_weight * difference, scaled_reading, labels)
-        return _SharedCell(cell.weight, cell.right, cell.labelled, cell.drawn, total_weight)
+        scaled_count = (mean_count - self.lowest) / scale
+        cell = cell_of(total_weight * span, scaled_count, labels)
+        return _SharedCell(
+            weight=cell.weight,
+            right=cell.right,
+            labelled=cell.labelled,
+            drawn=cell.drawn,
+            share=total_weight,
+        )
 
 
 def _reading_cells(
@@ -327,11 +346,24 @@ def _reading_cells(
     question_shares: Sequence[float],
     linearisations: Sequence[_Linearisation],
 ) -> dict[Hashable, _SharedCell]:
-    """Return the cells of a number."""
-    members: dict[Hashable, _CellMembers] = defaultdict(_CellMembers)
+    """Sort the replies of all parts of a number into reading cells.
+
+    Args:
+        parts: The parts of the number.
+        question_shares: For each part, the share of the number that each of its questions has.
+        linearisations: For each part, how its value changes with counts.
+
+    Returns:
+        The cells by their keys (`Contribution.cell`).
+    """
+    members_by_cell: dict[Hashable, _CellMembers] = defaultdict(_CellMembers)
     for index, part in enumerate(parts):
-        _gather_members(members, index, part, question_shares[index], linearisations[index])
-    return {cell: cell_members.cell() for cell, cell_members in members.items()}
+        share = question_shares[index]
+        _gather_members(members_by_cell, index, part, share, linearisations[index])
+    cells = {}
+    for key, members in members_by_cell.items():
+        cells[key] = members.cell()
+    return cells
 
 
 def _gather_members(
@@ -399,6 +431,7 @@ def _pool_estimate(
 
 
 def _mean(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the mean of independent estimates; a single one unchanged."""
     if len(estimates) == 1:
         return estimates[0]
     return mean_of_estimates(estimates)

@@ -34,7 +34,7 @@ Question = tuple[str, int]
 
 
 class Meaning(Struct, frozen=True):
-    """Label of a drawn reply."""
+    """The label that a person gave to a drawn reply."""
 
     choice: int | None
     """Index of the option that the reply names, before options were shuffled; None for none."""
@@ -63,7 +63,7 @@ def reading_of(reply: Prediction) -> str:
 
 
 def _doubt_order(reading: str) -> tuple[int, str]:
-    """Sort key of readings, from the most doubtful to the most certain."""
+    """Return a sort key that puts the most doubtful readings first: unread replies, then those that a judge read."""
     ranks = {"open": 0, "likely": 2, "certain": 3, WORDLESS: 4}
     return ranks.get(reading, 1), reading
 
@@ -226,7 +226,7 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
                 )
 
     def _accuracy_part(self, meanings: Meanings) -> AuditedPart | None:
-        """Return the accuracy of this protocol as a number that labels can correct; None without questions."""
+        """Return the replies behind the accuracy of this protocol, with their labels; None without questions."""
         questions = [(score.sample_id, score.turn) for score in self.scores]
         if not questions:
             return None
@@ -235,6 +235,7 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         return AuditedPart(self._groups(questions), counts, contributions)
 
     def _is_right(self, question: Question, choice: int | None) -> Counts:
+        """Return (1.0,) if an option is a correct answer to a question, else (0.0,)."""
         return (float(choice in self.scored.answers[question].options),)
 
     def _corpus_part(self, metric: str, meanings: Meanings) -> AuditedPart | None:
@@ -309,11 +310,23 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
     def _labelled_question(
         self, unit: AuditedUnit, choices: Sequence[int | None], cell: Hashable, weight: float
     ) -> LabelledQuestion:
-        """Return a labelled question. A reply is right if it names a right option, the same as the first reply."""
-        right_options = self.scored.answers[unit.question].options
-        right = [choice in right_options and choice == choices[0] for choice in choices]
-        sample = self.scored.samples[unit.question[0]]
-        return LabelledQuestion(cell, weight, right, self.declaration.n_presentations(sample))
+        """Return a question that was asked several times, with whether each reply is correct by its label.
+
+        A reply is correct if it names a correct option, and the same one as the first reply.
+
+        Args:
+            unit: The question with its replies.
+            choices: The option that each reply names by its label; None for none.
+            cell: Key of its reading cell.
+            weight: How many questions it represents.
+        """
+        correct_options = self.scored.answers[unit.question].options
+        is_correct = []
+        for choice in choices:
+            is_correct.append(choice in correct_options and choice == choices[0])
+        sample_id, _ = unit.question
+        n_presentations = self.declaration.n_presentations(self.scored.samples[sample_id])
+        return LabelledQuestion(cell, weight, is_correct, n_presentations)
 
 
 def _counted_choice(
@@ -322,15 +335,25 @@ def _counted_choice(
     question: Question,
     choice: int | None,
 ) -> Counts:
-    """Return the counts of a reply that names an option, or none."""
+    """Return what a metric counts for a reply that names an option, such as one true positive.
+
+    Args:
+        scored: The benchmark.
+        metric: The metric.
+        question: The question.
+        choice: Index of the option that the reply names; None if it names none.
+
+    Returns:
+        The counts; empty if the metric does not count such a reply.
+    """
     sample_id, turn = question
     options = scored.samples[sample_id].rounds[turn].options
     references = [options[index] for index in scored.answers[question].options]
     reply = "" if choice is None else options[choice]
-    [counts] = metric.count([reply], [references])
+    counts = metric.count([reply], [references])[0]
     if isinstance(counts, str):
         return ()
-    return tuple(map(float, counts))
+    return tuple(float(count) for count in counts)
 
 
 def _is_cut_short(scores: Sequence[Score]) -> bool:
@@ -339,6 +362,7 @@ def _is_cut_short(scores: Sequence[Score]) -> bool:
 
 
 def _scores(scored: ScoredBenchmark, protocol: str, metric: str) -> list[Score]:
+    """Return the scores of all questions by one metric, of replies that the model generated under one protocol."""
     return list(scored.score_rows.get((protocol, "generation", metric), ()))
 
 

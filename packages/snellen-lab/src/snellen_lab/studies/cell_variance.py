@@ -37,22 +37,29 @@ NOTES = (
 
 
 def components_of(series: StudySeries, grid: CellGrid) -> list[VarianceComponent]:
-    """Return the variance components of a series.
+    """Return how much each source (factor, question, interaction) contributes to the variance of a series.
 
-    There are none if the series is not a mean over questions, or if a cell is missing. If a single factor varies, the
-    cells that were run are enough.
+    The components need a value of each question in each combination of levels, so there are none if a cell is missing
+    or if the metric is not a mean over questions. If a single factor varies, the cells that were run are enough.
+
+    Args:
+        series: A metric in all cells.
+        grid: The factors of the study with their levels.
     """
-    factors = {name: labels for name, labels in grid.factors.items() if len(labels) > 1}
-    if not factors or len(series.cells) < 2 or len(series.common) < 2:
+    varied = {name: labels for name, labels in grid.factors.items() if len(labels) > 1}
+    if not varied or len(series.cells) < 2 or len(series.common) < 2:
         return []
-    if len(factors) == 1:
-        sizes = [len(series.cells)]
+    if len(varied) == 1:
+        level_counts = [len(series.cells)]
     else:
-        sizes = [len(labels) for labels in factors.values()]
-    if len(series.cells) != math.prod(sizes):
+        level_counts = [len(labels) for labels in varied.values()]
+    is_complete = len(series.cells) == math.prod(level_counts)
+    if not is_complete:
         return []
-    values = [cell.values[question] for cell in series.cells for question in series.common]
-    return variance_components([*factors, ITEM], [*sizes, len(series.common)], values)
+    values = []
+    for cell in series.cells:
+        values.extend(cell.values[question] for question in series.common)
+    return variance_components([*varied, ITEM], [*level_counts, len(series.common)], values)
 
 
 def variance_part(numbers: StudyNumbers) -> StudyPart:

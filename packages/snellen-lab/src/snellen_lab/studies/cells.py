@@ -45,43 +45,51 @@ class CellGrid(Struct, frozen=True):
 def grid_of(
     study: StudySpec, own_levels: Mapping[str, Sequence[Any] | str | Path] | None = None
 ) -> CellGrid:
-    """Return all combinations of levels, then the baseline.
+    """Return the cells of a study: all combinations of the levels of its factors, then the baseline if it has one.
 
     Args:
         study: The study.
-        own_levels: Levels that replace those of a factor. A text or a path is a file with a level per line.
+        own_levels: Levels to use for a factor in place of its own. A text or a path is a file with a level per line.
 
     Raises:
-        DataError: The levels cannot be read.
-        UnknownNameError: The study does not have such a factor.
+        DataError: If the levels cannot be read.
+        UnknownNameError: If the study has no such factor.
     """
-    chosen = own_levels or {}
+    replaced = own_levels or {}
     names = [factor.name for factor in study.vary]
-    unknown_names = set(chosen) - set(names)
+    unknown_names = set(replaced) - set(names)
     if unknown_names:
         raise unknown_name("factor", min(unknown_names), names)
 
     notes: list[str] = []
-    levels: dict[str, dict[str, Any]] = {}
+    values_by_label: dict[str, dict[str, Any]] = {}  # for each factor
     for factor in study.vary:
-        levels[factor.name] = _levels(factor, chosen.get(factor.name), study.folder, notes)
+        own = replaced.get(factor.name)
+        values_by_label[factor.name] = _levels(factor, own, study.folder, notes)
+
     cells = []
-    for combination in product(*(levels[name].items() for name in names)):
+    levels_by_factor = [values_by_label[name].items() for name in names]
+    for combination in product(*levels_by_factor):
         cells.append(_cell(study.vary, combination))
     if study.baseline:
         cells.append(CellSpec(BASELINE, {}, study.baseline, is_baseline=True))
-    factors = {name: tuple(labels) for name, labels in levels.items()}
-    return CellGrid(factors, tuple(cells), tuple(notes))
+    labels_by_factor = {name: tuple(values) for name, values in values_by_label.items()}
+    return CellGrid(labels_by_factor, tuple(cells), tuple(notes))
 
 
 def _cell(factors: Sequence[Factor], combination: Sequence[tuple[str, Any]]) -> CellSpec:
-    """Return the cell of a combination of levels, one of each factor, with the fields that they set."""
-    levels: dict[str, str] = {}
+    """Return the cell of a combination of levels.
+
+    Args:
+        factors: The factors of the study, such as the prompt or the seed.
+        combination: The label and the value of one level of each factor.
+    """
+    level_labels: dict[str, str] = {}
     fields: dict[str, Any] = {}
     for factor, (label, value) in zip(factors, combination, strict=True):
-        levels[factor.name] = label
+        level_labels[factor.name] = label
         fields[factor.sets] = value
-    return CellSpec(_cell_label(levels), levels, fields)
+    return CellSpec(_cell_label(level_labels), level_labels, fields)
 
 
 def _cell_label(levels: Mapping[str, str]) -> str:
@@ -122,8 +130,9 @@ def _levels(
 
 
 def _level_label(value: Any) -> str:
+    """Return the label of a level: its value as text, "" for None, and the elements of a list joined by " + "."""
     if isinstance(value, (list, tuple)):
-        return " + ".join(map(str, value))
+        return " + ".join(str(element) for element in value)
     return "" if value is None else str(value)
 
 

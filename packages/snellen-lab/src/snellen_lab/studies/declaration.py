@@ -137,8 +137,9 @@ def list_studies() -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the header and the rows of `snellen list studies`."""
     rows: list[tuple[str, ...]] = []
     for name, study in studies().items():
-        factors = ", ".join(factor.name for factor in study.vary)
-        rows.append((name, study.title, factors or "-", ", ".join(study.fixed["benchmarks"])))
+        factors = ", ".join(factor.name for factor in study.vary) or "-"
+        benchmarks = ", ".join(study.fixed["benchmarks"])
+        rows.append((name, study.title, factors, benchmarks))
     return ("study", "title", "varies", "benchmarks"), rows
 
 
@@ -185,7 +186,18 @@ def _converted(content: Mapping[str, Any], form: type[FormT], where: str) -> For
 def _check_fields(
     fields: Mapping[str, Any], where: str, table: str, allowed: Sequence[str] = ()
 ) -> None:
-    """Check the fields of a table, and that a run can have their values."""
+    """Check the fields in a table of a study's file, and that a run accepts their values.
+
+    Args:
+        fields: The values by field.
+        where: The file, for error messages.
+        table: Name of the table, such as `fixed`.
+        allowed: Fields that the table may have; by default those that are fixed for all cells.
+
+    Raises:
+        DataError: If a value is invalid.
+        UnknownNameError: If a field is not allowed.
+    """
     check_known(fields, allowed or FIXED, f"field of [{table}]", f"{where}: ")
     run_fields = {field: value for field, value in fields.items() if field not in NOT_OF_A_RUN}
     run_spec(run_fields, f"{where}: {table}: ")

@@ -1,4 +1,7 @@
-"""How often a wrong option is right too, as people and a jury found: a statistic of studies (ReForm-Eval, Table 31)."""
+"""Statistic of studies: how often a wrong option is correct too, according to people and to a jury of models.
+
+ReForm-Eval, Table 31.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,15 @@ from snellen_lab.verification.audit_labels import labels_file, read_audit_labels
 TWO_RIGHT = "two right options"
 HEADER = ("cell", "benchmark as built", "by people [95%] n", "by the jury [95%] n")
 NOTES = (
-    "The share of questions with a wrong option that is right too; the paper's is of single distractors, of which a "
-    "question has several.",
+    "The share of questions with a wrong option that is correct too. The paper's share is of single wrong options, and a "
+    "question has several of them.",
 )
 
 
 def _false_negatives(numbers: StudyNumbers) -> StudyPart:
-    """Return which share of the distractors of each cell's benchmarks are right answers after all.
+    """Return for each benchmark of a study the share of questions with a wrong option that is correct too.
 
-    People who audited the benchmark say so, or a jury of models.
+    The shares are those that people found in an audit of the benchmark, and that a jury of models found.
     """
     folders: dict[tuple[str, Path], None] = {}
     for cell in numbers.cells:
@@ -77,30 +80,34 @@ def _false_negatives(numbers: StudyNumbers) -> StudyPart:
 
 
 def _by_people(benchmark: Benchmark) -> Estimate | None:
-    """The share of the questions labelled in an audit that have two right options: as it was settled, else as
-    its raters said in the mean. None where no question is labelled."""
+    """Estimate the share of questions with two correct options, from labels that people gave in an audit.
+
+    If the raters of a question disagreed and the label was settled, the settled label counts; otherwise the mean of the
+    raters. None if no question is labelled.
+    """
     labels = read_audit_labels(labels_file(benchmark))
-    settled = {label.item for label in labels if label.settles}
+    settled_questions = {label.item for label in labels if label.settles}
     verdicts: dict[str, list[bool]] = defaultdict(list)
     for label in labels:
-        if label.settles or label.item not in settled:
+        if label.settles or label.item not in settled_questions:
             verdicts[label.item].append(label.label == TWO_RIGHT)
-    return (
-        estimate_mean([sum(votes) / len(votes) for votes in verdicts.values()], list(verdicts))
-        if verdicts
-        else None
-    )
+    if not verdicts:
+        return None
+    shares = [sum(votes) / len(votes) for votes in verdicts.values()]
+    return estimate_mean(shares, list(verdicts))
 
 
 def _by_jury(benchmark: Benchmark) -> Estimate | None:
-    """Return the share of questions that failed the jury's check; None where none was asked."""
+    """Estimate the share of questions that failed the check by a jury of models; None without such a check."""
     verification = benchmark.manifest.verification
-    checks = verification.checks if verification else ()
-    check = next((check for check in checks if check.name == "jury" and check.checked), None)
-    if check is None:
+    if verification is None:
         return None
-    failed = [1.0] * check.failed + [0.0] * (check.checked - check.failed)
-    return estimate_mean(failed, range(check.checked))
+    for check in verification.checks:
+        if check.name == "jury" and check.checked:
+            passed = check.checked - check.failed
+            failures = [1.0] * check.failed + [0.0] * passed
+            return estimate_mean(failures, range(check.checked))
+    return None
 
 
 FALSE_NEGATIVES = StudyStatistic("False negatives", _false_negatives)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 from msgspec import Struct
 
@@ -124,14 +125,16 @@ def agreement_part(numbers: StudyNumbers) -> StudyPart:
 
 
 def _metric_pairs(numbers: StudyNumbers) -> Iterator[_MetricPair]:
-    """Yield each pair of metrics of a model on a benchmark, in each cell with two common questions or more."""
-    series_by_place: dict[tuple[str, str, str], list[StudySeries]] = defaultdict(list)
+    """Yield each pair of metrics that were computed from the same replies of a model, in each cell of the study.
+
+    Cells in which fewer than two questions have both values are left out.
+    """
+    series_of_replies: dict[tuple[str, str, str], list[StudySeries]] = defaultdict(list)
     for series in numbers.of_benchmarks():
-        series_by_place[series.model, series.benchmark, series.protocol].append(series)
-    for metrics in series_by_place.values():
-        for index, first in enumerate(metrics):
-            for second in metrics[index + 1 :]:
-                yield from _pairs_of_cells(first, second)
+        series_of_replies[series.model, series.benchmark, series.protocol].append(series)
+    for metrics in series_of_replies.values():
+        for first, second in combinations(metrics, 2):
+            yield from _pairs_of_cells(first, second)
 
 
 def _pairs_of_cells(first: StudySeries, second: StudySeries) -> Iterator[_MetricPair]:
@@ -205,9 +208,16 @@ def _examples(metric_pair: _MetricPair) -> tuple[list[StudyRow], Table]:
 
 
 def _metric_cells(metric: _MetricScores, index: int, ranks: Sequence[float]) -> tuple[Cell, ...]:
-    """Return the name, the value and the rank of a reply by a metric."""
+    """Return three cells of a table: the name of a metric, its value of a reply, and the rank of the reply.
+
+    Args:
+        metric: The metric with its values.
+        index: Index of the reply.
+        ranks: Ranks of all replies by the metric.
+    """
     value = value_text(bare(metric.values[index]), metric.series.unit)
-    return metric.series.row.display_name, value, f"{ranks[index]:g} of {len(ranks)}"
+    rank = f"{ranks[index]:g} of {len(ranks)}"
+    return metric.series.row.display_name, value, rank
 
 
 def _texts(scores: CellScores, sample: str, turn: int) -> tuple[str, str]:

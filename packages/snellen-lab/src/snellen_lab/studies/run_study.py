@@ -178,25 +178,29 @@ def _patterns_built_as_usual(study: StudySpec, grid: CellGrid) -> list[str]:
 
 
 def _fields(study: StudySpec, cell: CellSpec) -> dict[str, Any]:
-    """Return the fields of the run of a cell, as plain values."""
-    fields = {
-        name: value
-        for name, value in {**study.fixed, **cell.fields}.items()
-        if name not in NOT_OF_A_RUN
-    }
-    by_name = record_fields(QuestionSpec)
-    return {
-        name: by_name[name].plain(value) if name in by_name else value
-        for name, value in fields.items()
-    }
+    """Return the fields of the run of a cell by name, as plain values: those of the study, then those of the cell."""
+    question_fields = record_fields(QuestionSpec)
+    fields: dict[str, Any] = {}
+    for name, value in {**study.fixed, **cell.fields}.items():
+        if name in NOT_OF_A_RUN:
+            continue
+        if name in question_fields:
+            value = question_fields[name].plain(value)
+        fields[name] = value
+    return fields
 
 
 def _recipe(cell: CellSpec) -> dict[str, Any]:
-    """Return the build settings that vary in a cell; empty if none varies, or the level is empty."""
+    """Return how the benchmarks of a cell are built, if the study varies that: `options`, `distractors` or both.
+
+    The dict is empty if the study does not vary it, or if the level of the cell is empty.
+    """
     recipe: dict[str, Any] = {}
     for field in (BUILD_OPTIONS, BUILD_DISTRACTORS):
-        if cell.fields.get(field):
-            recipe[field.rpartition(".")[2]] = cell.fields[field]
+        value = cell.fields.get(field)
+        if value:
+            name = field.rpartition(".")[2]
+            recipe[name] = value
     return recipe
 
 
@@ -322,12 +326,26 @@ def _part(benchmark: Benchmark, sample: StudySample, seed: int, folder: Path) ->
 
 
 def _scored(cells: Sequence[_Asked], runs: SuccessiveRuns) -> list[StudyCell]:
-    """Score the runs of the cells. A run that several cells share is scored once."""
-    folders = list(dict.fromkeys(outcome.folder for _, outcome in cells if outcome))
-    scored = dict(zip(folders, runs.score(folders), strict=True))
-    return [
-        replace(cell, run=scored[outcome.folder]) if outcome else cell for cell, outcome in cells
-    ]
+    """Score the runs of the cells. A run that several cells share is scored once.
+
+    Args:
+        cells: Each cell with the outcome of its run; the outcome is None if the cell was not run.
+        runs: The scorer.
+
+    Returns:
+        The cells, each with its scored run if it has one.
+    """
+    folders: list[Path] = []
+    for _, outcome in cells:
+        if outcome and outcome.folder not in folders:
+            folders.append(outcome.folder)
+    scored_runs = dict(zip(folders, runs.score(folders), strict=True))
+    scored_cells = []
+    for cell, outcome in cells:
+        if outcome:
+            cell = replace(cell, run=scored_runs[outcome.folder])
+        scored_cells.append(cell)
+    return scored_cells
 
 
 def _shared(cells: Sequence[StudyCell]) -> Iterator[str]:

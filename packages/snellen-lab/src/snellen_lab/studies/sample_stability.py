@@ -113,7 +113,13 @@ def _draw_scores(series: StudySeries, other_levels: str) -> DrawScores:
 
 
 def _compare_ratio(models: Sequence[DrawScores], ratio: float, scale: float) -> SampleComparison:
-    """Compare samples of a ratio with the full benchmark, in the draws that all models have."""
+    """Compare scores on samples of one size with scores on the full benchmark, in the draws that all models have.
+
+    Args:
+        models: For each model, its scores by the ratio of the sample and the number of the draw.
+        ratio: Size of the samples as a share of the benchmark.
+        scale: Factor of all scores, such as 100 for percent.
+    """
     common_draws = set.intersection(*(_draws(scores, ratio) for scores in models))
     scores_by_draw = []
     for draw in sorted(common_draws):
@@ -121,17 +127,25 @@ def _compare_ratio(models: Sequence[DrawScores], ratio: float, scale: float) -> 
 
     full_scores: list[float | None] = []
     for scores in models:
-        full = [scale * value for (share, _), value in scores.items() if share == 1]
-        full_scores.append(full[0] if full else None)
+        full_score = None
+        for (share, _), value in scores.items():
+            if share == 1:
+                full_score = scale * value
+                break
+        full_scores.append(full_score)
     if None in full_scores:
         full_scores = [None] * len(models)
     return compare_samples(scores_by_draw, full_scores)
 
 
 def _draws(scores: DrawScores, ratio: float) -> set[int]:
+    """Return the numbers of the draws in which a model has a score on a sample of this ratio."""
     return {draw for share, draw in scores if share == ratio}
 
 
 def _count_draws(models: Sequence[DrawScores], ratio: float) -> int:
-    """Return the number of draws that any model has."""
-    return len(set.union(*(_draws(scores, ratio) for scores in models)))
+    """Return the number of draws of this ratio in which any model has a score."""
+    draws: set[int] = set()
+    for scores in models:
+        draws |= _draws(scores, ratio)
+    return len(draws)

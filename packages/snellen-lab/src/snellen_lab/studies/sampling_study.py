@@ -120,7 +120,8 @@ class _ModelCounts(Struct, frozen=True):
 
 
 def _summed(counts: Sequence[Counts]) -> Counts:
-    return tuple(map(sum, zip(*counts, strict=True)))
+    """Add up counts element by element: [(1, 2), (3, 4)] becomes (4, 6)."""
+    return tuple(sum(column) for column in zip(*counts, strict=True))
 
 
 def sampling_study(runs: Sequence[ScoredRun], plan: SamplingPlan) -> list[SampleStability]:
@@ -179,9 +180,10 @@ def _benchmarks_by_name(runs: Sequence[ScoredRun]) -> dict[str, list[ScoredBench
 
 
 def _times(run: ScoredRun) -> Times:
-    """Return the seconds per sample, including replies reused from other presentations.
+    """Return the seconds that the requests of each sample took, by benchmark and protocol.
 
-    Where a run recorded no times, each request counts as a second.
+    Replies that were reused from other presentations count with their time. If a run recorded no times, each request
+    counts as one second.
     """
     seconds: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     requests: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
@@ -192,29 +194,37 @@ def _times(run: ScoredRun) -> Times:
         requests[key][sample] += 1.0
 
     times = {}
-    for key in requests:
+    for key, requests_of_samples in requests.items():
         has_times = any(seconds[key].values())
-        times[key] = seconds[key] if has_times else requests[key]
+        times[key] = seconds[key] if has_times else requests_of_samples
     return times
 
 
 def _models_by_series(
     runs: Sequence[ScoredRun], times: Sequence[Times], name: str, metric: str
 ) -> dict[SeriesKey, list[_ModelCounts]]:
-    """Return the counts of each model on a benchmark, by protocol, method and metric."""
-    series: dict[SeriesKey, list[_ModelCounts]] = defaultdict(list)
+    """Return the counts of each run on a benchmark, by benchmark, protocol, method and metric.
+
+    Args:
+        runs: The runs, one per model.
+        times: For each run, the seconds of each sample.
+        name: The benchmark.
+        metric: The metric; if empty, accuracy and the benchmark's first metric of texts.
+    """
+    models_by_series: dict[SeriesKey, list[_ModelCounts]] = defaultdict(list)
     for run, run_times in zip(runs, times, strict=True):
         for scored in run.benchmarks:
             if scored.spec.name != name:
                 continue
             metrics = (metric,) if metric else ("accuracy", first_text_metric(scored.spec))
             for (protocol, method, row), compute, questions in _question_counts(scored):
-                if row not in metrics or not any(counts for _, counts in questions):
+                has_values = any(counts for _, counts in questions)
+                if row not in metrics or not has_values:
                     continue
                 seconds = run_times.get((name, protocol), {})
-                model = _model_counts(scored, compute, questions, seconds)
-                series[name, protocol, method, row].append(model)
-    return series
+                model_counts = _model_counts(scored, compute, questions, seconds)
+                models_by_series[name, protocol, method, row].append(model_counts)
+    return models_by_series
 
 
 RowKey = tuple[str, Method, str]
@@ -255,10 +265,12 @@ def _question_counts(
 
 
 def _summed_score(metric: SummedMetric, index: int, sums: Counts) -> float | None:
+    """Return one of the scores that a metric computes from summed counts: that of its row `index`."""
     return metric.compute(sums)[index]
 
 
 def _mean_score(sums: Counts) -> float:
+    """Return the mean from the sum of values and their number."""
     total, count = sums
     return total / count
 
@@ -322,6 +334,7 @@ def _stability(
 
 
 def _scaled(score: float | None, scale: int) -> float | None:
+    """Multiply a score; None stays None."""
     return None if score is None else scale * score
 
 

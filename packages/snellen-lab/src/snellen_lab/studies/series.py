@@ -1,5 +1,8 @@
-"""The numbers of a study: one metric of one model on one benchmark, over all cells; and what a statistic makes of them:
-rows for CSV and JSON, tables and charts for people."""
+"""The numbers of a study, and the results of a statistic: rows for CSV and JSON, tables and charts for people.
+
+A study runs models under all combinations of some settings, such as prompts and seeds. Such a combination is a cell. A
+series is one metric of one model on one benchmark, over all cells.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ from snellen.plugin_api import (
 from snellen_lab.studies.cells import CellGrid, CellSpec
 
 Question = tuple[str, int]
-"""Sample id and round."""
+"""Id of a sample and index of one of its rounds."""
 
 
 class StudyCell(Struct, frozen=True):
@@ -96,56 +99,80 @@ class StudySeries(Struct, frozen=True, dict=True):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The bounds of a value, in the unit of the series."""
+        """The smallest and the largest possible value, in the unit of the series; infinite if there is no bound."""
         scale = unit_multiplier(self.unit)
-        low = -math.inf if self.row.low is None else scale * self.row.low
-        high = math.inf if self.row.high is None else scale * self.row.high
+        low = -math.inf
+        high = math.inf
+        if self.row.low is not None:
+            low = scale * self.row.low
+        if self.row.high is not None:
+            high = scale * self.row.high
         return low, high
 
     @cached_property
     def common(self) -> tuple[Question, ...]:
-        """The questions that have a value in every cell of the grid, in order."""
+        """The questions that have a value in every cell, in the order of the first cell."""
         if not self.cells:
             return ()
-        first, *other_values = (cell.values for cell in self.cells)
-        return tuple(
-            question for question in first if all(question in values for values in other_values)
-        )
+        first, *others = self.cells
+        common = []
+        for question in first.values:
+            if all(question in other.values for other in others):
+                common.append(question)
+        return tuple(common)
 
     @property
     def n_incomplete(self) -> int:
         """Number of questions that have a value in some cells but not in all."""
-        return len({question for cell in self.cells for question in cell.values}) - len(self.common)
+        questions: set[Question] = set()
+        for cell in self.cells:
+            questions.update(cell.values)
+        return len(questions) - len(self.common)
 
     @property
     def levels(self) -> list[float]:
-        """The value in each cell: over the common questions for a mean over questions, else over all."""
-        if self.common:
-            return [
-                math.fsum(cell.values[q] for q in self.common) / len(self.common)
-                for cell in self.cells
-            ]
-        return [cell.estimate.value for cell in self.cells if cell.estimate.value is not None]
+        """The value of the metric in each cell.
+
+        For a mean over questions, it is the mean over the questions that have a value in every cell.
+        """
+        if not self.common:
+            return [cell.estimate.value for cell in self.cells if cell.estimate.value is not None]
+        means = []
+        for cell in self.cells:
+            total = math.fsum(cell.values[question] for question in self.common)
+            means.append(total / len(self.common))
+        return means
 
     def mean_of_questions(self) -> Estimate:
-        """Return the mean over cells and common questions. Its interval treats images as a sample, but not cells."""
-        values = [
-            math.fsum(cell.values[q] for cell in self.cells) / len(self.cells) for q in self.common
-        ]
-        groups = [self.groups[question] for question in self.common]
-        return estimate_mean(values, groups, bounds=self.bounds, unscored=self.n_incomplete)
+        """Return the mean over cells and over the questions that have a value in every cell.
+
+        Its interval is for other images of the same kind in the same cells, and not for other cells.
+        """
+        question_means = []
+        groups = []
+        for question in self.common:
+            total = math.fsum(cell.values[question] for cell in self.cells)
+            question_means.append(total / len(self.cells))
+            groups.append(self.groups[question])
+        return estimate_mean(question_means, groups, bounds=self.bounds, unscored=self.n_incomplete)
 
     def difference(
         self, first: Mapping[Question, float], second: Mapping[Question, float]
     ) -> Estimate:
-        """Return the paired difference, first minus second, on the common questions."""
+        """Return the mean difference, first minus second, over the questions that have both values.
+
+        Args:
+            first: A value for each question.
+            second: Another value for each question.
+        """
+        differences = []
+        groups = []
+        for question, value in first.items():
+            if question in second:
+                differences.append(value - second[question])
+                groups.append(self.groups[question])
         low, high = self.bounds
-        common = [question for question in first if question in second]
-        return estimate_mean(
-            [first[question] - second[question] for question in common],
-            [self.groups[question] for question in common],
-            bounds=(low - high, high - low),
-        )
+        return estimate_mean(differences, groups, bounds=(low - high, high - low))
 
 
 class StudyNumbers(Struct, frozen=True):
@@ -167,12 +194,14 @@ class StudyNumbers(Struct, frozen=True):
 def study_numbers(
     grid: CellGrid, cells: Sequence[StudyCell], metrics: Sequence[str]
 ) -> StudyNumbers:
-    """Return all series of a study: the cells of a model, benchmark and metric, and of a protocol if cells have several.
+    """Sort the results of all runs of a study into series: one for each model, benchmark and metric.
+
+    If a benchmark was evaluated under several protocols, each has a series of its own.
 
     Args:
         grid: The factors of the study with their levels.
         cells: The combinations of levels, each with its run.
-        metrics: Rows to include; if empty, the headline of each benchmark.
+        metrics: Metrics to include; if empty, the headline metric of each benchmark.
     """
     parts_by_series: dict[tuple[str, str, str, str], list[_Part]] = defaultdict(list)
     has_several_protocols = _has_several_protocols(cells)
@@ -184,20 +213,29 @@ def study_numbers(
             key = (cell.model, part.whole, protocol, part.result.metric)
             parts_by_series[key].append(part)
 
-    # Means over benchmarks come after the benchmarks.
-    ordered = sorted(parts_by_series.items(), key=lambda item: item[0][1] == OVERALL)
-    series = tuple(_series(key, members) for key, members in ordered)
-    return StudyNumbers(grid, tuple(cells), series)
+    benchmark_series = []
+    mean_series = []  # means over benchmarks come last
+    for key, parts in parts_by_series.items():
+        _, benchmark, _, _ = key
+        series = _series(key, parts)
+        if benchmark == OVERALL:
+            mean_series.append(series)
+        else:
+            benchmark_series.append(series)
+    return StudyNumbers(grid, tuple(cells), (*benchmark_series, *mean_series))
 
 
 class _Part(Struct, frozen=True):
-    """A result of a cell's run, with what lies behind it."""
+    """A result of the run of a cell, with the values of its questions."""
 
     whole: str
+    """The benchmark; for a sample or variant of a benchmark, the full, original one."""
     result: Result
     scores: CellScores
     groups: dict[Question, str]
+    """The group (image) of each question."""
     chance: float | None
+    """Accuracy of random answers; None for another metric."""
 
 
 def _has_several_protocols(cells: Sequence[StudyCell]) -> bool:
@@ -235,55 +273,75 @@ def _parts(cell: StudyCell, run: ScoredRun, metrics: Sequence[str]) -> Iterator[
 
 
 def _part(cell: StudyCell, run: ScoredRun, result: Result, scored: ScoredBenchmark | None) -> _Part:
-    """Return a result of a cell with the value of each question, or without them if it is a mean over benchmarks."""
+    """Return a result of a cell with the value of each question.
+
+    Args:
+        cell: The cell.
+        run: Its run.
+        result: A result of the run.
+        scored: The benchmark of the result; None if the result is a mean over benchmarks, without values of questions.
+    """
+    is_accuracy = result.metric == "accuracy"
     if scored is None:
-        chance = mean_chance(run.benchmarks) if result.metric == "accuracy" else None
-        return _Part(OVERALL, result, CellScores(cell, OVERALL, result.estimate), {}, chance)
+        return _Part(
+            whole=OVERALL,
+            result=result,
+            scores=CellScores(cell, OVERALL, result.estimate),
+            groups={},
+            chance=mean_chance(run.benchmarks) if is_accuracy else None,
+        )
     scale = unit_multiplier(result.unit)
-    values = {
-        (score.sample_id, score.turn): scale * score.value
-        for score in scored.score_rows.get((result.protocol, result.method, result.metric), ())
-        if score.value is not None
-    }
+    values = {}
+    groups = {}
+    for score in scored.score_rows.get((result.protocol, result.method, result.metric), ()):
+        if score.value is not None:
+            question = (score.sample_id, score.turn)
+            values[question] = scale * score.value
+            groups[question] = scored.samples[score.sample_id].group
     return _Part(
-        cell.full_benchmarks.get(result.benchmark, result.benchmark),
-        result,
-        CellScores(cell, result.benchmark, result.estimate, values),
-        {question: scored.samples[question[0]].group for question in values},
-        scored.chance_accuracy if result.metric == "accuracy" else None,
+        whole=cell.full_benchmarks.get(result.benchmark, result.benchmark),
+        result=result,
+        scores=CellScores(cell, result.benchmark, result.estimate, values),
+        groups=groups,
+        chance=scored.chance_accuracy if is_accuracy else None,
     )
 
 
-def _series(key: tuple[str, str, str, str], cell_numbers: Sequence[_Part]) -> StudySeries:
-    """Return the cells of one model, benchmark, slice and metric as a series, with the baseline cell apart."""
+def _series(key: tuple[str, str, str, str], parts: Sequence[_Part]) -> StudySeries:
+    """Join the results of all cells to a series, with the baseline cell separate.
+
+    Args:
+        key: Model, benchmark, protocol ("" unless cells have several) and metric.
+        parts: The result of each cell.
+    """
     model, benchmark, split, metric = key
-    protocols = {cell_number.result.protocol for cell_number in cell_numbers}
-    methods = {cell_number.result.method for cell_number in cell_numbers}
+    protocols = {part.result.protocol for part in parts}
+    methods = {part.result.method for part in parts}
     cells: list[CellScores] = []
     baseline: CellScores | None = None
     groups: dict[Question, str] = {}
     chance: float | None = None
-    for cell_number in cell_numbers:
-        groups.update(cell_number.groups)
-        if not cell_number.scores.cell.spec.is_baseline:
-            cells.append(cell_number.scores)
+    for part in parts:
+        groups.update(part.groups)
+        if not part.scores.cell.spec.is_baseline:
+            cells.append(part.scores)
         elif baseline is None:
-            baseline = cell_number.scores
+            baseline = part.scores
         if chance is None:
-            chance = cell_number.chance
+            chance = part.chance
 
     return StudySeries(
-        model,
-        benchmark,
-        protocols.pop() if len(protocols) == 1 else "",
-        methods.pop() if len(methods) == 1 else None,
-        split,
-        metric,
-        cell_numbers[0].result.unit,
-        tuple(cells),
-        baseline,
-        groups,
-        chance,
+        model=model,
+        benchmark=benchmark,
+        protocol=protocols.pop() if len(protocols) == 1 else "",
+        method=methods.pop() if len(methods) == 1 else None,
+        split=split,
+        metric=metric,
+        unit=parts[0].result.unit,
+        cells=tuple(cells),
+        baseline=baseline,
+        groups=groups,
+        chance=chance,
     )
 
 
@@ -295,7 +353,7 @@ class StudyRow(Struct, frozen=True, kw_only=True):
 
     statistic: str
     quantity: str
-    """What the number is: mean, share of variance ..."""
+    """Name of the number, such as `mean` or `share of variance`."""
     model: str
     benchmark: str
     protocol: str
@@ -303,15 +361,15 @@ class StudyRow(Struct, frozen=True, kw_only=True):
     unit: str
     estimate: Estimate
     cell: str = ""
-    """The cell, source of variance or sample that it is about."""
+    """The cell, source of variance or sample that the number belongs to."""
     against: str = ""
-    """What it is compared with: another cell, or another metric."""
+    """The other cell, or other metric, in a comparison."""
     cells: int = 0
-    """How many cells it rests on."""
+    """Number of cells that it is computed from."""
 
 
 class StudyPart(Struct, frozen=True):
-    """All that one statistic found."""
+    """The results of one statistic."""
 
     rows: tuple[StudyRow, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -321,8 +379,10 @@ class StudyPart(Struct, frozen=True):
 def part_of(
     rows: Sequence[StudyRow], table: Table, other_tables: Sequence[Table] = ()
 ) -> StudyPart:
-    """Return rows with their tables, which are left out if the first one is empty."""
-    return StudyPart(tuple(rows), (table, *other_tables) if table.rows else ())
+    """Return the results of a statistic. If the first table is empty, all tables are left out."""
+    if not table.rows:
+        return StudyPart(tuple(rows))
+    return StudyPart(tuple(rows), (table, *other_tables))
 
 
 class StudyStatistic(Struct, frozen=True):
@@ -334,11 +394,18 @@ class StudyStatistic(Struct, frozen=True):
 
 
 def compute_statistics(numbers: StudyNumbers, statistics: Iterable[str]) -> dict[str, StudyPart]:
-    """Return the result of each named statistic, by its title. Raises UnknownNameError."""
-    declared_statistics: list[StudyStatistic] = [
-        find_registered("study_statistics", name) for name in statistics
-    ]
-    return {statistic.title: statistic.compute(numbers) for statistic in declared_statistics}
+    """Compute statistics by their registered names.
+
+    Returns:
+        The results of each statistic, by its title.
+
+    Raises:
+        UnknownNameError: If a name is not registered.
+    """
+    declared: list[StudyStatistic] = []
+    for name in statistics:
+        declared.append(find_registered("study_statistics", name))
+    return {statistic.title: statistic.compute(numbers) for statistic in declared}
 
 
 def study_row(
@@ -351,7 +418,17 @@ def study_row(
     against: str = "",
     unit: str | None = None,
 ) -> StudyRow:
-    """Return a row about a series; its unit is the metric's unless another one is named."""
+    """Return one number of a series as a row of results.
+
+    Args:
+        series: The series.
+        statistic: Name of the statistic that computes the number.
+        quantity: Name of the number.
+        estimate: The number, with its interval.
+        cell: The cell that it belongs to.
+        against: The cell or metric that it is compared with.
+        unit: Its unit, by default that of the metric.
+    """
     return StudyRow(
         statistic=statistic,
         quantity=quantity,
@@ -373,9 +450,8 @@ def bare(value: float | None, n: int = 0) -> Estimate:
 
 
 def flat_study_row(row: StudyRow) -> dict[str, Any]:
-    """Return a row as a flat dict of plain values."""
-    fields = asdict(row)
-    return {
-        **{name: value for name, value in fields.items() if name != "estimate"},
-        **asdict(row.estimate),
-    }
+    """Return a row as a dict of plain values; the fields of its estimate (value, low, high, ...) come last."""
+    flat = asdict(row)
+    del flat["estimate"]
+    flat.update(asdict(row.estimate))
+    return flat

@@ -125,40 +125,53 @@ def _subsets(factors: Subset) -> Iterator[Subset]:
 
 
 def _sign(first: Subset, second: Subset) -> int:
-    """Return -1 to the power of the difference of two sizes."""
+    """Return 1 if the sizes of two subsets differ by an even number, and -1 if by an odd one."""
     return -1 if (len(first) - len(second)) % 2 else 1
 
 
 def _sums_of_squares(counts: Sequence[int], values: Sequence[float]) -> dict[Subset, float]:
-    """Return the sum of squares of each subset of the factors, before smaller subsets are subtracted.
+    """Return the sum of squares of each subset of the factors, before those of smaller subsets are subtracted.
 
-    It is N / n_S times the sum of the squared means of S, taken of deviations from the grand mean. A mean of S is
-    n_S / N times the sum of its scores.
+    For a subset S with n_S combinations of levels, it is N / n_S times the sum of the squared means of S, where a mean
+    is taken over the scores of one combination, as deviations from the mean of all N scores.
+
+    Args:
+        counts: Number of levels of each factor.
+        values: The N scores, in which the last factor varies fastest.
     """
     n = len(values)
     grand_mean = math.fsum(values) / n
     all_factors = tuple(range(len(counts)))
-    cell_sums = {all_factors: [value - grand_mean for value in values]}
+    # For each subset, the sum of the deviations for each combination of its levels: n_S numbers. Subsets get smaller.
+    sums_by_subset = {all_factors: [value - grand_mean for value in values]}
     for size in range(len(counts) - 1, 0, -1):
         for subset in combinations(all_factors, size):
-            # Sum the sums of a subset with one more factor over that factor.
-            missing = next(factor for factor in all_factors if factor not in subset)
-            larger = tuple(sorted((*subset, missing)))
-            faster_factors = larger[larger.index(missing) + 1 :]
-            stride = math.prod(counts[factor] for factor in faster_factors)
-            cell_sums[subset] = _sum_over(cell_sums[larger], counts[missing], stride)
+            # The sums of a subset with one more factor are known; sum them over that factor.
+            extra = next(factor for factor in all_factors if factor not in subset)
+            larger = tuple(sorted((*subset, extra)))
+            factors_after_extra = larger[larger.index(extra) + 1 :]
+            stride = math.prod(counts[factor] for factor in factors_after_extra)
+            sums_by_subset[subset] = _sum_over(sums_by_subset[larger], counts[extra], stride)
 
     squares = {}
-    for subset, sums in cell_sums.items():
-        squares[subset] = math.fsum(x * x for x in sums) * len(sums) / n
+    for subset, sums in sums_by_subset.items():
+        # A mean is sum * n_S / N, so N / n_S * mean^2 is sum^2 * n_S / N.
+        squares[subset] = math.fsum(deviation * deviation for deviation in sums) * len(sums) / n
     return squares
 
 
 def _sum_over(cells: Sequence[float], count: int, stride: int) -> list[float]:
-    """Return sums over a factor with `count` levels, whose neighbouring levels are `stride` cells apart."""
+    """Sum an array over one of its axes, where the array is stored as a flat list in row-major order.
+
+    Args:
+        cells: The numbers.
+        count: Length of the axis.
+        stride: Distance in `cells` between neighbours along the axis: the product of the lengths of the later axes.
+    """
     block = count * stride
     sums = []
     for start in range(0, len(cells), block):
         for offset in range(stride):
-            sums.append(math.fsum(cells[start + offset : start + block : stride]))
+            along_axis = cells[start + offset : start + block : stride]
+            sums.append(math.fsum(along_axis))
     return sums
