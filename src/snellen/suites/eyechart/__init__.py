@@ -1,5 +1,5 @@
-"""The embedded benchmark suite: images drawn from a seed, so nobody's model has seen them.
+"""The embedded benchmark suite: images that are drawn from a seed, so that no model has seen them before.
 
-`scenes` composes what is in an image and paints it, `png` encodes it to the same bytes on
-every machine, `questions` asks about it.
+`scenes` composes random scenes and paints them, with the same bytes on every machine; `reader` asks questions about
+them.
 """

@@ -1,6 +1,7 @@
-"""What an image shows: shapes, words and places, composed from a named generator.
+"""Random scenes of shapes, words and places, and the images of them.
 
-Scenes are painted with Pillow into an indexed image: integer coordinates, no smoothing, no fonts.
+A scene is composed from a random generator, so that the same seed gives the same scene. It is painted with Pillow into
+an image with a palette, in whole pixels, without smoothing or fonts, so that the image is the same on every machine.
 """
 
 from __future__ import annotations
@@ -39,211 +40,260 @@ WORDS: dict[Level, Sequence[str]] = {
 }
 
 FIRST_COUNTS: dict[Level, tuple[int, ...]] = {"easy": (1,), "medium": (2, 3), "hard": (4, 5, 6)}
-"""Where the four neighbouring numbers may begin that a counting question offers. A scene has as many things as one of
-them says, all being equally likely; so the offered numbers tell nothing of the answer."""
+"""Smallest of the four consecutive numbers that a counting question may offer, by level. Each of the four is equally
+likely to be the number of shapes in the scene, so the offered numbers reveal nothing about the answer."""
 
 
 class Shape(Struct, frozen=True):
-    """A shape on the canvas: centre and half its extent, in pixels."""
+    """A shape in the image: one of `SHAPE_KINDS` in one of `SHAPE_COLOURS`."""
 
     kind: str
     colour: str
     x: int
+    """Position of its centre, in pixels from the left."""
     y: int
+    """Position of its centre, in pixels from the top."""
     radius: int
+    """Half its width and height, in pixels."""
 
 
 class Scene(Struct, frozen=True):
+    """All that an image shows: shapes, a word, or a landscape with or without shapes in front of it."""
+
     shapes: tuple[Shape, ...] = ()
     word: str = ""
     word_at: tuple[int, int] = (0, 0)
+    """Left and top of the word, in pixels."""
     word_scale: int = 0
     """Side of one dot of the 5 x 7 letters, in pixels."""
     word_colour: str = "black"
     place: str = ""
+    """The landscape: one of `PLACES`; "" for a plain ground."""
     shift: tuple[int, int] = (0, 0)
-    """How far the landmark and the horizon of a place are moved, in pixels."""
+    """How far the landmark of a landscape is moved to the right, and its horizon down, in pixels."""
     specks: tuple[tuple[int, int, str], ...] = ()
-    """Grey dots that make an image harder to read."""
+    """Grey dots that make an image harder to read: left, top and colour of each."""
     backdrop: str = "paper"
+    """The light of a landscape: `day` or `dusk`."""
 
 
 Family = Literal["single", "pair", "crowd", "group", "odd", "word", "place"]
+"""Families of scenes; the functions in `_COMPOSERS` say what each shows."""
 
-_CELLS = 4
-_CELL = CANVAS // _CELLS
+_CELLS_PER_ROW = 4
+_CELL = CANVAS // _CELLS_PER_ROW
+"""Width and height in pixels of a cell of the grid that shapes are placed on."""
 
 
 def compose(family: Family, level: Level, rng: random.Random) -> Scene:
-    """Return a scene of the family: what is in it, where, and how hard it is to see."""
+    """Return a random scene of a family. The harder the level, the smaller its shapes and the more grey dots it has."""
     scene = _COMPOSERS[family](level, rng)
-    return scene if level == "easy" else _clutter(scene, 12 if level == "medium" else 40, rng)
+    if level == "easy":
+        return scene
+    n_specks = 12 if level == "medium" else 40
+    return _with_specks(scene, n_specks, rng)
 
 
-def _clutter(scene: Scene, count: int, rng: random.Random) -> Scene:
-    specks = tuple(
-        (rng.randrange(CANVAS), rng.randrange(CANVAS), rng.choice(("speck", "dark speck")))
-        for _ in range(count)
-    )
-    return replace(scene, specks=specks)
+def _with_specks(scene: Scene, count: int, rng: random.Random) -> Scene:
+    """Return a scene with small grey dots at random positions."""
+    specks = []
+    for _ in range(count):
+        x = rng.randrange(CANVAS)
+        y = rng.randrange(CANVAS)
+        colour = rng.choice(("speck", "dark speck"))
+        specks.append((x, y, colour))
+    return replace(scene, specks=tuple(specks))
 
 
 def _radius(level: Level, rng: random.Random) -> int:
-    return {"easy": rng.randint(40, 60), "medium": rng.randint(24, 36), "hard": rng.randint(9, 15)}[
-        level
-    ]
+    """Return a random radius for a single shape, in pixels: the harder the level, the smaller."""
+    # All three are drawn at every level; the numbers drawn later, and so the versions of the suite, depend on that.
+    radius_by_level = {
+        "easy": rng.randint(40, 60),
+        "medium": rng.randint(24, 36),
+        "hard": rng.randint(9, 15),
+    }
+    return radius_by_level[level]
 
 
 def _single(level: Level, rng: random.Random) -> Scene:
-    """Compose one shape in one quadrant, clear of the middle lines."""
+    """Compose a scene with one shape, which is clearly in one of the four quadrants of the image."""
     radius = _radius(level, rng)
-    return Scene(
-        (
-            Shape(
-                rng.choice(SHAPE_KINDS),
-                rng.choice(SHAPE_COLOURS),
-                *_in_quadrant(radius, rng),
-                radius,
-            ),
-        )
-    )
+    kind = rng.choice(SHAPE_KINDS)
+    colour = rng.choice(SHAPE_COLOURS)
+    x = _off_middle(radius, rng)
+    y = _off_middle(radius, rng)
+    return Scene((Shape(kind, colour, x, y, radius),))
 
 
-def _in_quadrant(radius: int, rng: random.Random) -> tuple[int, int]:
+def _off_middle(radius: int, rng: random.Random) -> int:
+    """Return a random x or y for a shape, on either side of the middle of the image and clear of it."""
     half = CANVAS // 2
-
-    def along() -> int:
-        low, high = min(radius + 2, half // 2), max(half - radius // 2 - 8, half // 2)
-        near = rng.randint(low, high)
-        return near if rng.random() < 0.5 else CANVAS - near
-
-    return along(), along()
+    smallest = min(radius + 2, half // 2)
+    largest = max(half - radius // 2 - 8, half // 2)
+    in_first_half = rng.randint(smallest, largest)
+    if rng.random() < 0.5:
+        return in_first_half
+    return CANVAS - in_first_half
 
 
 def _pair(level: Level, rng: random.Random) -> Scene:
-    """Compose two shapes of different kind, colour and size, clearly beside or above each other."""
-    kinds, colours = rng.sample(SHAPE_KINDS, 2), rng.sample(SHAPE_COLOURS, 2)
-    big = {"easy": rng.randint(46, 54), "medium": rng.randint(34, 40), "hard": rng.randint(20, 24)}[
-        level
-    ]
-    small = {"easy": big // 2, "medium": big * 7 // 10, "hard": big * 17 // 20}[level]
-    radii = [big, small]
+    """Compose a scene with two shapes of different kind, colour and size, one clearly next to or above the other.
+
+    The harder the level, the smaller the shapes and the less they differ in size.
+    """
+    kinds = rng.sample(SHAPE_KINDS, 2)
+    colours = rng.sample(SHAPE_COLOURS, 2)
+    # All three are drawn at every level; the numbers drawn later, and so the versions of the suite, depend on that.
+    large_by_level = {
+        "easy": rng.randint(46, 54),
+        "medium": rng.randint(34, 40),
+        "hard": rng.randint(20, 24),
+    }
+    large = large_by_level[level]
+    small = {"easy": large // 2, "medium": large * 7 // 10, "hard": large * 17 // 20}[level]
+    radii = [large, small]
     rng.shuffle(radii)
-    slip = {"easy": 10, "medium": 24, "hard": 36}[level]
-    first = (64 + rng.randint(-8, 8), 128 + rng.randint(-slip, slip))
-    second = (192 + rng.randint(-8, 8), 128 + rng.randint(-slip, slip))
+
+    # Next to each other; with the coordinates exchanged, above each other.
+    deviation = {"easy": 10, "medium": 24, "hard": 36}[level]
+    first = (64 + rng.randint(-8, 8), 128 + rng.randint(-deviation, deviation))
+    second = (192 + rng.randint(-8, 8), 128 + rng.randint(-deviation, deviation))
     if rng.random() < 0.5:
-        first, second = first[::-1], second[::-1]
+        first = (first[1], first[0])
+        second = (second[1], second[0])
     if rng.random() < 0.5:
         first, second = second, first
-    return Scene(
-        tuple(
-            Shape(kind, colour, *place, radius)
-            for kind, colour, place, radius in zip(
-                kinds, colours, (first, second), radii, strict=True
-            )
-        )
-    )
+
+    shapes = []
+    for kind, colour, (x, y), radius in zip(kinds, colours, (first, second), radii, strict=True):
+        shapes.append(Shape(kind, colour, x, y, radius))
+    return Scene(tuple(shapes))
 
 
-def _on_grid(rng: random.Random, count: int, low: int, high: int) -> list[tuple[int, int, int]]:
-    """Centres and radii of `count` shapes in different cells of a 4 x 4 grid."""
-    cells = rng.sample(range(_CELLS * _CELLS), count)
-    placed = []
+def _on_grid(
+    rng: random.Random, count: int, smallest: int, largest: int
+) -> list[tuple[int, int, int]]:
+    """Return the positions and sizes of shapes that do not overlap, each in another cell of a 4 x 4 grid.
+
+    Args:
+        rng: Random generator.
+        count: Number of shapes.
+        smallest: Smallest radius in pixels.
+        largest: Largest radius in pixels.
+
+    Returns:
+        For each shape, the x and y of its centre and its radius.
+    """
+    cells = rng.sample(range(_CELLS_PER_ROW * _CELLS_PER_ROW), count)
+    places = []
     for cell in cells:
-        radius = rng.randint(low, high)
-        slack = max(_CELL // 2 - radius - 1, 0)
-        placed.append(
-            (
-                cell % _CELLS * _CELL + _CELL // 2 + rng.randint(-slack, slack),
-                cell // _CELLS * _CELL + _CELL // 2 + rng.randint(-slack, slack),
-                radius,
-            )
-        )
-    return placed
+        row, column = divmod(cell, _CELLS_PER_ROW)
+        radius = rng.randint(smallest, largest)
+        slack = max(
+            _CELL // 2 - radius - 1, 0
+        )  # how far the shape may be off the middle of its cell
+        x = column * _CELL + _CELL // 2 + rng.randint(-slack, slack)
+        y = row * _CELL + _CELL // 2 + rng.randint(-slack, slack)
+        places.append((x, y, radius))
+    return places
 
 
 def _crowd(level: Level, rng: random.Random) -> Scene:
-    """Several shapes, no two of one kind, each of its own colour."""
+    """Compose a scene with two to six shapes, all of different kinds and colours."""
     count = {"easy": 2, "medium": 4, "hard": 6}[level]
-    low, high = {"easy": (26, 30), "medium": (20, 26), "hard": (10, 14)}[level]
-    places = _on_grid(rng, count, low, high)
-    kinds, colours = rng.sample(SHAPE_KINDS, count), rng.sample(SHAPE_COLOURS, count)
-    return Scene(
-        tuple(
-            Shape(kind, colour, *place)
-            for kind, colour, place in zip(kinds, colours, places, strict=True)
-        )
-    )
+    smallest, largest = {"easy": (26, 30), "medium": (20, 26), "hard": (10, 14)}[level]
+    places = _on_grid(rng, count, smallest, largest)
+    kinds = rng.sample(SHAPE_KINDS, count)
+    colours = rng.sample(SHAPE_COLOURS, count)
+    shapes = []
+    for kind, colour, (x, y, radius) in zip(kinds, colours, places, strict=True):
+        shapes.append(Shape(kind, colour, x, y, radius))
+    return Scene(tuple(shapes))
 
 
 def _group(level: Level, rng: random.Random) -> Scene:
-    """Some shapes of one kind and colour to be counted; harder ones have others among them."""
+    """Compose a scene with some shapes of one kind and colour, which a question asks to count.
+
+    These come first in `shapes`. At harder levels, shapes of other kinds are among them.
+    """
     count = rng.choice(FIRST_COUNTS[level]) + rng.randrange(4)
-    decoys = {"easy": 0, "medium": 2, "hard": 6}[level]
-    low, high = {"easy": (24, 28), "medium": (18, 24), "hard": (9, 14)}[level]
-    places = _on_grid(rng, count + decoys, low, high)
-    kind, *rest = rng.sample(SHAPE_KINDS, 3)
-    colour = rng.choice(SHAPE_COLOURS)
-    return Scene(
-        tuple(
-            Shape(kind, colour, *place)
-            if i < count
-            else Shape(rng.choice(rest), rng.choice(SHAPE_COLOURS), *place)
-            for i, place in enumerate(places)
-        )
-    )
+    n_others = {"easy": 0, "medium": 2, "hard": 6}[level]
+    smallest, largest = {"easy": (24, 28), "medium": (18, 24), "hard": (9, 14)}[level]
+    places = _on_grid(rng, count + n_others, smallest, largest)
+    counted_kind, *other_kinds = rng.sample(SHAPE_KINDS, 3)
+    counted_colour = rng.choice(SHAPE_COLOURS)
+    shapes = []
+    for index, (x, y, radius) in enumerate(places):
+        kind = counted_kind
+        colour = counted_colour
+        if index >= count:
+            kind = rng.choice(other_kinds)
+            colour = rng.choice(SHAPE_COLOURS)
+        shapes.append(Shape(kind, colour, x, y, radius))
+    return Scene(tuple(shapes))
 
 
 def _odd(level: Level, rng: random.Random) -> Scene:
-    """Several shapes of one kind and a single one of another, all of one colour when hard."""
+    """Compose a scene with several shapes of one kind and a single one of another kind, which comes first in `shapes`.
+
+    The single one also has another colour, except at the hard level.
+    """
     count = {"easy": 3, "medium": 5, "hard": 9}[level]
-    low, high = {"easy": (26, 30), "medium": (20, 26), "hard": (10, 14)}[level]
-    places = _on_grid(rng, count, low, high)
-    common, single = rng.sample(SHAPE_KINDS, 2)
-    colours = [rng.choice(SHAPE_COLOURS)] * 2 if level == "hard" else rng.sample(SHAPE_COLOURS, 2)
-    return Scene(
-        tuple(
-            Shape(single if i == 0 else common, colours[0] if i == 0 else colours[1], *place)
-            for i, place in enumerate(places)
-        )
-    )
+    smallest, largest = {"easy": (26, 30), "medium": (20, 26), "hard": (10, 14)}[level]
+    places = _on_grid(rng, count, smallest, largest)
+    common_kind, single_kind = rng.sample(SHAPE_KINDS, 2)
+    if level == "hard":
+        single_colour = common_colour = rng.choice(SHAPE_COLOURS)
+    else:
+        single_colour, common_colour = rng.sample(SHAPE_COLOURS, 2)
+    single_place, *common_places = places
+    shapes = [Shape(single_kind, single_colour, *single_place)]
+    for x, y, radius in common_places:
+        shapes.append(Shape(common_kind, common_colour, x, y, radius))
+    return Scene(tuple(shapes))
 
 
 def _word(level: Level, rng: random.Random) -> Scene:
+    """Compose a scene with a word: large, black and near the middle, or at harder levels smaller, coloured and anywhere."""
     word = rng.choice(WORDS[level])
     scale = {"easy": 12, "medium": 7, "hard": 3}[level]
-    width, height = (6 * len(word) - 1) * scale, 7 * scale
-    slip = 6 if level == "easy" else CANVAS
-    at = (
-        _near_middle(CANVAS - width, slip, rng),
-        _near_middle(CANVAS - height, slip, rng),
-    )
+    # A letter has 5 x 7 dots, and there is one dot between two letters.
+    width = (6 * len(word) - 1) * scale
+    height = 7 * scale
+    deviation = 6 if level == "easy" else CANVAS
+    left = _near_middle(CANVAS - width, deviation, rng)
+    top = _near_middle(CANVAS - height, deviation, rng)
     colour = "black" if level == "easy" else rng.choice(SHAPE_COLOURS)
-    return Scene(word=word, word_at=at, word_scale=scale, word_colour=colour)
+    return Scene(word=word, word_at=(left, top), word_scale=scale, word_colour=colour)
 
 
-def _near_middle(room: int, slip: int, rng: random.Random) -> int:
-    low, high = max(room // 2 - slip, 4), min(room // 2 + slip, room - 4)
-    return rng.randint(low, max(low, high))
+def _near_middle(free: int, deviation: int, rng: random.Random) -> int:
+    """Return a random position for the left (or top) of an object, at most `deviation` pixels from where it is centred.
+
+    `free` is the size of the image minus that of the object, in pixels. Four pixels at the edges stay free if possible.
+    """
+    smallest = max(free // 2 - deviation, 4)
+    largest = min(free // 2 + deviation, free - 4)
+    return rng.randint(smallest, max(smallest, largest))
 
 
 def _place(level: Level, rng: random.Random) -> Scene:
-    """Compose a small landscape; a harder one is darker and has shapes in front of it."""
-    shapes: tuple[Shape, ...] = ()
+    """Compose a scene with a landscape. At harder levels it has shapes in front of it, and may be darker."""
+    shapes = []
     if level != "easy":
-        count, low, high = (3, 18, 26) if level == "medium" else (7, 22, 30)
-        shapes = tuple(
-            Shape(rng.choice(SHAPE_KINDS), rng.choice(SHAPE_COLOURS), *place)
-            for place in _on_grid(rng, count, low, high)
-        )
-    backdrop = "dusk" if level == "hard" and rng.random() < 0.7 else "day"
-    return Scene(
-        shapes,
-        place=rng.choice(PLACES),
-        shift=(rng.randint(0, 60), rng.randint(0, 40)),
-        backdrop=backdrop,
-    )
+        count, smallest, largest = (3, 18, 26) if level == "medium" else (7, 22, 30)
+        for x, y, radius in _on_grid(rng, count, smallest, largest):
+            kind = rng.choice(SHAPE_KINDS)
+            colour = rng.choice(SHAPE_COLOURS)
+            shapes.append(Shape(kind, colour, x, y, radius))
+    backdrop = "day"
+    if level == "hard" and rng.random() < 0.7:
+        backdrop = "dusk"
+    place = rng.choice(PLACES)
+    shift_right = rng.randint(0, 60)
+    shift_down = rng.randint(0, 40)
+    return Scene(tuple(shapes), place=place, shift=(shift_right, shift_down), backdrop=backdrop)
 
 
 _COMPOSERS = {
@@ -285,7 +335,8 @@ SCENE_PALETTE: dict[str, tuple[int, int, int]] = {
     "leaf": (50, 120, 50),
     "dusk": (120, 100, 140),
 }
-_INDEX = {name: i for i, name in enumerate(SCENE_PALETTE)}
+_INDEX = {name: index for index, name in enumerate(SCENE_PALETTE)}
+"""Index of each colour in the palette of an image."""
 
 _LETTERS = {
     letter: tuple(int(row, 2) for row in rows.split())
@@ -319,35 +370,39 @@ _LETTERS = {
     }.items()
 }
 
-_STAR = (
-    (0, -100),
-    (24, -33),
-    (95, -31),
-    (38, 12),
-    (59, 81),
-    (0, 40),
-    (-59, 81),
-    (-38, 12),
-    (-95, -31),
-    (-24, -33),
-)
-"""Corners of a five-pointed star in hundredths of its radius."""
+_CORNERS: dict[str, tuple[tuple[int, int], ...]] = {
+    "triangle": ((0, -100), (100, 80), (-100, 80)),
+    "diamond": ((0, -100), (70, 0), (0, 100), (-70, 0)),
+    "star": (
+        (0, -100),
+        (24, -33),
+        (95, -31),
+        (38, 12),
+        (59, 81),
+        (0, 40),
+        (-59, 81),
+        (-38, 12),
+        (-95, -31),
+        (-24, -33),
+    ),
+}
+"""Corners of shapes relative to their centre, in hundredths of the radius."""
 
 
 def paint(scene: Scene) -> Image.Image:
-    """Return the scene as a 256 x 256 image in palette mode."""
-    picture = Image.new("P", (CANVAS, CANVAS), _INDEX["paper"])
-    picture.putpalette(b"".join(bytes(colour) for colour in SCENE_PALETTE.values()))
-    pen = ImageDraw.Draw(picture)
+    """Return the image of a scene: 256 x 256 pixels, in palette mode."""
+    image = Image.new("P", (CANVAS, CANVAS), _INDEX["paper"])
+    image.putpalette(b"".join(bytes(colour) for colour in SCENE_PALETTE.values()))
+    pen = ImageDraw.Draw(image)
     if scene.place:
-        _landscape(pen, scene)
+        _draw_landscape(pen, scene)
     for x, y, colour in scene.specks:
         pen.rectangle((x, y, x + 2, y + 2), fill=_INDEX[colour])
     for shape in scene.shapes:
-        _shape(pen, shape)
-    for i, letter in enumerate(scene.word):
-        _letter(pen, letter, scene, i)
-    return picture
+        _draw_shape(pen, shape)
+    for position, letter in enumerate(scene.word):
+        _draw_letter(pen, letter, scene, position)
+    return image
 
 
 def to_png(picture: Image.Image) -> bytes:
@@ -357,84 +412,101 @@ def to_png(picture: Image.Image) -> bytes:
     )
 
 
-def _shape(pen: ImageDraw.ImageDraw, shape: Shape) -> None:
-    x, y, r, fill = shape.x, shape.y, shape.radius, _INDEX[shape.colour]
+def _draw_shape(pen: ImageDraw.ImageDraw, shape: Shape) -> None:
+    """Draw a shape."""
+    x = shape.x
+    y = shape.y
+    radius = shape.radius
+    fill = _INDEX[shape.colour]
     if shape.kind == "circle":
-        # Rows of a disc by integer arithmetic: an ellipse of Pillow's has changed between versions.
-        half = r
-        for dy in range(r + 1):
-            while half * half + dy * dy > r * r:
+        # Row by row in integers, because Pillow's ellipse has changed between versions. `half` is half the width of the
+        # rows at a distance of `dy` from the centre.
+        half = radius
+        for dy in range(radius + 1):
+            while half * half + dy * dy > radius * radius:
                 half -= 1
             pen.line((x - half, y - dy, x + half, y - dy), fill=fill)
             pen.line((x - half, y + dy, x + half, y + dy), fill=fill)
     elif shape.kind == "square":
-        side = r * 9 // 10
-        pen.rectangle((x - side, y - side, x + side, y + side), fill=fill)
+        half = radius * 9 // 10
+        pen.rectangle((x - half, y - half, x + half, y + half), fill=fill)
     elif shape.kind == "cross":
-        arm = r * 3 // 10
-        pen.rectangle((x - r, y - arm, x + r, y + arm), fill=fill)
-        pen.rectangle((x - arm, y - r, x + arm, y + r), fill=fill)
+        half_bar = radius * 3 // 10
+        pen.rectangle((x - radius, y - half_bar, x + radius, y + half_bar), fill=fill)
+        pen.rectangle((x - half_bar, y - radius, x + half_bar, y + radius), fill=fill)
     else:
-        corners = {
-            "triangle": ((0, -100), (100, 80), (-100, 80)),
-            "diamond": ((0, -100), (70, 0), (0, 100), (-70, 0)),
-            "star": _STAR,
-        }[shape.kind]
-        pen.polygon([(x + dx * r // 100, y + dy * r // 100) for dx, dy in corners], fill=fill)
+        corners = []
+        for dx, dy in _CORNERS[shape.kind]:
+            corners.append((x + dx * radius // 100, y + dy * radius // 100))
+        pen.polygon(corners, fill=fill)
 
 
-def _letter(pen: ImageDraw.ImageDraw, letter: str, scene: Scene, place: int) -> None:
-    scale, fill = scene.word_scale, _INDEX[scene.word_colour]
-    left, top = scene.word_at[0] + place * 6 * scale, scene.word_at[1]
+def _draw_letter(pen: ImageDraw.ImageDraw, letter: str, scene: Scene, position: int) -> None:
+    """Draw one letter of the scene's word as a pattern of 5 x 7 square dots; `position` is its index in the word."""
+    scale = scene.word_scale
+    fill = _INDEX[scene.word_colour]
+    word_left, top = scene.word_at
+    left = word_left + position * 6 * scale
     for row, dots in enumerate(_LETTERS[letter]):
         for column in range(5):
-            if dots >> (4 - column) & 1:
-                x, y = left + column * scale, top + row * scale
+            has_dot = dots >> (4 - column) & 1  # the leftmost dot is the highest of five bits
+            if has_dot:
+                x = left + column * scale
+                y = top + row * scale
                 pen.rectangle((x, y, x + scale - 1, y + scale - 1), fill=fill)
 
 
-def _landscape(pen: ImageDraw.ImageDraw, scene: Scene) -> None:
-    """Sky, ground and one landmark."""
+def _draw_landscape(pen: ImageDraw.ImageDraw, scene: Scene) -> None:
+    """Draw the sky, the ground and the landmark of the scene's place."""
     dx, dy = scene.shift
     horizon = 120 + dy
-    sky = "dusk" if scene.backdrop == "dusk" else "night" if scene.place == "night sky" else "sky"
+    if scene.backdrop == "dusk":
+        sky = "dusk"
+    elif scene.place == "night sky":
+        sky = "night"
+    else:
+        sky = "sky"
 
-    def block(x0: int, y0: int, x1: int, y1: int, colour: str) -> None:
-        pen.rectangle((x0, y0, x1, y1), fill=_INDEX[colour])
+    def block(left: int, top: int, right: int, bottom: int, colour: str) -> None:
+        pen.rectangle((left, top, right, bottom), fill=_INDEX[colour])
 
     def disc(x: int, y: int, radius: int, colour: str) -> None:
-        _shape(pen, Shape("circle", colour, x, y, radius))
+        _draw_shape(pen, Shape("circle", colour, x, y, radius))
 
     block(0, 0, 255, 255, sky)
     if scene.place == "beach":
         block(0, horizon, 255, horizon + 45, "sea")
         block(0, horizon + 46, 255, 255, "sand")
-        disc(50 + dx, 45, 24, "yellow")
+        disc(50 + dx, 45, 24, "yellow")  # the sun
     elif scene.place == "meadow":
         block(0, horizon, 255, 255, "grass")
         block(70 + dx, horizon - 40, 84 + dx, horizon + 20, "trunk")
         disc(77 + dx, horizon - 50, 34, "leaf")
     elif scene.place == "desert":
         block(0, horizon + 20, 255, 255, "dune")
-        for i in range(3):
-            middle = 30 + dx + i * 85
-            _shape(pen, Shape("triangle", "dune", middle, horizon - 4 + 6 * i, 46))
-        disc(200 - dx, 40, 26, "orange")
+        for number in range(3):
+            x = 30 + dx + number * 85
+            _draw_shape(pen, Shape("triangle", "dune", x, horizon - 4 + 6 * number, 46))
+        disc(200 - dx, 40, 26, "orange")  # the sun
     elif scene.place == "city":
-        block(0, horizon + 60, 255, 255, "street")
-        for i, height in enumerate((70, 110, 50, 90, 60)):
-            left = 6 + i * 50
-            block(left, horizon + 60 - height - dx, left + 40, horizon + 60, "wall")
-            for y in range(horizon + 66 - height - dx, horizon + 50, 18):
-                block(left + 8, y, left + 14, y + 8, "window")
-                block(left + 26, y, left + 32, y + 8, "window")
+        street = horizon + 60
+        block(0, street, 255, 255, "street")
+        for number, height in enumerate((70, 110, 50, 90, 60)):
+            left = 6 + number * 50
+            roof = street - height - dx
+            block(left, roof, left + 40, street, "wall")
+            for window_top in range(roof + 6, street - 10, 18):
+                block(left + 8, window_top, left + 14, window_top + 8, "window")
+                block(left + 26, window_top, left + 32, window_top + 8, "window")
     elif scene.place == "night sky":
         disc(70 + dx, 70 + dy, 30, "moon")
-        for i in range(14):
-            x, y = (i * 97 + dx * 7) % 250, (i * 61 + dy * 11) % 250
+        for number in range(14):  # stars
+            x = (number * 97 + dx * 7) % 250
+            y = (number * 61 + dy * 11) % 250
             block(x, y, x + 3, y + 3, "moon")
     else:
         block(0, horizon, 255, 255, "snow")
-        for i, radius in enumerate((30, 22, 14)):
-            disc(100 + dx, horizon + 50 - i * 38, radius, "cloud" if i == 0 else "snow")
+        for number, radius in enumerate((30, 22, 14)):  # a snowman
+            colour = "cloud" if number == 0 else "snow"
+            disc(100 + dx, horizon + 50 - number * 38, radius, colour)
         block(96 + dx, horizon - 30, 100 + dx, horizon - 26, "black")
