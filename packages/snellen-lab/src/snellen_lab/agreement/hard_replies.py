@@ -29,9 +29,15 @@ class HardReply(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
 
 def hard_replies(*, held_out: bool | None = None) -> tuple[HardReply, ...]:
-    """Return all labelled replies, or one half of them."""
-    text = files("snellen_lab.agreement").joinpath("hard_replies.jsonl").read_text("utf-8")
-    replies = [msgspec.json.decode(line, type=HardReply) for line in text.splitlines()]
-    if held_out is None:
-        return tuple(replies)
-    return tuple(reply for reply in replies if reply.is_held_out == held_out)
+    """Return labelled replies that are hard to read.
+
+    Args:
+        held_out: True for the half on which judges are measured, False for the other half, None for both.
+    """
+    file = files("snellen_lab.agreement").joinpath("hard_replies.jsonl")
+    replies = []
+    for line in file.read_text("utf-8").splitlines():
+        reply = msgspec.json.decode(line, type=HardReply)
+        if held_out is None or reply.is_held_out == held_out:
+            replies.append(reply)
+    return tuple(replies)

@@ -42,21 +42,34 @@ class Agreement(Struct, frozen=True):
 def agreement(
     reader: str, pairs: Sequence[Pair], groups: Sequence[str], rng: random.Random
 ) -> Agreement:
-    """Compute the agreement of a reader with people.
+    """Compute how far a reader of replies (an extractor or a judge model) agrees with people.
 
     Args:
         reader: Name of the reader.
-        pairs: A pair (reading of the reader, reading of people) per reply.
+        pairs: For each reply, what the reader and what people read in it: the index of an option, or None for no option.
         groups: The group of each reply, usually its question. Replies of a group are resampled together.
         rng: Source of the resamples.
     """
-    disagreements = [pair for pair in pairs if pair[0] != pair[1]]
-    n_one_finds_none = sum(None in pair for pair in disagreements)
-    share, kappa, alpha = bootstrap_agreement(
-        pairs, groups, (observed_agreement, cohen_kappa, krippendorff_alpha), rng
+    about_none = 0
+    between_options = 0
+    for by_reader, by_people in pairs:
+        if by_reader == by_people:
+            continue
+        if by_reader is None or by_people is None:
+            about_none += 1
+        else:
+            between_options += 1
+    statistics = (observed_agreement, cohen_kappa, krippendorff_alpha)
+    share, kappa, alpha = bootstrap_agreement(pairs, groups, statistics, rng)
+    return Agreement(
+        reader=reader,
+        n=len(pairs),
+        share=share,
+        kappa=kappa,
+        alpha=alpha,
+        case_one=about_none,
+        case_two=between_options,
     )
-    n_different_options = len(disagreements) - n_one_finds_none
-    return Agreement(reader, len(pairs), share, kappa, alpha, n_one_finds_none, n_different_options)
 
 
 def observed_agreement(pairs: Sequence[Pair]) -> float | None:

@@ -48,8 +48,11 @@ CHECKS: tuple[Callable[[LintMaterial], Iterator[Finding]], ...] = (
 def lint(benchmark: Benchmark) -> list[Finding]:
     """Return all findings about a built benchmark, serious ones first. Figures without a problem are notes.
 
-    Raises DataError if the benchmark cannot be read.
+    Raises:
+        DataError: If the benchmark cannot be read.
     """
     material = LintMaterial.of(benchmark)
-    findings = [finding for check in CHECKS for finding in check(material)]
+    findings: list[Finding] = []
+    for check in CHECKS:
+        findings.extend(check(material))
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))

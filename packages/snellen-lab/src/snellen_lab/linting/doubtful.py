@@ -97,11 +97,12 @@ def _verdicts(scored_by_model: Mapping[str, ScoredBenchmark], *, sees_images: bo
 
 
 def _chances(scored: ScoredBenchmark) -> dict[QuestionKey, float]:
-    """Return the probability that a random option is right, for each question with options."""
+    """Return the probability that a random option is correct, for each question with options."""
     chances = {}
     for (sample_id, turn), answer in scored.answers.items():
         if answer.options and sample_id in scored.samples:
-            n_options = len(scored.samples[sample_id].rounds[turn].options)
+            sample = scored.samples[sample_id]
+            n_options = len(sample.rounds[turn].options)
             chances[sample_id, turn] = len(answer.options) / n_options
     return chances
 
@@ -162,12 +163,20 @@ def _missed_by_all(verdicts: Verdicts) -> tuple[Finding, list[DoubtfulQuestion]]
 
 
 def _by_question(verdicts: Verdicts) -> dict[QuestionKey, list[bool]]:
-    """Return the verdicts of the models that have one, in the order of the models, by question."""
-    keys = sorted({key for model_verdicts in verdicts.values() for key in model_verdicts})
+    """Return for each question whether each model answered it correctly; models without a verdict are left out.
+
+    Args:
+        verdicts: For each model, whether it answered each question correctly.
+    """
+    questions: set[QuestionKey] = set()
+    for model_verdicts in verdicts.values():
+        questions.update(model_verdicts)
     by_question = {}
-    for key in keys:
-        by_question[key] = [
-            model_verdicts[key] for model_verdicts in verdicts.values() if key in model_verdicts
+    for question in sorted(questions):
+        by_question[question] = [
+            model_verdicts[question]
+            for model_verdicts in verdicts.values()
+            if question in model_verdicts
         ]
     return by_question
 
@@ -180,19 +189,39 @@ def _finding(
     expected: float,
     p: float,
 ) -> Finding:
-    """Return a finding, which is a warning if there are more such questions than chance explains."""
+    """Return a finding about doubtful questions. It is a warning if there are more of them than chance explains.
+
+    Args:
+        check: Name of the check.
+        message: What was found.
+        questions: The questions.
+        total: Number of questions that were checked.
+        expected: Number of such questions that is expected by chance.
+        p: Probability of so many or more by chance.
+    """
     is_more_than_chance = len(questions) > expected and p < UNLIKELY
     severity: Severity = "warning" if is_more_than_chance else "note"
     examples = []
     for question in questions:
-        # As in other findings, `id#2` is round 2 of a dialogue.
-        examples.append(f"{question.id}#{question.turn + 1}" if question.turn else question.id)
+        example = question.id
+        if question.turn:
+            example += (
+                f"#{question.turn + 1}"  # `id#2` is round 2 of a dialogue, as in other findings
+            )
+        examples.append(example)
     return Finding(check, severity, message, len(questions), total, first_examples(examples), p=p)
 
 
 def majority_by_luck(models: int, chance: float) -> float:
-    """Return the probability that more than half of models that guess independently are right."""
-    return math.fsum(
-        math.comb(models, right) * chance**right * (1 - chance) ** (models - right)
-        for right in range(models // 2 + 1, models + 1)
-    )
+    """Return the probability that more than half of some models are correct if all guess independently.
+
+    Args:
+        models: Number of models.
+        chance: Probability that a guess is correct.
+    """
+    probabilities = []
+    for n_correct in range(models // 2 + 1, models + 1):
+        n_wrong = models - n_correct
+        combinations = math.comb(models, n_correct)
+        probabilities.append(combinations * chance**n_correct * (1 - chance) ** n_wrong)
+    return math.fsum(probabilities)

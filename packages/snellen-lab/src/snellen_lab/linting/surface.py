@@ -157,11 +157,14 @@ def blind_reader(material: LintMaterial) -> Iterator[Finding]:
 
 
 def _traits(question: LintQuestion, text_frequency: Counter[str]) -> Traits:
-    """Return for each option of a question the surface traits from which a blind reader could guess.
+    """Return the traits of each option of a question that need no understanding, such as its position and length.
 
     Args:
         question: The question.
         text_frequency: How often each text is an option in the benchmark.
+
+    Returns:
+        For each option, a list of traits as texts, such as `place 0 of 4`.
     """
     lengths = [len(option) for option in question.options]
     n_options = len(lengths)
@@ -169,13 +172,13 @@ def _traits(question: LintQuestion, text_frequency: Counter[str]) -> Traits:
     traits = []
     for index, text in enumerate(question.folded):
         n_shorter = sum(length < lengths[index] for length in lengths)
-        first_word = text.partition(" ")[0]
         option_traits = [f"place {index} of {n_options}", f"{n_shorter} shorter of {n_options}"]
         for name, flags in flags_by_feature.items():
             flag = flags[index]
             option_traits.append(f"{name} {flag}, {flags.count(flag)} of {len(flags)}")
         # A text that occurs only once says nothing about other questions.
         option_traits.append(f"text {text}" if text_frequency[text] > 1 else "")
+        first_word = text.partition(" ")[0]
         option_traits.append(f"first {first_word}")
         traits.append(option_traits)
     return traits
@@ -216,8 +219,14 @@ def _log_odds(training: Sequence[_TraitCounts]) -> dict[str, float]:
 
 
 def _likeliest_options(traits: Traits, log_odds: Mapping[str, float]) -> list[int]:
-    """Return the indexes of the options whose traits are the most typical of right ones."""
+    """Return the indices of the options that most look like correct ones; several if they look equally so.
+
+    Args:
+        traits: The traits of each option, such as its position.
+        log_odds: For each trait, the log-odds that an option with it is correct; 0 for other traits.
+    """
     scores = []
     for option_traits in traits:
         scores.append(math.fsum(log_odds.get(trait, 0.0) for trait in option_traits))
-    return [index for index, score in enumerate(scores) if score == max(scores)]
+    highest = max(scores)
+    return [index for index, score in enumerate(scores) if score == highest]

@@ -69,10 +69,11 @@ def _unparsed_rate(rows: Sequence[Result]) -> float:
 
 
 def _chance(scored: ScoredBenchmark) -> float:
-    """Return the mean probability that a random option is right."""
+    """Return the accuracy of random choices: the mean over questions of the share of options that are correct."""
     chances = []
     for (sample_id, turn), answer in scored.answers.items():
         if answer.options and sample_id in scored.samples:
-            n_options = len(scored.samples[sample_id].rounds[turn].options)
+            sample = scored.samples[sample_id]
+            n_options = len(sample.rounds[turn].options)
             chances.append(len(answer.options) / n_options)
     return sum(chances) / len(chances)

@@ -96,10 +96,12 @@ def _accepts_nothing_in_common(group: Sequence[LintQuestion]) -> bool:
 
 
 def _content(question: LintQuestion) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the options of a question and its correct answers, both without order."""
     return frozenset(question.folded), frozenset(_right_texts(question))
 
 
 def _right_texts(question: LintQuestion) -> set[str]:
+    """Return the correct answers to a question as folded texts (without case, punctuation and articles)."""
     if question.options:
         return {question.folded[index] for index in question.gold}
     return {fold_text(text) for text in question.texts}
@@ -154,11 +156,12 @@ def similar_options(material: LintMaterial) -> Iterator[Finding]:
 
 
 def _are_nested(options: Sequence[str]) -> bool:
-    """Return whether the words of an option are part of another option, or equal to it."""
-    # Signs are at the end of a folded text, so that -5 does not contain 5.
-    padded = [f" {option} " for option in options]
-    joined = "\n".join(padded)
-    return any(joined.count(option) > 1 for option in padded)
+    """Return whether one option contains another as whole words: "red" and "red car", but not "red" and "redder"."""
+    # With a space on both sides, a text is only found at the borders of words. Signs are at the end of a folded text,
+    # so that -5 does not contain 5.
+    padded_options = [f" {option} " for option in options]
+    all_options = "\n".join(padded_options)
+    return any(all_options.count(option) > 1 for option in padded_options)
 
 
 def text_lengths(material: LintMaterial) -> Iterator[Finding]:
@@ -197,4 +200,5 @@ def text_lengths(material: LintMaterial) -> Iterator[Finding]:
 
 
 def _is_wordless(text: str) -> bool:
+    """Return whether a text has no letter and no digit."""
     return not any(character.isalnum() for character in text)

@@ -99,7 +99,7 @@ def question_reader(material: LintMaterial) -> Iterator[Finding]:
         readers.append(_WordReader(training))
     values = []
     for worded in worded_questions:
-        reply = readers[worded.question.fold].answer(worded.words)
+        reply = readers[worded.question.fold].likeliest_answer(worded.words)
         values.append(float(reply == worded.answer))
     estimate = estimate_mean(values, [worded.question.group for worded in worded_questions])
 
@@ -144,28 +144,37 @@ def _worded_questions(material: LintMaterial) -> list[_WordedQuestion]:
 
 
 class _WordReader:
-    """Naive Bayes reader of the words of a question, smoothed with one question per word and answer."""
+    """Naive Bayes classifier that guesses the answer of a question from the question's words alone.
+
+    It is smoothed with one question per word and answer.
+    """
 
     def __init__(self, training: Sequence[_WordedQuestion]) -> None:
+        """Count how often each answer occurs in the training questions, and how often with each word."""
         self._answer_counts: Counter[str] = Counter()
         self._word_counts: dict[str, Counter[str]] = defaultdict(Counter)
         for worded in training:
             self._answer_counts[worded.answer] += 1
-            self._word_counts[worded.answer].update(worded.words)
+            word_counts_of_answer = self._word_counts[worded.answer]
+            word_counts_of_answer.update(worded.words)
 
-    def answer(self, words: frozenset[str]) -> str:
-        """Return the likeliest answer; of equally likely ones the more frequent, then the last by name."""
+    def likeliest_answer(self, words: frozenset[str]) -> str:
+        """Return the most probable answer to a question with these words.
 
-        def rank(answer: str) -> tuple[float, int, str]:
+        Of equally probable answers it is the more frequent one, then the last one in alphabetical order.
+        """
+
+        def sort_key(answer: str) -> tuple[float, int, str]:
             return self._log_probability(answer, words), self._answer_counts[answer], answer
 
-        return max(self._answer_counts, key=rank)
+        return max(self._answer_counts, key=sort_key)
 
     def _log_probability(self, answer: str, words: frozenset[str]) -> float:
-        """Return the log-probability of an answer up to a constant."""
+        """Return the log-probability of an answer given the words of a question, up to a constant."""
         n_questions = self._answer_counts[answer]
         word_counts = self._word_counts[answer]
-        likelihood = math.fsum(
-            math.log((word_counts[word] + 1) / (n_questions + 2)) for word in words
-        )
-        return math.log(n_questions) + likelihood
+        logs = []
+        for word in words:
+            probability = (word_counts[word] + 1) / (n_questions + 2)
+            logs.append(math.log(probability))
+        return math.log(n_questions) + math.fsum(logs)

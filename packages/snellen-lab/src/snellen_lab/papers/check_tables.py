@@ -50,13 +50,14 @@ def _by_formula(checks: Sequence[PaperCheck]) -> dict[str, list[PaperCheck]]:
 
 
 def _totals(checks: Sequence[PaperCheck]) -> str:
-    """Return a sentence with how many figures agree with each formula."""
+    """Return a sentence with how many figures agree: in all, and by the formula that recomputes them."""
     counts = []
+    n_agreeing = 0
     for formula, formula_checks in _by_formula(checks).items():
-        agreeing = sum(check.agrees for check in formula_checks)
-        counts.append(f"{formula} {agreeing:,} of {len(formula_checks):,}")
-    agreeing = sum(check.agrees for check in checks)
-    return f"{agreeing:,} of {len(checks):,} figures agree: {', '.join(counts)}."
+        n_agreeing_with_formula = sum(check.agrees for check in formula_checks)
+        n_agreeing += n_agreeing_with_formula
+        counts.append(f"{formula} {n_agreeing_with_formula:,} of {len(formula_checks):,}")
+    return f"{n_agreeing:,} of {len(checks):,} figures agree: {', '.join(counts)}."
 
 
 def misprint_table(report: PaperReport) -> Table:
@@ -89,21 +90,25 @@ def _explanation(check: PaperCheck) -> str:
 
 
 def repetition_table(report: PaperReport) -> Table:
-    """Return the pairs of values that occur twice, copied or by chance."""
+    """Return a table of the pairs of values that a paper prints twice, by a slip in copying or by chance."""
     rows = []
     for repeated in report.repeated:
-        rows.append((repeated.first.place, repeated.second.place, ", ".join(repeated.pair)))
-    title = f"{suite_facts()[report.paper.suite].title}: the same pair twice"
+        values = ", ".join(repeated.pair)
+        rows.append((repeated.first.place, repeated.second.place, values))
+    suite_title = suite_facts()[report.paper.suite].title
+    title = f"{suite_title}: the same pair twice"
     return Table(title, ("first", "second", "values"), tuple(rows), label_columns=3)
 
 
 def read_errata(report: PaperReport) -> Table:
-    """Return the contradictions that were found by reading."""
+    """Return a table of the errors of a paper that people found by reading, and no computation finds."""
     rows = []
     for erratum in report.paper.errata:
-        if not erratum.computed:
-            rows.append(
-                (erratum.place, erratum.printed, erratum.instead or DASH, erratum.why or DASH)
-            )
-    title = f"{suite_facts()[report.paper.suite].title}: found by reading"
+        if erratum.computed:
+            continue
+        correct_value = erratum.instead or DASH
+        reason = erratum.why or DASH
+        rows.append((erratum.place, erratum.printed, correct_value, reason))
+    suite_title = suite_facts()[report.paper.suite].title
+    title = f"{suite_title}: found by reading"
     return Table(title, ("where", "printed", "should be", "why"), tuple(rows), label_columns=4)

@@ -22,19 +22,23 @@ def half_unit(digits: int) -> Decimal:
 
 
 def mean(values: Sequence[Decimal]) -> Decimal:
+    """Return the exact mean of some decimals."""
     return sum(values, Decimal(0)) / len(values)
 
 
 def _unchanged(sources: Sequence[Decimal], positives: Decimal) -> Decimal:
+    """Return the only source."""
     [source] = sources
     return source
 
 
 def _mean(sources: Sequence[Decimal], positives: Decimal) -> Decimal:
+    """Return the mean of the sources."""
     return mean(sources)
 
 
 def _difference(sources: Sequence[Decimal], positives: Decimal) -> Decimal:
+    """Return the first of two sources minus the second."""
     first, second = sources
     return first - second
 
@@ -91,16 +95,24 @@ def pooled_share(shares: Sequence[Decimal], counts: Sequence[int]) -> Decimal:
 
 
 def nearest_share(printed: Decimal, tests: int, digits: int) -> tuple[Decimal, bool]:
-    """Return the share of this many tests that is nearest to a printed value.
+    """Find the share of a number of tests that a printed percentage stands for.
 
-    The second value says whether the printed value is a share with further decimals cut off. The share returned is
-    then that one.
+    A model can only be correct in a whole number of tests. If the printed value is such a share with further decimals
+    cut off instead of rounded, that share is returned; otherwise the nearest one.
+
+    Args:
+        printed: The printed percentage.
+        tests: Number of tests.
+        digits: Number of printed decimals.
+
+    Returns:
+        The share in percent, and whether decimals were cut off.
     """
-    right = (printed * tests / HUNDRED).to_integral_value(ROUND_FLOOR)
-    below = HUNDRED * right / tests
-    above = HUNDRED * (right + 1) / tests
-    cut_off = above.quantize(Decimal(1).scaleb(-digits), ROUND_DOWN)
-    if cut_off == printed and round_half_up(above, digits) != printed:
+    n_correct = (printed * tests / HUNDRED).to_integral_value(ROUND_FLOOR)
+    below = HUNDRED * n_correct / tests
+    above = HUNDRED * (n_correct + 1) / tests
+    above_cut_off = above.quantize(Decimal(1).scaleb(-digits), ROUND_DOWN)
+    if above_cut_off == printed and round_half_up(above, digits) != printed:
         return above, True
     if above - printed < printed - below:
         return above, False

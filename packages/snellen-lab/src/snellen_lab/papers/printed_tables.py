@@ -212,12 +212,15 @@ class Paper(Struct, frozen=True, dict=True):
         return {name: tuple(self._cells(name)) for name in self.tables}
 
     def _cells(self, name: str) -> Iterator[PrintedValue]:
-        """Yield the cells of a printed table that have text."""
-        table, (header, rows) = self.tables[name], self._rows[name]
-        n_labels = len(table.labels)
+        """Yield the numbers of a printed table, row by row; empty cells are left out."""
+        table = self.tables[name]
+        header, rows = self._rows[name]
+        n_labels = len(table.labels)  # the first columns are labels of the row
+        label_names = header[:n_labels]
+        columns = header[n_labels:]
         for row in rows:
-            labels = dict(zip(header, row[:n_labels], strict=False))
-            for column, printed in zip(header[n_labels:], row[n_labels:], strict=True):
+            labels = dict(zip(label_names, row[:n_labels], strict=True))
+            for column, printed in zip(columns, row[n_labels:], strict=True):
                 if printed:
                     yield self._cell(name, table, labels, column, printed)
 
@@ -284,29 +287,44 @@ def paper_of(suite: str) -> Paper:
 
 def papers() -> dict[str, Paper]:
     """Return the printed tables of all suites that have any, by suite."""
-    return {suite: paper for suite in suite_folders() if (paper := _load(suite)) is not None}
+    papers_by_suite = {}
+    for suite in suite_folders():
+        paper = _load(suite)
+        if paper is not None:
+            papers_by_suite[suite] = paper
+    return papers_by_suite
 
 
 def _load(suite: str) -> Paper | None:
     """Return the printed tables of a suite's paper, or None if the suite has none.
 
-    Raises UnknownNameError for no suite.
+    Raises:
+        UnknownNameError: If there is no such suite.
     """
-    homes = suite_folders()
-    if suite not in homes:
-        raise unknown_name("suite", suite, homes)
-    folder = homes[suite].joinpath(FOLDER)
-    if not folder.joinpath(TABLES).is_file():
+    suites = suite_folders()
+    if suite not in suites:
+        raise unknown_name("suite", suite, suites)
+    folder = suites[suite].joinpath(FOLDER)
+    tables_file = folder.joinpath(TABLES)
+    if not tables_file.is_file():
         return None
-    declared = read_toml(folder.joinpath(TABLES), _TablesFile)
-    derived, errata = folder.joinpath(DERIVATIONS), folder.joinpath(ERRATA)
+    declared = read_toml(tables_file, _TablesFile)
+
+    derivations = Derivations()
+    derivations_file = folder.joinpath(DERIVATIONS)
+    if derivations_file.is_file():
+        derivations = read_toml(derivations_file, Derivations)
+    errata: tuple[Erratum, ...] = ()
+    errata_file = folder.joinpath(ERRATA)
+    if errata_file.is_file():
+        errata = read_toml(errata_file, _ErrataFile).errata
     return Paper(
         suite,
         declared.tables,
         declared.subjects,
         declared.metrics,
-        read_toml(derived, Derivations) if derived.is_file() else Derivations(),
-        read_toml(errata, _ErrataFile).errata if errata.is_file() else (),
+        derivations,
+        errata,
         folder,
     )
 
@@ -314,21 +332,38 @@ def _load(suite: str) -> Paper | None:
 def _read_csv(
     file: Traversable, table: PaperTable
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and rows. Raises DataError naming the file and the line."""
+    """Read the CSV file of a printed table.
+
+    Args:
+        file: The file.
+        table: The declared table, whose labels are the first columns.
+
+    Returns:
+        The header and the rows.
+
+    Raises:
+        DataError: If the file cannot be read, or a row has the wrong length or the labels of an earlier one. The
+            message names the file and the line.
+    """
     try:
         lines = [tuple(row) for row in csv.reader(io.StringIO(read_text(file)))]
     except (csv.Error, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: cannot read the table ({error})") from None
-    header, rows = (lines[0], lines[1:]) if lines else ((), [])
-    if header[: len(table.labels)] != table.labels:
+    header: tuple[str, ...] = ()
+    rows: list[tuple[str, ...]] = []
+    if lines:
+        header, *rows = lines
+    n_labels = len(table.labels)
+    if header[:n_labels] != table.labels:
         raise DataError(
             f"{file}:1: begins with {', '.join(header)}; {TABLES} says it begins with {', '.join(table.labels)}"
         )
-    earlier: set[tuple[str, ...]] = set()
+    earlier_labels: set[tuple[str, ...]] = set()
     for number, row in enumerate(rows, 2):
         if len(row) != len(header):
             raise DataError(f"{file}:{number}: {len(row)} cells under {len(header)} columns")
-        if (labels := row[: len(table.labels)]) in earlier:
+        labels = row[:n_labels]
+        if labels in earlier_labels:
             raise DataError(f"{file}:{number}: a second row for {', '.join(labels)}")
-        earlier.add(labels)
+        earlier_labels.add(labels)
     return header, rows

@@ -44,9 +44,20 @@ class _StoredLabel(Struct, frozen=True):
     settles: bool = False
 
     def present(self) -> AuditLabel:
-        """Return the label under its present name."""
-        label: Label | None = "no image needed" if self.label == "no picture needed" else self.label
-        return AuditLabel(self.item, label, self.by, self.sample_id, self.answer, self.settles)
+        """Return the label under its present name: "no picture needed" is now "no image needed"."""
+        label: Label | None
+        if self.label == "no picture needed":
+            label = "no image needed"
+        else:
+            label = self.label
+        return AuditLabel(
+            item=self.item,
+            label=label,
+            by=self.by,
+            sample_id=self.sample_id,
+            answer=self.answer,
+            settles=self.settles,
+        )
 
 
 def labels_file(benchmark: Benchmark) -> Path:
@@ -55,10 +66,18 @@ def labels_file(benchmark: Benchmark) -> Path:
 
 
 def read_audit_labels(path: Path) -> list[AuditLabel]:
-    """Return the last label of each rater for each question. Raises StoreError for a damaged line."""
-    stored_labels = kept_lines(path, _StoredLabel, "a label of an audit")
-    labels = [stored.present() for stored in stored_labels]
-    latest = {(label.item, label.by, label.settles): label for label in labels}
+    """Read the labels of questions that people gave in an audit of a benchmark.
+
+    If a rater labelled a question several times, the last label counts; if that one withdraws the label, none does. A
+    label that settles a disagreement is separate from the same rater's own label.
+
+    Raises:
+        StoreError: If a line of the file is damaged.
+    """
+    latest: dict[tuple[str, str, bool], AuditLabel] = {}
+    for stored in kept_lines(path, _StoredLabel, "a label of an audit"):
+        label = stored.present()
+        latest[label.item, label.by, label.settles] = label
     return [label for label in latest.values() if label.label]
 
 

@@ -65,11 +65,11 @@ def named_items(benchmark: Benchmark, names: Sequence[str]) -> list[AuditItem]:
 
 
 def _answers_by_sample(benchmark: Benchmark) -> dict[str, list[Answer]]:
-    """Return the answers to the rounds of each sample, in order."""
-    answers: dict[str, list[Answer]] = defaultdict(list)
+    """Return the answers of each sample of a benchmark, in the order of its rounds."""
+    answers_by_sample: dict[str, list[Answer]] = defaultdict(list)
     for (sample_id, _), answer in open_answers(benchmark.folder).items():
-        answers[sample_id].append(answer)
-    return answers
+        answers_by_sample[sample_id].append(answer)
+    return answers_by_sample
 
 
 def _items(
@@ -86,12 +86,10 @@ def _items(
 
 
 def _digest(sample: Sample, golds: Sequence[Answer]) -> str:
-    """Return a digest of the question, without what differs between builds."""
-    content = (
-        replace(sample, id="", benchmark="", group="", tags={}),
-        [(gold.options, gold.texts) for gold in golds],
-    )
-    encoded = msgspec.json.encode(content, order="deterministic")
+    """Return a digest of all that a rater sees of a question, so that it is the same in another build."""
+    question = replace(sample, id="", benchmark="", group="", tags={})
+    answers = [(gold.options, gold.texts) for gold in golds]
+    encoded = msgspec.json.encode((question, answers), order="deterministic")
     return hashlib.blake2b(encoded, digest_size=8).hexdigest()
 
 

@@ -50,7 +50,7 @@ class BlindVotes(Struct, frozen=True):
 
     @property
     def decoys(self) -> tuple[float, ...]:
-        """The shares of the distractors."""
+        """The shares of presentations that named each wrong option."""
         return tuple(share for index, share in enumerate(self.shares) if index not in self.gold)
 
     @property
@@ -70,9 +70,9 @@ class BlindVotes(Struct, frozen=True):
 
 
 def _check_blind(material: CheckMaterial) -> CheckOutcome:
-    """Check whether models answer without the image, or with the image of another question, better than chance.
+    """Check whether models answer better than chance without the image, or with the image of another question.
 
-    If one does, the questions that too many models solve that way are at fault.
+    If they do, the questions that too many models answer correctly in this way are reported as faults.
     """
     benchmark = material.benchmark
     solvers = material.solvers
@@ -119,12 +119,21 @@ def _check_blind(material: CheckMaterial) -> CheckOutcome:
 
 
 def _choice_counts(scored: ScoredBenchmark, samples: Collection[str]) -> dict[str, Counter[int]]:
-    """Return how often each option of each question was named. Unparsed replies count as `NO_CHOICE`."""
+    """Count how often a model named each option of each question.
+
+    Args:
+        scored: The model's scored replies.
+        samples: Ids of the questions to count.
+
+    Returns:
+        For each question, the counts by the index of the option; `NO_CHOICE` counts unparsed replies.
+    """
     counts: dict[str, Counter[int]] = defaultdict(Counter)
     for prediction in scored.predictions:
-        if prediction.sample_id in samples and prediction.error is None:
-            choice = NO_CHOICE if prediction.choice is None else prediction.choice
-            counts[prediction.sample_id][choice] += 1
+        if prediction.sample_id not in samples or prediction.error is not None:
+            continue
+        choice = NO_CHOICE if prediction.choice is None else prediction.choice
+        counts[prediction.sample_id][choice] += 1
     return counts
 
 
@@ -133,7 +142,13 @@ def _blind_votes(
     golds: Mapping[str, frozenset[int]],
     counts: Mapping[str, Counter[int]],
 ) -> list[BlindVotes]:
-    """Return the votes on the questions that have any."""
+    """Return for each question the share of replies that named each option; questions without replies are left out.
+
+    Args:
+        samples: The questions.
+        golds: Indices of the correct options by question.
+        counts: How often each option was named, by question.
+    """
     votes = []
     for sample in samples:
         choices = counts.get(sample.id)
@@ -162,11 +177,14 @@ def _best_model(
 
 
 def solved_blind(votes: Sequence[BlindVotes], wrongly: float) -> list[BlindVotes]:
-    """Return the questions to set apart. None are if the accuracy of blind solvers is not above chance.
+    """Return the questions that too many models answer correctly without the image (see the module).
+
+    These are the questions whose correct option was named in at least a certain share of replies. None are returned if
+    the models are not above chance.
 
     Args:
         votes: The votes on all questions.
-        wrongly: Largest expected share of good questions among them.
+        wrongly: Largest expected share of good questions among those returned.
     """
     if not _is_above_chance(votes):
         return []
@@ -174,26 +192,32 @@ def solved_blind(votes: Sequence[BlindVotes], wrongly: float) -> list[BlindVotes
     thresholds = {vote.of_gold for vote in with_decoys if vote.of_gold > MIN_SOLVED_SHARE}
     for threshold in sorted(thresholds):
         solved = [vote for vote in with_decoys if vote.of_gold >= threshold]
-        lucky = 0.0
+        # Wrong options that reach the threshold show how many correct ones reach it by luck.
+        solved_by_luck = 0.0
         for vote in with_decoys:
-            n_decoys = sum(decoy >= threshold for decoy in vote.decoys)
-            lucky += len(vote.gold) * n_decoys / len(vote.decoys)
-        if 1 + lucky <= wrongly * len(solved):
+            n_decoys_above = sum(share >= threshold for share in vote.decoys)
+            solved_by_luck += len(vote.gold) * n_decoys_above / len(vote.decoys)
+        if 1 + solved_by_luck <= wrongly * len(solved):
             return solved
     return []
 
 
 def _is_above_chance(votes: Sequence[BlindVotes]) -> bool:
-    """Return whether models answer these questions without images better than by chance."""
+    """Return whether models answer these questions without images significantly better than by chance.
+
+    The 95% interval of the mean of accuracy minus chance, over questions and clustered by image, must be above 0.
+    """
     differences = [vote.accuracy - vote.chance for vote in votes]
     groups = [vote.group for vote in votes]
-    estimate = estimate_mean(differences, groups, bounds=(-1.0, 1.0))
-    return estimate.low is not None and estimate.low > 0
+    mean_difference = estimate_mean(differences, groups, bounds=(-1.0, 1.0))
+    return mean_difference.low is not None and mean_difference.low > 0
 
 
 def _accuracy(votes: Sequence[BlindVotes]) -> Estimate:
+    """Estimate the share of replies that name a correct option, with an interval clustered by image."""
+    accuracies = [vote.accuracy for vote in votes]
     groups = [vote.group for vote in votes]
-    return estimate_mean([vote.accuracy for vote in votes], groups)
+    return estimate_mean(accuracies, groups)
 
 
 def _describe(votes: Sequence[BlindVotes], solved_ids: Collection[str]) -> str:

@@ -1,4 +1,4 @@
-"""What `certified` means: a short list of criteria, each met or not, with what was found."""
+"""The certificate of a benchmark: a short list of criteria, with whether each is met and why."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ERROR_LIMIT = 0.05
 CONFIDENCE = 0.95
 RATERS = 2
 BLIND_LEAST = 200
-"""Questions that a model has to be asked without images, or all: of a few any accuracy is near chance."""
+"""Number of questions that a model must be run on without images (or all): with few, any accuracy is near chance."""
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -32,14 +32,14 @@ class Criterion(Struct, frozen=True):
 
     name: str
     rule: str
-    """What has to hold, in words."""
+    """The rule in words."""
     is_met: bool
     result: str
-    """What was found, with its numbers, and what to do where it is not met."""
+    """The result with its numbers, and how to meet the criterion if it is not met."""
 
 
 class Certificate(Struct, frozen=True):
-    """Whether a benchmark is certified, and by what."""
+    """Whether a benchmark is certified, and by which criteria."""
 
     criteria: tuple[Criterion, ...]
     error_limit: float
@@ -54,8 +54,9 @@ class Certificate(Struct, frozen=True):
         if self.is_certified:
             return f"Certified: all {len(self.criteria)} criteria are met."
         unmet = [criterion.name for criterion in self.criteria if not criterion.is_met]
-        clause = "the criterion {} is" if len(unmet) == 1 else "the criteria {} are"
-        return f"Not certified: {clause.format(', '.join(unmet))} not met."
+        if len(unmet) == 1:
+            return f"Not certified: the criterion {unmet[0]} is not met."
+        return f"Not certified: the criteria {', '.join(unmet)} are not met."
 
 
 def certify(
@@ -64,7 +65,14 @@ def certify(
     blind: Sequence[Finding] = (),
     error_limit: float = ERROR_LIMIT,
 ) -> Certificate:
-    """Judge a benchmark by its manifest, lint's `findings`, and those of `blind` models (`text_only`)."""
+    """Decide whether a benchmark is certified.
+
+    Args:
+        manifest: Manifest of the benchmark, with the checks of its build and the bound of an audit.
+        findings: Findings of lint.
+        blind: Findings about runs that show no image (`text_only`).
+        error_limit: Largest share of bad questions that the audit may leave possible.
+    """
     verification = manifest.verification
     bound = verification.bound if verification else None
     return Certificate(
@@ -153,19 +161,28 @@ def _blind(
 
 
 def _is_above(estimate: Estimate, chance: float, models: int) -> bool:
-    """Return whether a blind model is above chance, at 2.5% for all models together (Bonferroni)."""
+    """Return whether a model that sees no image is significantly above chance.
+
+    Args:
+        estimate: Accuracy of the model, with its 95% interval.
+        chance: Accuracy of random answers.
+        models: Number of models that are tested. The level is 2.5% for all of them together (Bonferroni).
+    """
     if estimate.value is None or estimate.low is None:
         return False
+    # The lower end of a 95% interval is 1.96 standard errors below the value; widen it to the level of one of the models.
     widening = NormalDist().inv_cdf(0.025 / models) / NormalDist().inv_cdf(0.025)
-    return estimate.value - widening * (estimate.value - estimate.low) > chance
+    margin = estimate.value - estimate.low
+    return estimate.value - widening * margin > chance
 
 
 def _lint(findings: Sequence[Finding]) -> Criterion:
     """Return the criterion that lint has no serious finding."""
     serious = [finding.check for finding in findings if finding.severity == "serious"]
-    result = (
-        f"serious: {', '.join(serious)}" if serious else f"{len(findings)} findings, none serious"
-    )
+    if serious:
+        result = f"serious: {', '.join(serious)}"
+    else:
+        result = f"{len(findings)} findings, none serious"
     return Criterion("lint", "lint has no serious finding", not serious, result)
 
 
@@ -184,17 +201,19 @@ def _audit(bound: ErrorBound | None, error_limit: float) -> Criterion:
 
 
 def _raters(bound: ErrorBound | None) -> Criterion:
-    """Return the criterion that two people reviewed each question of the audit."""
+    """Return the criterion that two people reviewed each question of the audit; `bound` is None without an audit."""
+    rule = "at least two people reviewed each of them"
     raters = bound.raters if bound else ()
-    result = f"{count_word(len(raters))} rater{'' if len(raters) == 1 else 's'}"
+    noun = "rater" if len(raters) == 1 else "raters"
+    result = f"{count_word(len(raters))} {noun}"
     if bound and len(raters) >= RATERS:
         result += (
             f", who differed on {bound.disagreements:,} of {bound.sample_size:,} before settling"
         )
-    return Criterion(
-        "raters", "at least two people reviewed each of them", len(set(raters)) >= RATERS, result
-    )
+    has_two_raters = len(set(raters)) >= RATERS
+    return Criterion("raters", rule, has_two_raters, result)
 
 
 def count_word(count: int) -> str:
+    """Return a small number as a word, such as "three", and one above ten in digits."""
     return _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"

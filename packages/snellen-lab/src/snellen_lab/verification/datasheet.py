@@ -96,7 +96,10 @@ def baselines(
 
 
 def _oracle(benchmark: Benchmark) -> list[Baseline]:
-    """Return the score of a model that knows every answer and is asked like any other."""
+    """Return the score of a model that knows every answer and is run like any other; [] if it has no headline score.
+
+    A score below 100% shows what the metric or the reading of replies costs a perfect model.
+    """
     limit = min(ORACLE_LIMIT, benchmark.count())
     with tempfile.TemporaryDirectory() as folder:
         spec = run_spec(
@@ -112,33 +115,27 @@ def _oracle(benchmark: Benchmark) -> list[Baseline]:
         [finished] = evaluate_spec(spec)
         [scored] = finished.scored.benchmarks
         headlines = headline_metrics(scored)
-        rows = [
-            row
-            for row in aggregate_run(finished.scored)
-            if row.metric in headlines and not row.slice
-        ]
         note = "" if limit == benchmark.count() else f"of {limit:,} samples"
-        return [
-            Baseline(
-                "the oracle, which knows all answers", row.metric, row.unit, row.estimate, note
-            )
-            for row in rows
-            if row.benchmark == benchmark.name
-        ][:1]
+        for row in aggregate_run(finished.scored):
+            if row.slice or row.metric not in headlines or row.benchmark != benchmark.name:
+                continue
+            name = "the oracle, which knows all answers"
+            return [Baseline(name, row.metric, row.unit, row.estimate, note)]
+    return []
 
 
 SET_APART = "set_apart.jsonl.gz"
 MOST_VALUES = 12
-"""Values of a tag, or answers, that a table names."""
+"""Number of values of a tag, or of answers, that a table lists."""
 
 
 class Datasheet(Struct, frozen=True):
-    """A benchmark's datasheet, as `snellen report BENCH` shows it."""
+    """The datasheet of a benchmark: its contents, baselines, removed questions, findings and certificate."""
 
     benchmark: Benchmark
     certificate: Certificate
     findings: tuple[Finding, ...]
-    """Those of lint, and of models without images."""
+    """Findings of lint, and of runs that showed no images."""
     baselines: tuple[Baseline, ...]
     contents: tuple[Table, ...]
     removals: tuple[Table, ...]
@@ -150,15 +147,14 @@ class Datasheet(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """What it is and whether it is certified, in a few sentences."""
-        manifest, counts = self.manifest, self.manifest.counts
-        size = f"{counts.questions:,} {_form(manifest)} about {counts.images:,} images"
-        if not counts.images:
-            size = f"{counts.questions:,} {_form(manifest)} without images"
-        bound = manifest.verification.bound if manifest.verification else None
-        return " ".join(
-            filter(None, (f"{size}.", self.certificate.sentence, bound.sentence if bound else ""))
-        )
+        """A few sentences: the size of the benchmark, whether it is certified, and how many questions can be bad."""
+        manifest = self.manifest
+        counts = manifest.counts
+        images = f"about {counts.images:,} images" if counts.images else "without images"
+        sentences = [f"{counts.questions:,} {_form(manifest)} {images}.", self.certificate.sentence]
+        if manifest.verification and manifest.verification.bound:
+            sentences.append(manifest.verification.bound.sentence)
+        return " ".join(sentences)
 
     def flat(self) -> dict[str, Any]:
         """Return the fields for programs: the certificate, its numbers, versions and counts."""
@@ -178,7 +174,7 @@ class Datasheet(Struct, frozen=True):
 def make_datasheet(
     benchmark: Benchmark, runs: Sequence[ScoredRun], error_limit: float
 ) -> Datasheet:
-    """Return the datasheet of a built benchmark; `runs` on it are asked for what models score without images.
+    """Return the datasheet of a built benchmark. `runs` on it show what models score without images.
 
     Raises DataError for a run on another benchmark or another version of this one.
     """
@@ -284,30 +280,36 @@ def _positions(choices: Sequence[LintQuestion]) -> Table:
 
 
 def _frequencies(title: str, column: str, counts: Counter[str]) -> Table:
-    """Return a table of the most frequent texts, and a row for all others."""
+    """Return a table of the most frequent texts, with a last row for all others.
+
+    Args:
+        title: Title of the table.
+        column: Heading of the column of texts.
+        counts: Number of questions for each text.
+    """
     rows: list[tuple[Cell, ...]] = []
     n_listed = 0
     for text, count in counts.most_common(MOST_VALUES):
         rows.append((text, count))
         n_listed += count
-    if len(counts) > MOST_VALUES:
-        rows.append((f"{len(counts) - MOST_VALUES:,} others", counts.total() - n_listed))
+    n_others = len(counts) - MOST_VALUES
+    if n_others > 0:
+        rows.append((f"{n_others:,} others", counts.total() - n_listed))
     return Table(title, (column, "questions"), tuple(rows))
 
 
 def _pictures(material: LintMaterial) -> Table:
-    """Return the table of the sizes of images, with a note on their formats."""
+    """Return the table of the widths and heights of a benchmark's images, with a note on their file formats."""
     images = list(material.pictures.values())
+    widths = [image.width for image in images]
+    heights = [image.height for image in images]
     rows = []
-    for side, sizes in (
-        ("width", [image.width for image in images]),
-        ("height", [image.height for image in images]),
-    ):
-        rows.append((side, min(sizes), round(median(sizes)), max(sizes)))
-    formats = Counter(image.media_type for image in images)
-    note = ", ".join(f"{count:,} {media_type}" for media_type, count in formats.most_common())
+    for side, lengths in (("width", widths), ("height", heights)):
+        rows.append((side, min(lengths), round(median(lengths)), max(lengths)))
+    counts_by_format = Counter(image.media_type for image in images)
+    formats = [f"{count:,} {media_type}" for media_type, count in counts_by_format.most_common()]
     header = ("side", "least", "median", "greatest")
-    return Table("Images, in pixels", header, tuple(rows), notes=(note,))
+    return Table("Images, in pixels", header, tuple(rows), notes=(", ".join(formats),))
 
 
 # --- what was thrown out, and why ------------------------------------------------------------------------------------
@@ -388,10 +390,12 @@ def baseline_table(lines: Sequence[Baseline]) -> Table:
 
 
 def lint_table(findings: Sequence[Finding]) -> Table:
-    """Return the table of lint's findings."""
+    """Return a table of lint's findings, each with the number of questions that it concerns."""
     rows = []
     for finding in findings:
-        count = f"{finding.count:,} of {finding.total:,}" if finding.total else ""
+        count = ""
+        if finding.total:
+            count = f"{finding.count:,} of {finding.total:,}"
         rows.append((finding.severity, finding.check, count, finding.message))
     return Table("Lint's findings", ("severity", "check", "count", "finding"), tuple(rows))
 
@@ -447,11 +451,17 @@ def datasheet(
     error_limit: float = ERROR_LIMIT,
     announce: Announce = announce_nothing,
 ) -> Datasheet:
-    """The datasheet of a built benchmark, by name or folder: what it is, and whether it is certified
-    (docs/datasheets.md).
+    """Return the datasheet of a built benchmark: what it contains, and whether it is certified (docs/datasheets.md).
 
-    `runs` are folders of runs on it that saw no images. It is certified where at most a share `error_limit` of its
-    questions can be bad, among other criteria. Raises UnknownNameError, DataError for a run on something else.
+    Args:
+        benchmark: Name or folder of the benchmark.
+        runs: Folders of runs on it that showed no images.
+        error_limit: Largest share of bad questions that a certified benchmark may have, with 95% confidence.
+        announce: Receives lines for the user.
+
+    Raises:
+        UnknownNameError: If there is no such benchmark.
+        DataError: If a run is on another benchmark, or on another version of this one.
     """
     scored = score_folders(
         [Path(run) for run in runs], ScoringSpec(), JudgeSpec(), announce, kept_will_do=True
