@@ -28,59 +28,77 @@ INDENT = "· "
 
 
 def ability_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return a table for each model, method and benchmark whose questions are tagged with abilities."""
-    return [
-        table
-        for line in method_rows(views)
-        for scored in line.view.run.benchmarks
-        if any("l2" in sample.tags or "l3" in sample.tags for sample in scored.samples.values())
-        if (table := _ability_table(line, scored)) is not None
-    ]
+    """Return a table of abilities for each model, method and benchmark whose questions are tagged with abilities."""
+    tables = []
+    for line in method_rows(views):
+        for scored in line.view.run.benchmarks:
+            if not _has_abilities(scored):
+                continue
+            table = _ability_table(line, scored)
+            if table is not None:
+                tables.append(table)
+    return tables
+
+
+def _has_abilities(scored: ScoredBenchmark) -> bool:
+    """Return whether a question of a benchmark is tagged with its ability."""
+    return any("l2" in sample.tags or "l3" in sample.tags for sample in scored.samples.values())
 
 
 def _ability_table(line: ModelMethodRow, scored: ScoredBenchmark) -> Table | None:
-    """Return the table of one benchmark, with a row for all questions and for each ability of the three levels.
-    None if no metric of it was computed."""
+    """Return the table of one model on one benchmark: a row for all questions, and one for each ability.
+
+    None if none of its metrics was computed.
+    """
     protocol = _table_protocol(line, scored)
-    every = {metric: list(scored.scores_of(metric, protocol)) for metric in COLUMNS}
-    by = {metric: scores for metric, scores in every.items() if scores}
-    if not by:
+    scores_by_metric: dict[str, Mapping[Path, list[Score]]] = {}
+    for metric in COLUMNS:
+        scores = list(scored.scores_of(metric, protocol))
+        if scores:
+            scores_by_metric[metric] = _scores_by_path(scores, scored)
+    if not scores_by_metric:
         return None
-    metrics = [metric for metric in COLUMNS if metric in by]
-    parts = {metric: _scores_by_path(by[metric], scored) for metric in metrics}
-    paths = sorted({path for by_path in parts.values() for path in by_path}, key=_paper_order)
-    rows = [
-        (
-            _ability_title(path),
-            *(_mean_cell(line, scored, metric, parts[metric].get(path, [])) for metric in metrics),
-            _lost_cell(scored, parts, path),
-        )
-        for path in paths
-    ]
+
+    paths: set[Path] = set()
+    for scores_by_path in scores_by_metric.values():
+        paths.update(scores_by_path)
+    rows = []
+    for path in sorted(paths, key=_paper_order):
+        cells = [
+            _mean_cell(line, scored, metric, scores_by_path.get(path, []))
+            for metric, scores_by_path in scores_by_metric.items()
+        ]
+        rows.append((_ability_title(path), *cells, _lost_cell(scored, scores_by_metric, path)))
+
     notes = [f"From {protocol}; questions count alike."]
-    if "circular_drop" in by:
+    if "circular_drop" in scores_by_metric:
         notes.append(
             "Lost by turning: right in the first pass but not in all (the paired difference of the accuracies). "
             "Consistent: all passes name one option, right or wrong."
         )
-    header = ("ability", *(COLUMNS[metric] for metric in metrics), "unscored / errors")
+    titles = [COLUMNS[metric] for metric in scores_by_metric]
     return Table(
-        f"{scored.spec.name} by ability, {line.label}", header, tuple(rows), notes=tuple(notes)
+        f"{scored.spec.name} by ability, {line.label}",
+        ("ability", *titles, "unscored / errors"),
+        tuple(rows),
+        notes=tuple(notes),
     )
 
 
 def _table_protocol(line: ModelMethodRow, scored: ScoredBenchmark) -> str:
-    """Return the circular protocol, whose first pass is VanillaEval, or else the protocol of the benchmark's
-    accuracy."""
-    row = line.lookup("circular_accuracy", scored.spec.name) or line.lookup(
-        "accuracy", scored.spec.name
-    )
-    return row.protocol if row else ""
+    """Return the protocol that the table is about: the circular one if it was run, else that of the accuracy, else "".
+
+    The first pass of the circular protocol is the same as asking once (VanillaEval).
+    """
+    for metric in ("circular_accuracy", "accuracy"):
+        row = line.lookup(metric, scored.spec.name)
+        if row:
+            return row.protocol
+    return ""
 
 
 def _scores_by_path(scores: Iterable[Score], scored: ScoredBenchmark) -> Mapping[Path, list[Score]]:
-    """Return the scores of the questions of each ability. An ability is given by its path: its L-1, L-2 and own
-    name."""
+    """Return the scores of the questions of each ability, of all three levels (see `Path`)."""
     by_path: dict[Path, list[Score]] = defaultdict(list)
     for score in scores:
         for path in _ability_paths(scored.samples[score.sample_id]):
@@ -89,8 +107,11 @@ def _scores_by_path(scores: Iterable[Score], scored: ScoredBenchmark) -> Mapping
 
 
 def _ability_paths(sample: Sample) -> Iterator[Path]:
-    """Yield the paths of all abilities that a question belongs to, and the empty path for all questions. A level
-    that the question does not name is skipped."""
+    """Yield the abilities of a question on each level, and the empty path for all questions.
+
+    A question with the tags l1=LR, l2=AR and l3=ocr yields (), (LR,), (LR, AR) and (LR, AR, ocr). A level that it has
+    no tag for is skipped.
+    """
     levels = [sample.tags.get(name, "") for name in ("l1", "l2", "l3")]
     yield ()
     for depth, level in enumerate(levels, 1):
@@ -101,49 +122,60 @@ def _ability_paths(sample: Sample) -> Iterator[Path]:
 def _paper_order(path: Path) -> tuple[tuple[int, str], ...]:
     """Return the sort key of an ability: abilities are in the order of the paper, and others follow by name."""
     abilities = taxonomy.packaged_taxonomy()
-    orders = (
+    names_by_level = (
         list(abilities.l1),
-        [second.name for second in abilities.l2],
-        [third.name for third in abilities.leaf],
+        [ability.name for ability in abilities.l2],
+        [ability.name for ability in abilities.leaf],
     )
-    return tuple(
-        (order.index(name) if name in order else len(order), name)
-        for order, name in zip(orders, path, strict=False)
-    )
+    key = []
+    for names, name in zip(names_by_level, path, strict=False):
+        position = names.index(name) if name in names else len(names)
+        key.append((position, name))
+    return tuple(key)
 
 
 def _ability_title(path: Path) -> str:
-    """Return the title of an ability, indented by its level; `Overall` for the empty path."""
+    """Return the title of an ability for the table, indented by its level; `Overall` for the empty path."""
     if not path:
         return "Overall"
-    return INDENT * (len(path) - 1) + taxonomy.packaged_taxonomy().title(
-        path[-1], path[1] if len(path) > 2 else ""
-    )
+    l2 = path[1] if len(path) > 2 else ""
+    indent = INDENT * (len(path) - 1)
+    return indent + taxonomy.packaged_taxonomy().title(path[-1], l2)
 
 
 def _mean_cell(
     line: ModelMethodRow, scored: ScoredBenchmark, metric: str, scores: Sequence[Score]
 ) -> Cell:
-    """Return the mean of scores as a cell of the table, or why there is none."""
+    """Return the mean of scores as a cell of the table, or the reason why there is none.
+
+    Args:
+        line: The model and method.
+        scored: The benchmark.
+        metric: The metric.
+        scores: The scores of the questions of an ability.
+    """
     if not scores:
         return AbsentCell(absence_reason(line, metric))
     estimate = mean_estimate(scored, scores, metric)
-    if reason := why_withheld(estimate, scores):
+    reason = why_withheld(estimate, scores)
+    if reason:
         return AbsentCell(reason)
     if estimate.value is None:
-        return AbsentCell(
-            f"no question could be scored: {next(word_reason(score.reason, score.detail) for score in scores)}"
-        )
+        first = scores[0]
+        return AbsentCell(f"no question could be scored: {word_reason(first.reason, first.detail)}")
     return NumberCell(declared_row(metric).unit, estimate)
 
 
 def _lost_cell(
-    scored: ScoredBenchmark, parts: Mapping[str, Mapping[Path, list[Score]]], path: Path
+    scored: ScoredBenchmark, scores_by_metric: Mapping[str, Mapping[Path, list[Score]]], path: Path
 ) -> str:
-    """Return how many questions have no verdict, unscored and with failed requests. It counts questions asked in
-    all passes, or in one if only one was run."""
-    metric = "circular_accuracy" if "circular_accuracy" in parts else "accuracy"
-    estimate = mean_estimate(scored, parts.get(metric, {}).get(path, []), metric)
+    """Return how many questions of an ability have no value: unscored ones and those with failed requests, as `3 / 1`.
+
+    If the circular protocol was run, a question needs all its passes.
+    """
+    metric = "circular_accuracy" if "circular_accuracy" in scores_by_metric else "accuracy"
+    scores = scores_by_metric.get(metric, {}).get(path, [])
+    estimate = mean_estimate(scored, scores, metric)
     return f"{estimate.unscored:,} / {estimate.unanswered:,}"
 
 

@@ -30,17 +30,23 @@ from snellen.scoring.judged_metrics import JudgedMetric, mean_mark, unmarked_rea
 
 
 def mmbench_step1(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
-    """Return the first word of the reply that is a label as "C", "C.", "(C)", "C,", or "(C).".
+    """Read the first word of a reply that is an option label: "C", "C.", "(C)", "C," or "(C).".
 
-    A lone A inside a sentence is passed over, for it may be an article (MMBench 4.2, footnote 1).
+    An A inside a sentence is skipped, because it may be an article (MMBench 4.2, footnote 1).
+
+    Args:
+        reply: The model's reply.
+        options: The option texts, in the order shown.
+        labels: Their labels, such as A to D.
     """
     words = reply.split()
     for word in words:
-        for place, label in enumerate(labels[: len(options)]):
-            if word == "A" and len(words) > 1:
-                continue
+        may_be_article = word == "A" and len(words) > 1
+        if may_be_article:
+            continue
+        for index, label in enumerate(labels[: len(options)]):
             if word in (label, f"{label}.", f"({label})", f"{label},", f"({label})."):
-                return _letter(place)
+                return _letter(index)
     return no_choice("no match" if words else "empty")
 
 
@@ -58,31 +64,47 @@ _TOOLKIT_LAST_RESORT = re.compile(r"answer is\s*\**\s*([A-D])", re.IGNORECASE)
 def mmbench_toolkit(
     reply: str, options: Sequence[str], labels: Sequence[str], date: ToolkitDate = "2024-01"
 ) -> ExtractedChoice:
-    """MMBench's toolkit as of a date: a single whole-token letter, else a single option text as a substring.
+    """Read a reply as MMBench's toolkit did at a date.
 
-    The guard "A is an article" is off, as it was unless verbose logging was on.
+    A single option label as a word of its own is read first, else a single option text that the reply contains. The
+    toolkit's guard "A is an article" is off, as it was unless verbose logging was on.
+
+    Args:
+        reply: The model's reply.
+        options: The option texts, in the order shown.
+        labels: Their labels, such as A to D.
+        date: The date of the toolkit, whose rules changed twice.
     """
     if any(refusal in reply for refusal in _TOOLKIT_REFUSALS):
         return no_choice("refused")
     words = reply.translate(_TOOLKIT_PUNCTUATION).split()
-    letters = [place for place, label in enumerate(labels[: len(options)]) if label in words]
-    if len(letters) == 1:
-        late = words.index(labels[letters[0]]) >= len(words) - 4
-        if late or date == "2024-01":
-            return _letter(letters[0])
-    elif not letters and "Z" in words:
+    shown_labels = list(labels[: len(options)])
+    named = [index for index, label in enumerate(shown_labels) if label in words]
+    if len(named) == 1:
+        first_position = words.index(shown_labels[named[0]])
+        is_near_end = first_position >= len(words) - 4
+        if is_near_end or date == "2024-01":
+            return _letter(named[0])
+    elif not named and "Z" in words:
         return no_choice("no match")
-    if date == "2026-06" and not letters:
+
+    if date == "2026-06" and not named:
         last_resort = _TOOLKIT_LAST_RESORT.search(reply)
-        if last_resort and last_resort[1].upper() in labels[: len(options)]:
-            return _letter(list(labels).index(last_resort[1].upper()))
-    if date != "2024-01" and len(reply) > 2 * sum(map(len, options)):
+        if last_resort:
+            label = last_resort[1].upper()
+            if label in shown_labels:
+                return _letter(shown_labels.index(label))
+    n_option_characters = sum(len(option) for option in options)
+    if date != "2024-01" and len(reply) > 2 * n_option_characters:
         return no_choice("no match")
-    lower = reply.lower()
-    texts = [place for place, option in enumerate(options) if option.lower() in lower]
-    if len(texts) == 1:
-        return ExtractedChoice(texts[0], "text", "likely")
-    return no_choice("ambiguous" if texts or letters else "no match" if words else "empty")
+
+    lower_reply = reply.lower()
+    contained = [index for index, option in enumerate(options) if option.lower() in lower_reply]
+    if len(contained) == 1:
+        return ExtractedChoice(contained[0], "text", "likely")
+    if contained or named:
+        return no_choice("ambiguous")
+    return no_choice("no match" if words else "empty")
 
 
 def _letter(place: int) -> ExtractedChoice:
@@ -119,14 +141,24 @@ def mark_prompt(golds: tuple[str, ...]) -> str:
 
 
 def _mark_rows(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
-    """Return the mean mark, the share at each mark, and the share of good ones, over all valid marks of a question."""
+    """Return the scores of a question that judges marked from 1 to 5, or why it has none.
+
+    Args:
+        verdicts: The marks of all judges.
+
+    Returns:
+        The mean mark, the share of good marks (4 or more), and the share of each mark.
+    """
     marks = valid_marks(verdicts)
     if not marks:
         return unmarked_reason(verdicts)
     count = len(marks)
-    shares = {f"mark_{mark}": marks.count(mark) / count for mark in range(MARKS[0], MARKS[1] + 1)}
-    good = sum(mark >= GOOD for mark in marks) / count
-    return {"mark": sum(marks) / count, "mark_4_or_more": good, **shares}
+    n_good = sum(mark >= GOOD for mark in marks)
+    rows = {"mark": sum(marks) / count, "mark_4_or_more": n_good / count}
+    lowest, highest = MARKS
+    for mark in range(lowest, highest + 1):
+        rows[f"mark_{mark}"] = marks.count(mark) / count
+    return rows
 
 
 MARK_METRIC = JudgedMetric(

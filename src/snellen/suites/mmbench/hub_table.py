@@ -55,22 +55,35 @@ class _Row(Struct, frozen=True, rename={"l2": "l2-category", "l2_upper": "L2-cat
 
 
 def read_hub_table(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a draft for each question, as `read` does for a table. Raises DataError naming file and row."""
+    """Yield a draft for each question of a dataset on the hub, as `read` does for a table of MMBench's form.
+
+    Args:
+        params: Parameters of `read`, with the Parquet files under `files`.
+        folder: Folder of the files.
+
+    Raises:
+        DataError: If a row is wrong; the message names the file and the row.
+    """
+    files = params["files"]
     settings = {name: value for name, value in params.items() if name not in ("files", "official")}
     with TemporaryDirectory(prefix="snellen-mmbench-") as temporary:
-        table = Path(temporary, Path(params["files"][0]).name.partition("-")[0] + ".tsv")
-        _write_table(ParquetSplit(folder, params["files"]), table)
+        # `dev-00000-of-00001.parquet` becomes `dev.tsv`.
+        split_name = Path(files[0]).name.partition("-")[0]
+        table = Path(temporary, f"{split_name}.tsv")
+        _write_table(ParquetSplit(folder, files), table)
         yield from read({**settings, "files": (table.name,)}, table)
 
 
 def _write_table(split: ParquetSplit, table: Path) -> None:
-    pictures = ImageColumn(PICTURE)
+    """Write the rows of Parquet files as a table of MMBench's form (.tsv), with images as base64 text."""
+    image_column = ImageColumn(PICTURE)
+    header = [name for name in (*NEEDED, *OPTIONAL) if name != "L2-category"]
     with table.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        header = [name for name in (*NEEDED, *OPTIONAL) if name != "L2-category"]
         writer.writerow([*header, PICTURE])
         for place, row in split.rows(NEEDED, OPTIONAL, _Row):
             cells: dict[str, Any] = msgspec.to_builtins(row)
             cells["l2-category"] = cells["l2-category"] or cells["L2-category"]
             texts = ["" if cells[name] == EMPTY else cells[name] for name in header]
-            writer.writerow([*texts, base64.b64encode(pictures.at(place).read()).decode()])
+            image = image_column.at(place).read()
+            writer.writerow([*texts, base64.b64encode(image).decode()])

@@ -396,12 +396,22 @@ def check_images(images: tuple[bytes | Path, ...], where: str) -> None:
 
 
 def _image_entries(cell: str, where: str) -> list[str]:
-    """Return the entries of an image cell: several for a list in brackets, as JSON or Python writes it, else the
-    cell alone. Raises DataError for another kind of list."""
+    """Return the images in an image cell: several for a list in brackets, else the whole cell.
+
+    Args:
+        cell: The cell. A list may be written as JSON or as Python writes it.
+        where: Location of the row, for the message.
+
+    Raises:
+        DataError: If the list does not contain texts.
+    """
     if not cell.startswith("["):
         return [cell]
     entries = listed(cell)
-    if not entries or not all(isinstance(entry, str) and entry.strip() for entry in entries):
+    is_list_of_texts = bool(entries) and all(
+        isinstance(entry, str) and entry.strip() for entry in entries
+    )
+    if not is_list_of_texts:
         excerpt = cell if len(cell) < 60 else cell[:60] + "..."
         raise DataError(f'{where}: image {excerpt!r} is not a list of images; write ["...", "..."]')
     return [entry.strip() for entry in entries]
@@ -439,17 +449,21 @@ class CircularGroup(Struct, frozen=True):
 
 
 def cyclic_orders(count: int, first: int) -> set[Order]:
-    """Return all rotations of the first options, `first` of `count`; the other options stay in place."""
+    """Return the orders of `count` options in which the first `first` of them are rotated; the others stay in place."""
     return {rotated_order(count, first, steps) for steps in range(first)}
 
 
 def rotated_order(count: int, first: int, steps: int) -> Order:
-    """Return the order of options after a rotation.
+    """Return the order of options after a rotation to the right.
 
     Args:
         count: Number of options.
         first: How many of the first options are rotated; the others stay in place.
-        steps: By how many positions they move to the right.
+        steps: By how many positions they move.
+
+    Example:
+        >>> rotated_order(4, 3, 1)
+        (2, 0, 1, 3)
     """
     rotated = [(position - steps) % first for position in range(first)]
     fixed = range(first, count)
@@ -476,11 +490,16 @@ def find_order(row: SurveyedRow, base: SurveyedRow) -> Order | None:
 
 
 def _shows_in_order(row: SurveyedRow, base: SurveyedRow, order: Order) -> bool:
-    """Return whether a row shows the base row's options in this order, with the same correct option if both answers
-    are known."""
-    if row.gold is not None and base.gold is not None and order[row.gold] != base.gold:
-        return False
-    return row.options == tuple(base.options[option] for option in order)
+    """Return whether a row shows the options of its base row in a given order.
+
+    If the answers of both rows are known, they must also be the same option.
+    """
+    if row.gold is not None and base.gold is not None:
+        gold_in_base = order[row.gold]
+        if gold_in_base != base.gold:
+            return False
+    options_in_order = tuple(base.options[index] for index in order)
+    return row.options == options_in_order
 
 
 def assemble_groups(

@@ -16,7 +16,7 @@ from snellen.formats.delimited import LETTERS, DelimitedRow, DelimitedTable, unk
 from snellen.formats.locate import PICTURE_FILE
 
 MAX_REFERENCE_LENGTH = 64
-"""An image cell of at most so many characters that is no file name is the index of another row."""
+"""An image cell with at most this many characters is the index of another row, unless it is the name of a file."""
 NEEDED_COLUMNS = ("index", "question", "A", "B")
 IMAGE_COLUMNS = ("image", "image_path")
 FORM_COLUMNS = (
@@ -34,11 +34,11 @@ FORM_COLUMNS = (
     *LETTERS,
 )
 L2_COLUMNS = ("l2-category", "L2-category", "l2_category")
-"""How the column of L-2 abilities is spelled in files that go about."""
+"""Spellings of the column of L-2 abilities in published files."""
 
 
 class SurveyedRow(Struct, frozen=True):
-    """One row without its image."""
+    """A row of a file without its image."""
 
     line: int
     place: int
@@ -61,13 +61,23 @@ class SurveyedRow(Struct, frozen=True):
 
 
 class Faults:
-    """What is wrong, by question. Strictly read it is all said at once; leniently such questions are left out."""
+    """Faults of a file, by question.
+
+    In strict reading, the first faults are reported together; in lenient reading, the questions are left out.
+    """
 
     def __init__(self) -> None:
         self.by_key: dict[str, tuple[str, str]] = {}
-        """For each spoilt question what is wrong with it in general, and the first fault in full."""
+        """For each question with a fault, the kind of its first fault, and that fault in full."""
 
     def add(self, key: str, kind: str, text: str) -> None:
+        """Record a fault of a question; only the first one of each question is kept.
+
+        Args:
+            key: Index of the question.
+            kind: The kind of fault, such as "no answer".
+            text: The fault in full, with file and line.
+        """
         self.by_key.setdefault(key, (kind, text))
 
     def refuse(self, most: int) -> None:
@@ -77,14 +87,16 @@ class Faults:
             raise DataError("\n".join(list(texts)[:most]))
 
     def notes(self) -> list[str]:
-        """Return a line for each kind of fault: how many questions are left out because of it, and the first of
-        them."""
-        kinds = Counter(kind for kind, _ in self.by_key.values())
-        first = dict(reversed(self.by_key.values()))
-        return [
-            f"{question_count_text(count)} left out, {kind}: {first[kind]}"
-            for kind, count in kinds.items()
-        ]
+        """Return a line for each kind of fault: how many questions are left out because of it, and the first of them."""
+        counts: Counter[str] = Counter()
+        first_texts: dict[str, str] = {}
+        for kind, text in self.by_key.values():
+            counts[kind] += 1
+            first_texts.setdefault(kind, text)
+        lines = []
+        for kind, count in counts.items():
+            lines.append(f"{question_count_text(count)} left out, {kind}: {first_texts[kind]}")
+        return lines
 
 
 class RowError(Exception):
@@ -96,7 +108,9 @@ class RowError(Exception):
 
 
 def question_count_text(count: int) -> str:
-    return f"{count:,} question{'' if count == 1 else 's'}"
+    """Return a number of questions as text, such as "1 question" or "2,000 questions"."""
+    noun = "question" if count == 1 else "questions"
+    return f"{count:,} {noun}"
 
 
 def has_form(header: Collection[str]) -> bool:
@@ -159,10 +173,12 @@ def survey(
 
 
 def normal_index(index: str) -> str:
-    """Return an index without blanks and, if it is a whole number, as such: pandas may have written 7 as 7.0."""
+    """Return an index without blanks, and a whole number in its shortest form: pandas may have written 7 as 7.0."""
     index = index.strip()
-    whole = re.sub(r"\.0+$", "", index)
-    return str(int(whole)) if whole.isdecimal() else index
+    without_decimals = re.sub(r"\.0+$", "", index)
+    if without_decimals.isdecimal():
+        return str(int(without_decimals))
+    return index
 
 
 ROTATION_STEP = 1_000_000
@@ -179,7 +195,9 @@ def base_index(index: str, g_index: str, grouped: bool) -> str:
     """
     if grouped:
         return g_index or index
-    return str(int(index) % ROTATION_STEP) if index.isdecimal() else index
+    if index.isdecimal():
+        return str(int(index) % ROTATION_STEP)
+    return index
 
 
 def _surveyed_row(row: DelimitedRow, index: str, repeated: bool) -> SurveyedRow:
@@ -266,15 +284,25 @@ def names_file(cell: str) -> bool:
 
 
 def _image_link_and_digest(cells: dict[str, str]) -> tuple[str, str]:
-    """Return the index of the row that a row's image cell refers to, and a digest of the row's own image cell. One
-    of them is empty, or both if the row has no image."""
+    """Return where the image of a row is: in another row, or in the row itself.
+
+    Args:
+        cells: The cells of the row by column.
+
+    Returns:
+        The index of the row that its image cell refers to, or else a digest of its own image cell. The other is "", and
+        both are if the row has no image.
+    """
     cell = cells.get("image", "").strip()
     if may_refer_to_row(cell):
         return normal_index(cell), ""
-    cell = cell or cells.get("image_path", "").strip()
-    digest = hashlib.blake2b(cell.encode(), digest_size=16).hexdigest() if cell else ""
-    return "", digest
+    if not cell:
+        cell = cells.get("image_path", "").strip()
+    if not cell:
+        return "", ""
+    return "", hashlib.blake2b(cell.encode(), digest_size=16).hexdigest()
 
 
 def row_location(path: Path, entry: SurveyedRow) -> str:
+    """Return the file and the line of a row, for messages."""
     return f"{path}:{entry.line}"

@@ -1,4 +1,7 @@
-"""MMBench's abilities in three levels: L-2 and leaf stand in the files, L-1 is derived (paper, Fig. 2)."""
+"""MMBench's abilities in three levels (paper, Fig. 2).
+
+A question has a leaf ability (`category`) and its L-2 ability in the file; the L-1 ability follows from these.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from msgspec.structs import replace
 from snellen.formats.json_files import packaged_toml, read_toml
 
 TAXONOMY_FILE = "taxonomy.toml"
-"""A file of this name beside a benchmark's own file adds its abilities to the published ones."""
+"""A file with this name next to a benchmark's own file adds its abilities to the published ones."""
 
 PublishedSplit = Literal["", "dev", "test"]
 Leaf = tuple[str, str]
-"""L-2 and name: names of leaves recur in other data sets."""
+"""The L-2 ability and the name of a leaf ability. Names alone recur in other data sets."""
 
 
 class SecondLevel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -52,45 +55,61 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     leaf: tuple[LeafAbility, ...] = ()
 
     def l1_of(self, l2: str) -> str:
-        """Return the L-1 ability that an L-2 ability belongs to; empty if the L-2 ability is not described."""
-        return next((second.l1 for second in self.l2 if second.name == l2), "")
+        """Return the L-1 ability that an L-2 ability belongs to; "" if the L-2 ability is not described."""
+        for second in self.l2:
+            if second.name == l2:
+                return second.l1
+        return ""
 
     def title(self, name: str, l2: str = "") -> str:
-        """Return the title of an ability of any level; its name in the files if it is not described."""
-        abilities: list[SecondLevel | LeafAbility] = [
-            third for third in self.leaf if third.key == (l2, name)
-        ]
-        abilities += [second for second in self.l2 if second.name == name]
-        return next(
-            (ability.title for ability in abilities if ability.title), self.l1.get(name, name)
-        )
+        """Return the title of an ability of any level.
+
+        Args:
+            name: Name of the ability in the files. It is returned if the ability has no title.
+            l2: The L-2 ability that it belongs to, if it is a leaf.
+        """
+        for leaf in self.leaf:
+            if leaf.key == (l2, name) and leaf.title:
+                return leaf.title
+        for second in self.l2:
+            if second.name == name and second.title:
+                return second.title
+        return self.l1.get(name, name)
 
     def with_own(self, path: Path) -> Taxonomy:
-        """Return these abilities with those of a user's file, which take precedence. Raises DataError naming the
-        file."""
-        added = read_toml(path, Taxonomy)
+        """Return these abilities with those of a user's file; the user's description of an ability replaces this one.
+
+        Raises:
+            DataError: If the file cannot be read; the message names it.
+        """
+        own = read_toml(path, Taxonomy)
+        l2 = {ability.name: ability for ability in (*self.l2, *own.l2)}
+        leaf = {ability.key: ability for ability in (*self.leaf, *own.leaf)}
         return replace(
-            self,
-            l1={**self.l1, **added.l1},
-            l2=tuple({second.name: second for second in (*self.l2, *added.l2)}.values()),
-            leaf=tuple({third.key: third for third in (*self.leaf, *added.leaf)}.values()),
+            self, l1={**self.l1, **own.l1}, l2=tuple(l2.values()), leaf=tuple(leaf.values())
         )
 
     def differences(self, counts: Mapping[Leaf, int], published: PublishedSplit) -> list[str]:
-        """Return where a file has another number of questions than its published split: `ocr 40 (39)`.
+        """Return the abilities of which a file has another number of questions than is published, such as `ocr 40 (39)`.
 
-        The counts of the distributed dev file are known exactly. The test file has lost 14 of the paper's
-        questions, so there only an ability with more questions differs.
+        The counts of the distributed dev file are known exactly. The test file lacks 14 of the paper's questions, so in test
+        only an ability with more questions than in the paper differs.
+
+        Args:
+            counts: Number of questions of each ability in the file.
+            published: The split that the file should be; "" if it is not a published one.
         """
+        if not published:
+            return []
         differing = []
         for leaf in self.leaf:
             count = counts.get(leaf.key, 0)
             expected = leaf.dev if published == "dev" else leaf.paper_test
-            if (
-                published
-                and expected is not None
-                and (count > expected or (count < expected and published == "dev"))
-            ):
+            if expected is None:
+                continue
+            has_more = count > expected
+            has_fewer_in_dev = published == "dev" and count < expected
+            if has_more or has_fewer_in_dev:
                 differing.append(f"{leaf.name} {count} ({expected})")
         return differing
 

@@ -1,6 +1,7 @@
-"""Files of MMBench's form written from a built benchmark: what it was built from, or its rotations made.
+"""Write files of MMBench's form: the questions of a benchmark, or the replies of a run for an evaluation server.
 
-A run as the file that an evaluation server scores has one row per rotation, as in the official file.
+In this form, a question has a base row and further rows that show its options in other orders. These rows are called
+its rotations.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from snellen.formats.delimited import LETTERS, TABLES
 from snellen.formats.text_table import replacing_atomically, write_text_table
 from snellen.protocols.base import Protocol, declaration_of, parse_protocol
 from snellen.protocols.prediction import predict
-from snellen.records import Exchange, RowRef, Sample
+from snellen.records import Exchange, ImageRef, RowRef, Sample, SourceRows
 from snellen.registry import unknown_name
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import reopen_benchmark
@@ -38,129 +39,181 @@ from snellen.suites.mmbench.survey import (
 )
 
 QuestionRows = Sequence[tuple[Sample, tuple[RowRef, ...]]]
-"""The questions in order, each with the rows that show it, its base row first."""
+"""The questions in order, each with its rows, the base row first."""
 
 
 def write_file(
     benchmark: Benchmark, path: Path, golds: Mapping[str, int], *, rotated: bool = True
 ) -> int:
-    """Write all questions as rows of MMBench's form, and return how many rows that are.
+    """Write all questions of a benchmark as a file of MMBench's form.
 
-    Rows have the indexes and orders of the file that the benchmark was built from, where it was of this form;
-    else the published ones: rotations to the right, a million added to the index for each. `golds` are
-    the correct options by sample; with none of them the file has no column `answer`. Without `rotated` only base
-    rows are written. An image stands once, in the first row that shows it; others refer to that one.
+    If the benchmark was built from a file of this form, rows have the indices and orders of that file. Otherwise each
+    question has all rotations to the right, and a million is added to its index for each (`row_refs`). An image is
+    written once, in the first row that shows it; other rows refer to that row.
 
-    Raises DataError for a benchmark that the form cannot hold: open questions, dialogues, more than 26
-    options, no image. The file appears whole or not at all.
+    Args:
+        benchmark: The benchmark.
+        path: The file, which appears when it is complete.
+        golds: Index of the correct option of each sample. If it is empty, the file has no column `answer`.
+        rotated: Whether rotations are written; otherwise only base rows.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        DataError: If the benchmark does not fit the form: open questions, dialogues, more than 26 options, or a
+            question without image.
     """
     origins = benchmark.origins()
     samples = {sample.id: _checked(sample) for sample in benchmark.samples()}
-    order = origins if origins.keys() == samples.keys() else samples
-    question_rows = list(
-        row_refs(
-            [samples[name] for name in order],
-            {n: origin.rows for n, origin in origins.items()},
-            rotated,
-        )
-    )
-    pictures, images = (
-        ImageCells(),
-        {image.digest: image for sample in samples.values() for image in sample.images},
-    )
+    question_rows = _question_rows(samples, origins, rotated=rotated)
+    images: dict[str, ImageRef] = {}
+    for sample in samples.values():
+        for image in sample.images:
+            images[image.digest] = image
+
+    def read_image(digest: str) -> bytes:
+        return benchmark.images.read(images[digest])
+
+    image_cells = ImageCells()
     columns = columns_of(question_rows, hidden=not golds)
-    with writing_table(path, columns) as table:
+    n_rows = 0
+    with writing_table(path, columns) as write_row:
         for sample, row in rows_by_pass(question_rows):
-            origin = origins.get(sample.id)
-            cells = {
-                **(origin.cells if origin else {}),
-                **cells_of(sample, row, golds.get(sample.id)),
-            }
+            cells: dict[str, str] = {}
+            if sample.id in origins:
+                cells.update(origins[sample.id].cells)
+            cells.update(cells_of(sample, row, golds.get(sample.id)))
             digests = tuple(image.digest for image in sample.images)
-            cells["image"] = pictures.cell(
-                row.index, digests, lambda digest: benchmark.images.read(images[digest])
-            )
-            table(cells)
-    return sum(len(rows) for _, rows in question_rows)
+            cells["image"] = image_cells.cell(row.index, digests, read_image)
+            write_row(cells)
+            n_rows += 1
+    return n_rows
+
+
+def _question_rows(
+    samples: Mapping[str, Sample], origins: Mapping[str, SourceRows], *, rotated: bool
+) -> list[tuple[Sample, tuple[RowRef, ...]]]:
+    """Return the rows of all questions, in the order of the file that they were built from if it had all of them."""
+    ids = origins if origins.keys() == samples.keys() else samples
+    in_order = [samples[sample_id] for sample_id in ids]
+    origin_rows = {sample_id: origin.rows for sample_id, origin in origins.items()}
+    return list(row_refs(in_order, origin_rows, rotated))
 
 
 def row_refs(
     samples: Sequence[Sample], origin_rows: Mapping[str, tuple[RowRef, ...]], rotated: bool
 ) -> Iterator[tuple[Sample, tuple[RowRef, ...]]]:
-    """Yield the rows of each question: those it was built from, else all rotations to the right."""
-    name = _naming([sample.id for sample in samples if sample.id not in origin_rows])
+    """Yield the rows of each question: index and order of the options.
+
+    Args:
+        samples: The questions.
+        origin_rows: For each question that was built from a file of MMBench's form, its rows in that file. Other
+            questions get a base row and all rotations to the right: (0, 1, 2), (2, 0, 1), (1, 2, 0).
+        rotated: Whether all rows are returned; otherwise only the base row.
+    """
+    index_of_rotation = _index_rule([s.id for s in samples if s.id not in origin_rows])
     for sample in samples:
-        count = len(sample.options)
-        rows = origin_rows.get(sample.id) or tuple(
-            RowRef(name(sample.id, turn), tuple((place - turn) % count for place in range(count)))
-            for turn in range(count)
-        )
+        rows = origin_rows.get(sample.id)
+        if not rows:
+            count = len(sample.options)
+            new_rows = []
+            for turn in range(count):
+                order = tuple((position - turn) % count for position in range(count))
+                new_rows.append(RowRef(index_of_rotation(sample.id, turn), order))
+            rows = tuple(new_rows)
         yield sample, rows if rotated else rows[:1]
 
 
 def rows_by_pass(question_rows: QuestionRows) -> Iterator[tuple[Sample, RowRef]]:
-    """Yield all rows: first the base row of each question, then the second row of each, and so on."""
-    for number in range(max((len(rows) for _, rows in question_rows), default=0)):
-        yield from ((sample, rows[number]) for sample, rows in question_rows if number < len(rows))
+    """Yield all rows with their questions: first the base row of each question, then the second row of each, ..."""
+    most_rows = max((len(rows) for _, rows in question_rows), default=0)
+    for number in range(most_rows):
+        for sample, rows in question_rows:
+            if number < len(rows):
+                yield sample, rows[number]
 
 
-def _naming(ids: Iterable[str]) -> Callable[[str, int], str]:
-    """Return a function that names a rotation of a question, from the question's id and the number of the rotation."""
-    ids = list(ids)
-    if not all(name.isdecimal() for name in ids):
-        return lambda name, turn: f"{name}__{turn}" if turn else name
-    step, largest = ROTATION_STEP, max(map(int, ids), default=0)
+def _index_rule(ids: Sequence[str]) -> Callable[[str, int], str]:
+    """Return a function that gives the index of a rotation, from the id of its question and the number of the rotation.
+
+    If all ids are numbers, a million is added for each rotation, or a larger power of ten if an id is larger: rotation 2
+    of question 7 is 2000007. Otherwise the number is appended: `cat__2`. Rotation 0 has the id of the question.
+    """
+
+    def with_suffix(sample_id: str, turn: int) -> str:
+        return f"{sample_id}__{turn}" if turn else sample_id
+
+    if not all(sample_id.isdecimal() for sample_id in ids):
+        return with_suffix
+
+    largest = max((int(sample_id) for sample_id in ids), default=0)
+    step = ROTATION_STEP
     while step <= largest:
         step *= 10
-    return lambda name, turn: str(int(name) + turn * step)
+
+    def with_step(sample_id: str, turn: int) -> str:
+        return str(int(sample_id) + turn * step)
+
+    return with_step
 
 
 def columns_of(question_rows: QuestionRows, hidden: bool) -> list[str]:
-    """Return the columns of a file with these rows."""
-    options = LETTERS[: max((len(sample.options) for sample, _ in question_rows), default=2)]
-    # Whoever reads the file must not take rotations for questions, nor an only row for a lost group.
-    grouped = any(
-        base_index(row.index, "", grouped=False) != sample.id
-        or sample.tags.get("rotations") == "single-pass"
-        for sample, rows in question_rows
-        for row in rows
-    )
-    return [
-        "index",
-        *(["g_index"] if grouped else []),
-        "question",
-        "hint",
-        *options,
-        *([] if hidden else ["answer"]),
-        "category",
-        "image",
-        "source",
-        "l2-category",
-        "comment",
-        "split",
-    ]
+    """Return the columns of a file with these rows; without `answer` if the answers are `hidden`."""
+    most_options = max((len(sample.options) for sample, _ in question_rows), default=2)
+    columns = ["index"]
+    if _needs_groups(question_rows):
+        columns.append("g_index")
+    columns += ["question", "hint", *LETTERS[:most_options]]
+    if not hidden:
+        columns.append("answer")
+    columns += ["category", "image", "source", "l2-category", "comment", "split"]
+    return columns
+
+
+def _needs_groups(question_rows: QuestionRows) -> bool:
+    """Return whether a file with these rows needs the column `g_index`, which names the base row of each row.
+
+    It does if an index does not tell the base row, or if a question has a single row on purpose, which would otherwise
+    be read as incomplete.
+    """
+    for sample, rows in question_rows:
+        if rows and sample.tags.get("rotations") == "single-pass":
+            return True
+        for row in rows:
+            if base_index(row.index, "", grouped=False) != sample.id:
+                return True
+    return False
 
 
 def cells_of(sample: Sample, row: RowRef, gold: int | None) -> dict[str, str]:
-    """Return the cells of a row but its image."""
-    return {
+    """Return the cells of a row by column, except for its image.
+
+    Args:
+        sample: The question.
+        row: Index of the row, and the order in which it shows the options.
+        gold: Index of the correct option in the sample; None if the answer is left empty.
+    """
+    cells = {
         "index": row.index,
         "g_index": sample.id,
         "question": sample.question,
         "hint": sample.context or "",
-        **{
-            letter: sample.options[option]
-            for letter, option in zip(LETTERS, row.order, strict=False)
-        },
-        "answer": "" if gold is None else LETTERS[row.order.index(gold)],
-        "category": sample.tags.get("l3", ""),
-        "l2-category": sample.tags.get("l2", ""),
-        "source": sample.tags.get("source", ""),
-        "split": sample.tags.get("split", ""),
     }
+    for letter, option in zip(LETTERS, row.order, strict=False):
+        cells[letter] = sample.options[option]
+    cells["answer"] = ""
+    if gold is not None:
+        cells["answer"] = LETTERS[row.order.index(gold)]
+    cells["category"] = sample.tags.get("l3", "")
+    cells["l2-category"] = sample.tags.get("l2", "")
+    cells["source"] = sample.tags.get("source", "")
+    cells["split"] = sample.tags.get("split", "")
+    return cells
 
 
 def _checked(sample: Sample) -> Sample:
+    """Return a sample unchanged. Raises DataError if MMBench's form cannot hold it."""
     fault = ""
     if sample.formulation != "choice":
         fault = "is not multiple choice"
@@ -178,44 +231,61 @@ def _checked(sample: Sample) -> Sample:
 
 
 class ImageCells:
-    """Image cells: base64 the first time that an image (or a row of them) is shown, then a reference."""
+    """The cells of the column `image`: base64 text where an image is shown first, then the index of that row."""
 
     def __init__(self) -> None:
-        self._holders: dict[tuple[str, ...], str] = {}
+        self._first_rows: dict[tuple[str, ...], str] = {}
+        """Index of the row that contains these images, by their digests."""
 
     def cell(self, index: str, digests: tuple[str, ...], read_image: Callable[[str], bytes]) -> str:
-        """Return the cell of the row `index`; `read_image` gives the bytes of an image by its digest."""
-        if (holder := self._holders.get(digests)) and len(holder) <= MAX_REFERENCE_LENGTH:
-            return holder
-        self._holders.setdefault(digests, index)
-        cells = [base64.b64encode(read_image(digest)).decode() for digest in digests]
-        # A very small image would be taken for a reference.
-        return (
-            cells[0]
-            if len(cells) == 1 and len(cells[0]) > MAX_REFERENCE_LENGTH
-            else json.dumps(cells)
-        )
+        """Return the image cell of a row.
+
+        Args:
+            index: Index of the row.
+            digests: Digests of its images.
+            read_image: Function that returns the content of an image by its digest.
+
+        Returns:
+            The index of an earlier row with the same images; or the image as base64 text; or a JSON list of such texts if
+            there are several images.
+        """
+        first_row = self._first_rows.get(digests)
+        if first_row and len(first_row) <= MAX_REFERENCE_LENGTH:
+            return first_row
+        self._first_rows.setdefault(digests, index)
+        texts = [base64.b64encode(read_image(digest)).decode() for digest in digests]
+        # The text of a very small image would be read as the index of another row, so it is written as a list, too.
+        if len(texts) == 1 and len(texts[0]) > MAX_REFERENCE_LENGTH:
+            return texts[0]
+        return json.dumps(texts)
 
 
 @contextmanager
 def writing_table(
     path: Path, columns: Sequence[str]
 ) -> Iterator[Callable[[Mapping[str, str]], object]]:
-    """Yields a function that writes one row; the file appears under its name when the block ends without an error.
+    """Write a table of MMBench's form: yields a function that writes one row, given its cells by column.
 
-    Raises DataError where it cannot be written.
+    The file appears under its name when the block ends without an error.
+
+    Raises:
+        DataError: If the suffix is neither .tsv nor .csv, or the file cannot be written.
     """
     if path.suffix.lower() not in TABLES:
         raise DataError(
             f"{path}: the name of a file of MMBench's form ends with {' or '.join(TABLES)}"
         )
     with replacing_atomically(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-        # All cells in quotes: a lone carriage return would else end a row.
+        # All cells are in quotes, because a lone carriage return would otherwise end a row.
         table = csv.writer(
             file, delimiter=TABLES[path.suffix.lower()], quoting=csv.QUOTE_ALL, lineterminator="\n"
         )
         table.writerow(columns)
-        yield lambda cells: table.writerow([cells.get(column, "") for column in columns])
+
+        def write_row(cells: Mapping[str, str]) -> None:
+            table.writerow([cells.get(column, "") for column in columns])
+
+        yield write_row
 
 
 # --- a user's own tables of MMBench's form ----------------------------------------------------------------------------
@@ -233,54 +303,63 @@ TABLE_FORM = TableForm(
 def write_mmbench(
     benchmark: Benchmark, path: str | Path, *, answers: bool = True, rotated: bool = True
 ) -> int:
-    """Write a benchmark of choices as a file of MMBench's form (.tsv or .csv), and return how many rows it has.
+    """Write a multiple-choice benchmark as a file of MMBench's form, which other tools read.
 
-    All rotations stand in it, or with `rotated` off the base rows; `answers` off leaves the column out.
-    Raises DataError for a benchmark that the form cannot hold.
+    Args:
+        benchmark: The benchmark.
+        path: The file: .tsv or .csv.
+        answers: Whether the file has the correct answers.
+        rotated: Whether each question is written with its options in all rotations; otherwise once.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        DataError: If the form cannot hold the benchmark.
     """
-    by_round = open_answers(benchmark.folder) if answers else {}
-    golds = {
-        name: answer.options[0]
-        for (name, _), answer in by_round.items()
-        if len(answer.options) == 1
-    }
-    if len(golds) < len(by_round):
-        raise DataError(
-            f"{benchmark.name}: some questions have several correct options; MMBench's form holds one"
-        )
+    golds: dict[str, int] = {}
+    if answers:
+        for (sample_id, _), answer in open_answers(benchmark.folder).items():
+            if len(answer.options) != 1:
+                raise DataError(
+                    f"{benchmark.name}: some questions have several correct options; MMBench's form holds one"
+                )
+            golds[sample_id] = answer.options[0]
     return write_file(benchmark, Path(path), golds, rotated=rotated)
 
 
 ALL_PASSES = "circular?all_passes=true"
 Order = tuple[int, ...]
+"""The order in which options are shown, as indices of the sample's options."""
 RowReply = str | int
-"""What was replied, or under likelihood which option is the most likely."""
+"""The text of a reply, or for the method likelihood the index of the most likely option."""
 
 
 class SubmissionSummary(Struct, frozen=True):
-    """What a file holds, and what it does not."""
+    """Which rows a file of replies contains, and which are missing."""
 
     benchmark: str
     protocol: str
     rows: int
+    """Number of written rows."""
     never: tuple[str, ...]
-    """Indexes of rows that were never asked."""
+    """Indices of rows without a request."""
     failed: tuple[str, ...]
-    """Indexes of rows whose request failed."""
+    """Indices of rows whose request failed."""
     empty: int
-    """Rows whose reply is empty."""
+    """Number of written rows whose reply is empty."""
     stopped_early: bool = False
-    """Whether the protocol leaves out requests by what was replied."""
+    """Whether the protocol skips further requests of a question, depending on its replies."""
 
     @property
     def missing(self) -> str:
-        """What is left out and how to ask for it; empty when nothing is."""
+        """A sentence with the rows that are missing and how to get them; "" if the file is complete."""
         total = self.rows + len(self.never) + len(self.failed)
         reasons = []
         if self.never:
-            cause = (
-                ", as CircularEval ends a question that has failed" if self.stopped_early else ""
-            )
+            cause = ""
+            if self.stopped_early:
+                cause = ", as CircularEval ends a question that has failed"
             settings = for_caller(
                 f"-p '{ALL_PASSES}' and the --name", f"protocols={ALL_PASSES!r} and the name"
             )
@@ -296,55 +375,70 @@ class SubmissionSummary(Struct, frozen=True):
 
 
 def _first_indexes(indexes: Sequence[str]) -> str:
-    return ", ".join(indexes[:3]) + (", ..." if len(indexes) > 3 else "")
+    """Return the first three indices as text, with dots if there are more."""
+    text = ", ".join(indexes[:3])
+    if len(indexes) > 3:
+        text += ", ..."
+    return text
 
 
 def write_submission(
     folder: Path, path: Path, *, benchmark: str = "", protocol: str = "", partial: bool = False
 ) -> SubmissionSummary:
-    """Write the replies of a run to one benchmark as MMBench's evaluation server expects them.
+    """Write the replies of a run as MMBench's evaluation server expects them.
 
-    There are all columns of the official file but the images, the answers left empty, and `prediction`. The form is
-    that of the suffix: .xlsx, .tsv, .csv, .json or .jsonl; what is written is read again and compared.
+    The file has all columns of the official file except the images, with empty answers, and a column `prediction`. It
+    is read again and compared after it was written.
 
-    Raises DataError when rows are missing (unless `partial`), for a text that the form cannot hold and for a
-    benchmark without options; UnknownNameError for a benchmark or protocol that the run does not have.
+    Args:
+        folder: Folder of the run.
+        path: The file: .xlsx, .tsv, .csv, .json or .jsonl.
+        benchmark: The benchmark; may be empty if the run has a single one.
+        protocol: The protocol whose replies are written; by default the one with the most rotations.
+        partial: Whether the file is also written if rows are missing.
+
+    Raises:
+        DataError: If rows are missing, a text does not fit the form, or the benchmark has no options.
+        UnknownNameError: If the run has no such benchmark or protocol.
     """
     manifest = read_manifest(folder)
     use = _use(manifest, benchmark)
     opened = reopen_benchmark(use, folder)
     samples = {sample.id: _checked_submission(sample) for sample in opened.samples()}
     label = _label(use.protocols or manifest.protocols, protocol, samples.values())
-    protocol_asked = parse_protocol(label)
-    replies, failed = _replies(
-        with_conclusions(read_exchanges(folder), [label], {use.name: samples}),
-        protocol_asked,
-        use.name,
-        samples,
-    )
+    chosen_protocol = parse_protocol(label)
+    exchanges = with_conclusions(read_exchanges(folder), [label], {use.name: samples})
+    replies, failed = _replies(exchanges, chosen_protocol, use.name, samples)
+
     origins = opened.origins()
-    ids = origins if origins.keys() == samples.keys() else samples
-    rows_of = {name: origin.rows for name, origin in origins.items()}
-    question_rows = list(row_refs([samples[name] for name in ids], rows_of, rotated=True))
+    question_rows = _question_rows(samples, origins, rotated=True)
     rows: list[dict[str, str]] = []
     never: list[str] = []
     failed_rows: list[str] = []
+    n_empty = 0
     for sample, row in rows_by_pass(question_rows):
         reply = _reply_of(replies, sample, row)
         if reply is None:
-            (failed_rows if (sample.id, row.order) in failed else never).append(row.index)
+            has_failed = (sample.id, row.order) in failed
+            (failed_rows if has_failed else never).append(row.index)
             continue
-        source_cells = origins[sample.id].cells if sample.id in origins else {}
-        rows.append({**source_cells, **cells_of(sample, row, None), "prediction": reply})
-    empty = sum(not row["prediction"] for row in rows)
+        if not reply:
+            n_empty += 1
+        cells: dict[str, str] = {}
+        if sample.id in origins:
+            cells.update(origins[sample.id].cells)
+        cells.update(cells_of(sample, row, None))
+        cells["prediction"] = reply
+        rows.append(cells)
+
     summary = SubmissionSummary(
-        use.name,
-        label,
-        len(rows),
-        tuple(never),
-        tuple(failed_rows),
-        empty,
-        declaration_of(protocol_asked).stops_early,
+        benchmark=use.name,
+        protocol=label,
+        rows=len(rows),
+        never=tuple(never),
+        failed=tuple(failed_rows),
+        empty=n_empty,
+        stopped_early=declaration_of(chosen_protocol).stops_early,
     )
     if summary.missing and not partial:
         raise DataError(
@@ -356,51 +450,73 @@ def write_submission(
 
 
 def _use(manifest: RunManifest, name: str) -> BenchmarkUse:
+    """Return the benchmark of a run with a name, or the only one if the name is empty.
+
+    Raises:
+        UnknownNameError: If the run has no such benchmark.
+        DataError: If the name is empty and the run has several.
+    """
     uses = {use.name: use for use in manifest.benchmarks}
-    if name not in uses and (name or len(uses) > 1):
-        if name:
+    if name:
+        if name not in uses:
             raise unknown_name("benchmark", name, uses)
+        return uses[name]
+    if len(uses) > 1:
         raise DataError(
             f"the run has {len(uses)} benchmarks; name one with {setting('benchmark')}: {', '.join(uses)}"
         )
-    return uses[name] if name else manifest.benchmarks[0]
+    return manifest.benchmarks[0]
 
 
 def _label(labels: Sequence[str], requested: str, samples: Collection[Sample]) -> str:
-    """Return the protocol whose replies are written: the requested one, or the one with the most rotations."""
-    fit = {
-        label: parse_protocol(label) for label in labels if _fits(parse_protocol(label), samples)
-    }
+    """Return the label of the protocol whose replies are written.
+
+    Args:
+        labels: Labels of the run's protocols.
+        requested: The protocol that the user wants; if empty, the one with the most rotations is chosen.
+        samples: The questions.
+    """
+    suitable = {}
+    for label in labels:
+        protocol = parse_protocol(label)
+        if _fits(protocol, samples):
+            suitable[label] = protocol
     if requested:
-        requested = parse_protocol(requested).label
-        if requested not in fit:
-            raise unknown_name("protocol with one reply a row", requested, fit)
-        return requested
-    if not fit:
+        requested_label = parse_protocol(requested).label
+        if requested_label not in suitable:
+            raise unknown_name("protocol with one reply a row", requested_label, suitable)
+        return requested_label
+    if not suitable:
         raise DataError(
             f"no protocol of the run gives one reply a row: {', '.join(labels)}; run it with {ALL_PASSES}"
         )
-    return max(fit, key=lambda label: _preference(fit[label]))
+    return max(suitable, key=lambda label: _preference(suitable[label]))
 
 
 def _fits(protocol: Protocol, samples: Collection[Sample]) -> bool:
-    """Return whether the protocol gives one reply for each row, which is a rotation or a question."""
+    """Return whether a protocol gives one reply for each row, which is a rotation or a question."""
     declared = declaration_of(protocol)
-    once = declared.circular or (declared.presentations == 1 and not declared.baselines)
-    return once and all(map(protocol.applies, samples))
+    asks_once = declared.presentations == 1 and not declared.baselines
+    if not declared.circular and not asks_once:
+        return False
+    return all(protocol.applies(sample) for sample in samples)
 
 
 def _preference(protocol: Protocol) -> tuple[bool, bool, int]:
-    """Return the key by which protocols are preferred: replies of the model alone come before those that were helped."""
+    """Return a sort key: the best protocol to write has the largest.
+
+    Generated replies are better than likelihoods, replies of the model alone better than those that other models helped
+    with, and all rotations better than those up to the first wrong reply, which are better than none.
+    """
     declared = declaration_of(protocol)
-    return (
-        protocol.method == "generation",
-        not declared.roles,
-        declared.circular * (1 + (not declared.stops_early)),
-    )
+    rotations = 0
+    if declared.circular:
+        rotations = 1 if declared.stops_early else 2
+    return protocol.method == "generation", not declared.roles, rotations
 
 
 def _checked_submission(sample: Sample) -> Sample:
+    """Return a sample unchanged. Raises DataError if it is not a question with options A to Z."""
     if sample.formulation != "choice" or len(sample.options) > len(LETTERS):
         raise DataError(
             f"{sample.benchmark}: sample {sample.id!r} has no options A to Z; MMBench's form cannot hold it"
@@ -411,17 +527,28 @@ def _checked_submission(sample: Sample) -> Sample:
 def _replies(
     exchanges: Iterable[Exchange], protocol: Protocol, benchmark: str, samples: Mapping[str, Sample]
 ) -> tuple[dict[tuple[str, Order], RowReply], set[tuple[str, Order]]]:
-    """Return the replies by sample and order (an empty order fits any), and the requests that failed."""
+    """Return the replies of a run to a benchmark under one protocol.
+
+    Args:
+        exchanges: All requests of the run with their responses.
+        protocol: The protocol.
+        benchmark: Name of the benchmark.
+        samples: Its questions by id.
+
+    Returns:
+        The replies by sample and order of the options (an empty order stands for any), and the sample and order of
+        each request that failed.
+    """
     replies: dict[tuple[str, Order], RowReply] = {}
     failed: set[tuple[str, Order]] = set()
     for exchange in exchanges:
-        request, response = exchange.request, exchange.response
-        if (exchange.protocol, request.benchmark) != (
-            protocol.label,
-            benchmark,
-        ) or request.sample_id not in samples:
+        request = exchange.request
+        response = exchange.response
+        if exchange.protocol != protocol.label or request.benchmark != benchmark:
             continue
-        key = request.sample_id, request.variant.order
+        if request.sample_id not in samples:
+            continue
+        key = (request.sample_id, request.variant.order)
         if response.error is not None:
             failed.add(key)
         elif protocol.method == "generation":
@@ -436,11 +563,20 @@ def _replies(
 def _reply_of(
     replies: Mapping[tuple[str, Order], RowReply], sample: Sample, row: RowRef
 ) -> str | None:
-    """Return the text of a row; None for a reply that never came."""
+    """Return the text to write as the reply to a row; None if there is no reply.
+
+    Args:
+        replies: The replies by sample and order of the options; an empty order stands for any.
+        sample: The question.
+        row: The row, with its order of the options.
+    """
     reply = replies.get((sample.id, row.order))
     if reply is None:
         reply = replies.get((sample.id, ()))
-    return LETTERS[row.order.index(reply)] if isinstance(reply, int) else reply
+    if isinstance(reply, int):
+        position = row.order.index(reply)
+        return LETTERS[position]
+    return reply
 
 
 SUBMISSION_FORM: SubmissionWriter = write_submission
