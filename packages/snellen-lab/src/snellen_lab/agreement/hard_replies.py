@@ -34,9 +34,9 @@ def hard_replies(*, held_out: bool | None = None) -> tuple[HardReply, ...]:
     Args:
         held_out: True for the half on which judges are measured, False for the other half, None for both.
     """
-    file = files("snellen_lab.agreement").joinpath("hard_replies.jsonl")
+    text = files("snellen_lab.agreement").joinpath("hard_replies.jsonl").read_text("utf-8")
     replies = []
-    for line in file.read_text("utf-8").splitlines():
+    for line in text.splitlines():
         reply = msgspec.json.decode(line, type=HardReply)
         if held_out is None or reply.is_held_out == held_out:
             replies.append(reply)
