@@ -311,3 +311,74 @@ def test_a_function_that_needs_no_worker_is_not_served(snellen: Command, mine: P
     ):
         worker.load("mine.py:answer")
     assert "Traceback" not in snellen("worker", "mine.py:answer")[2]
+
+
+# --- a folder that holds several runs --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_runs(snellen: Command) -> Command:
+    """The command line with two runs in the folder `runs`."""
+    for model, name in (("snellen:oracle", "first"), ("snellen:always-a", "second")):
+        code, _, err = snellen("run", model, "eyechart/colour", "--limit", "4", "--name", name)
+        assert code == 0, err
+    return snellen
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export", "runs", "-o", "replies.jsonl"),
+        ("score", "runs"),
+        ("compare", "runs"),
+        ("card", "runs"),
+        ("pack", "runs", "-o", "both.zip"),
+        ("report", "runs", "-o", "both.csv"),
+        ("analyse", "backbones", "runs"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_folder_of_runs_stands_for_its_runs(two_runs: Command, words: tuple[str, ...]) -> None:
+    code, out, err = two_runs(*words)
+    assert code == 0, err
+    written = Path(words[-1])
+    if written.suffix == ".zip":
+        said = " ".join(zipfile.ZipFile(written).namelist())
+        assert "first/manifest.json" in said and "second/manifest.json" in said
+        return
+    said = written.read_text() if written.is_file() else f"{out}{err}"
+    assert "snellen:oracle" in said and "snellen:always-a" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("submit", "runs", "-o", "x.xlsx"),
+        ("batches", "runs"),
+        ("mend", "runs"),
+        ("reconcile", "runs", "runs/first"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_takes_one_run_names_those_in_the_folder(
+    two_runs: Command, words: tuple[str, ...]
+) -> None:
+    code, _, err = two_runs(*words)
+    assert code == 2 and "it contains the runs runs/" in err
+
+
+def test_a_run_that_is_named_beside_its_folder_is_given_once(two_runs: Command) -> None:
+    code, _, err = two_runs("compare", "runs", "runs/first")
+    assert code == 2 and "is given more than once" in err
+    code, _, err = two_runs("export", "runs", "runs/first", "--as", "csv")
+    assert code == 2 and "is given more than once" in err
+
+
+def test_a_table_of_several_runs_is_not_named_after_one(two_runs: Command) -> None:
+    code, out, err = two_runs("export", "runs/first", "runs/second", "--as", "csv")
+    assert code == 0 and out == "replies.csv\n", err
+    models = {line.partition(",")[0] for line in Path("replies.csv").read_text().splitlines()[1:]}
+    assert models == {"snellen:oracle", "snellen:always-a"}
+    assert two_runs("export", "runs/first", "--as", "csv")[1] == "first.csv\n"
+    code, out, _ = two_runs("export", "runs", "--as", "inspect")
+    assert code == 0 and out.count("runs-inspect/") == 2

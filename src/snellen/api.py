@@ -60,7 +60,7 @@ from snellen.models.loaded_model import ModelInHand
 from snellen.recognition.own_sources import is_own
 from snellen.registry import find_registered, names, register_scoring_code
 from snellen.runs.finding import Announce, announce_nothing, open_benchmark
-from snellen.runs.run_folder import expand_run_folder
+from snellen.runs.run_folder import runs_in
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.separated_names import separated_benchmarks, separated_protocols
 from snellen.runs.spec import (
@@ -549,7 +549,7 @@ def score(
         with rows_as_file(rows, build_spec({"name": "predictions"})) as (path, _):
             folders = import_with_notes([path], FileReading(benchmark), announce)
         return Results(score_folders(folders, spec, judge_spec(judge), announce))
-    folders = expand_run_folder(Path(rows))
+    folders = runs_in([rows])
     if Path(rows).is_file():
         folders = import_with_notes([Path(rows)], FileReading(benchmark), announce)
     elif benchmark:
@@ -711,7 +711,7 @@ def load_run(folder: str | Path | Iterable[str | Path], scoring: str | None = No
         1.0
     """
     given = [folder] if isinstance(folder, (str, Path)) else list(folder)
-    folders = [run for path in given for run in expand_run_folder(Path(path))]
+    folders = runs_in(given)
     if not folders:
         raise DataError("load_run needs at least one run folder")
     check_named_once(folders)

@@ -127,6 +127,7 @@ from snellen.runs.finding import find_benchmarks as find_benchmarks
 from snellen.runs.journal import read_exchanges as read_exchanges
 from snellen.runs.run_folder import journals as journals
 from snellen.runs.run_folder import read_manifest as read_manifest
+from snellen.runs.run_folder import runs_in as runs_in
 
 # Checks of questions
 from snellen.building.benchmark import ErrorBound as ErrorBound

@@ -882,6 +882,8 @@ class Results:
 
         exporter: Exporter = find_registered("exporters", form)
         name = self.runs[0].folder.name
+        if len(self.runs) > 1:
+            name = "replies" if is_sample_table(exporter) else "runs"
         if not is_sample_table(exporter):
             name = f"{name}-{form}"
         to = export_path(form, exporter, path, name)

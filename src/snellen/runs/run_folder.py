@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
 
-from snellen.building.benchmark import ChosenPart, QuestionPart, RandomPart, Selection
+from snellen.building.benchmark import MANIFEST, ChosenPart, QuestionPart, RandomPart, Selection
 from snellen.callers import for_caller, is_command_line, setting
 from snellen.common.foreign import LimitError, NotAFileError, read_file
 from snellen.common.paths import shell_word
@@ -320,14 +320,16 @@ def suggest_runs(folder: Path) -> str:
     These are runs in the folder, or else the run of this name in `runs`, or else runs next to it with a similar name, or
     else the latest runs next to it. If there are none, the text says how to make a run.
     """
-    inner_runs = _runs_in(folder)
+    inner_runs = _latest_runs_in(folder)
     if inner_runs:
         return f"; it contains the runs {_list_first(inner_runs)}; use one of them"
     in_default_folder = Path("runs", folder)
     if not folder.is_absolute() and (in_default_folder / RUN_MANIFEST).is_file():
         return f"; did you mean {in_default_folder}?"
     is_bare_name = folder.parent == Path()
-    neighbours = _runs_in(folder.parent) or (_runs_in(Path("runs")) if is_bare_name else [])
+    neighbours = _latest_runs_in(folder.parent) or (
+        _latest_runs_in(Path("runs")) if is_bare_name else []
+    )
     similar_names = get_close_matches(folder.name, [run.name for run in neighbours])
     if similar_names:
         paths = [str(neighbours[0].parent / name) for name in similar_names]
@@ -347,36 +349,41 @@ def suggest_runs(folder: Path) -> str:
     return f"; make a run with {way}"
 
 
-def expand_run_folder(path: Path) -> list[Path]:
-    """Return the runs of a folder of runs, by name; any other path alone.
+def runs_in(paths: Iterable[str | Path]) -> list[Path]:
+    """Return the runs that paths name: of a folder of runs each of its runs, by name; any other path as it is.
 
     Examples:
         >>> for name in ("first", "second"):
         ...     _ = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, name=name)
-        >>> [str(run) for run in expand_run_folder(Path("runs"))]
+        >>> [str(run) for run in runs_in(["runs"])]
         ['runs/first', 'runs/second']
-        >>> [str(run) for run in expand_run_folder(Path("runs/first"))]
-        ['runs/first']
+        >>> [str(run) for run in runs_in(["runs/first", "elsewhere"])]
+        ['runs/first', 'elsewhere']
     """
-    if (path / RUN_MANIFEST).exists() or holds_answers(path):
-        return [path]
-    runs = sorted(manifest.parent for manifest in path.glob(f"*/{RUN_MANIFEST}"))
-    return runs or [path]
+    folders: list[Path] = []
+    for path in map(Path, paths):
+        is_run = (path / RUN_MANIFEST).exists() or holds_answers(path)
+        is_benchmark = (path / MANIFEST).exists()
+        inner_runs: list[Path] = []
+        if not is_run and not is_benchmark:
+            inner_runs = sorted(manifest.parent for manifest in path.glob(f"*/{RUN_MANIFEST}"))
+        folders += inner_runs or [path]
+    return folders
 
 
 def only_run_in(path: Path) -> Path:
-    """Return the only run of a folder of runs; any other path as it is.
+    """Return the only run of a folder of runs, for what takes one run; any other path as it is.
 
     Examples:
         >>> _ = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, name="first")
         >>> str(only_run_in(Path("runs"))), str(only_run_in(Path("runs/first")))
         ('runs/first', 'runs/first')
     """
-    runs = expand_run_folder(path)
+    runs = runs_in([path])
     return runs[0] if len(runs) == 1 else path
 
 
-def _runs_in(folder: Path) -> list[Path]:
+def _latest_runs_in(folder: Path) -> list[Path]:
     """Return the runs in a folder, the latest first."""
     manifests = list(folder.glob(f"*/{RUN_MANIFEST}"))
     manifests.sort(key=lambda path: path.stat().st_mtime, reverse=True)

@@ -30,8 +30,9 @@ def batches_command(run: Path, cancels: bool) -> None:
     from snellen.runs.batch_driver import batch_states
     from snellen.runs.batch_ledger import BatchLedger
     from snellen.runs.locks import locked_run
-    from snellen.runs.run_folder import read_manifest
+    from snellen.runs.run_folder import only_run_in, read_manifest
 
+    run = only_run_in(run)
     strings = read_manifest(run).stretches[-1].models
     with locked_run(run):
         opened = [batch for batch in BatchLedger(run).unfetched() if batch.id]

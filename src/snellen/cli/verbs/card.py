@@ -18,7 +18,7 @@ from snellen.cli.flags import (
 from snellen.cli.show import announce, print_tables, show_table
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import announce_other_scorings, score_folders
-from snellen.runs.run_folder import only_run_in
+from snellen.runs.run_folder import runs_in
 
 
 @click.command()
@@ -53,7 +53,7 @@ def card_command(
     """
     scoring = scoring_from_flags(flags)
     judge = judge_from_flags(flags)
-    runs = tuple(only_run_in(run) for run in runs)
+    runs = tuple(runs_in(runs))
     scored = score_folders(runs, scoring, judge, announce)
     announce_other_scorings(runs, scoring, judge, announce)
     results = Results(scored).only(where=where, common_answered=common_answered)

@@ -45,7 +45,7 @@ from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
 from snellen.metrics.declaration import find_metric, metric_with
-from snellen.runs.run_folder import only_run_in
+from snellen.runs.run_folder import runs_in
 from snellen.runs.spec import JudgeSpec, ScoringSpec, overlaid, read_run_spec, run_spec
 from snellen.scoring.scored_run import ScoredRun
 
@@ -172,7 +172,7 @@ def compare_command(
             to_compute.append(name)
     scoring = scoring_from_flags({**flags, "metrics": tuple(to_compute)})
     judge = judge_from_flags(flags)
-    folders = [only_run_in(Path(run)) for run in runs]
+    folders = runs_in(runs)
     scored = score_folders(folders, scoring, judge, announce, kept_will_do=True)
     results = Results(scored)
     if gate.fail_if_worse or gate.gate:

@@ -20,6 +20,7 @@ from snellen.common.late import import_hub
 from snellen.common.paths import benchmark_folder, shell_word, slug
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.results import Results
+from snellen.experiments.scored_folders import check_named_once
 from snellen.formats.packed_files import RECEIVED
 from snellen.formats.rows import is_row_file
 from snellen.interchange.exports.base import Exporter
@@ -33,7 +34,7 @@ from snellen.interchange.publishing import (
 )
 from snellen.registry import find_registered
 from snellen.runs.finding import open_benchmark
-from snellen.runs.run_folder import RUN_MANIFEST, only_run_in, read_manifest
+from snellen.runs.run_folder import RUN_MANIFEST, only_run_in, read_manifest, runs_in
 from snellen.scoring.kept_scoring import load_scoring
 
 
@@ -46,7 +47,7 @@ from snellen.scoring.kept_scoring import load_scoring
     "-o",
     "--output",
     type=PATH,
-    help="File or folder to write.  [named after run and format, in this folder]",
+    help="File or folder to write.  [named after the run, or replies.SUFFIX for several, in this folder]",
 )
 @click.option(
     "--scoring", help="Scoring to export: a folder in the run's `scores`.  [the standard one]"
@@ -108,7 +109,9 @@ def export_command(
             raise DataError(f"{runs[0]} is a benchmark, but --track logs runs")
         files = export_benchmark(runs[0], form_name, output, answers=answers)
     else:
-        results = Results([load_scoring(only_run_in(Path(run)), scoring) for run in runs])
+        folders = runs_in(runs)
+        check_named_once(folders)
+        results = Results([load_scoring(run, scoring) for run in folders])
         for target in trackers:
             for line in results.track(target):
                 console.print(line, soft_wrap=True, markup=False)
@@ -187,6 +190,7 @@ def pack_command(
             _pack_benchmark(benchmark, output, answers=answers, sign=sign, may_replace=force)
             return
     _check_runs(runs)
+    runs = tuple(runs_in(runs))
     path = output or Path(f"{runs[0].resolve().name if len(runs) == 1 else 'runs'}.zip")
     packed = pack_runs(runs, path, images=images, answers=answers, sign=sign, may_replace=force)
     if packed.left_out:
@@ -303,6 +307,7 @@ def submit_command(
     hold a text. The files of VQA v2, TextVQA, VizWiz, DocVQA, InfographicVQA, ST-VQA and MMMU have one answer per
     question. See docs/submit.md.
     """
+    run = only_run_in(run)
     benchmarks = [benchmark] if benchmark else [use.name for use in read_manifest(run).benchmarks]
     submission = submission_writer(form, benchmarks)(
         run, output, benchmark=benchmark, protocol=protocol, partial=partial
@@ -358,6 +363,7 @@ def publish_command(
     The command sends the replies, the ids of their questions, and the options in the order that the model saw. It does
     not send answers, scores, prompts or images.
     """
+    run = only_run_in(run)
     verify_runs([run], signers, with_scores=False)
     token = os.environ.get(TOKEN, "").strip()
     if not token:

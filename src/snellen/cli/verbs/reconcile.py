@@ -33,6 +33,7 @@ from snellen.report.reconciliation import (
     example_lines,
     examples,
 )
+from snellen.runs.run_folder import only_run_in
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 
 RULE = click.Choice([*RULES, SNELLEN])
@@ -123,7 +124,7 @@ def reconcile_command(
 def side_at(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
     """Return what a run or a file of predictions says. Raises DataError if it cannot be read."""
     if path.is_dir():
-        [run] = score_folders([path], ScoringSpec(), JudgeSpec(), announce)
+        [run] = score_folders([only_run_in(path)], ScoringSpec(), JudgeSpec(), announce)
         return side_of_run(run)
     return side_of_file(path, reading, rule)
 

@@ -48,7 +48,7 @@ from snellen.experiments.scored_folders import announce_other_scorings, score_fo
 from snellen.installation import LAB, sibling_install_line
 from snellen.report.figure_files import check_figure_format
 from snellen.runs.mending import DAMAGED, mend_run
-from snellen.runs.run_folder import RUN_MANIFEST, only_run_in, suggest_runs
+from snellen.runs.run_folder import RUN_MANIFEST, runs_in, suggest_runs
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 from snellen.scoring.corrected_answers import AppliedCorrection, corrected_answers
 from snellen.scoring.scored_run import run_labels
@@ -174,7 +174,7 @@ def score_command(
         )
     if files and signers:
         raise DataError(f"--verify checks packed runs, and {files[0]} is a file of predictions")
-    folders = [only_run_in(run) for run in runs if run not in files]
+    folders = runs_in(run for run in runs if run not in files)
     verify_runs(folders, signers, with_scores=False)
     if files:
         from snellen.interchange.predictions.taking import FileReading, import_with_notes
@@ -349,7 +349,7 @@ def report_command(
     excluded, how simple rules and models without images score on it, and whether it is certified. Runs that you name
     after it are used as evidence of models without images. See docs/datasheets.md.
     """
-    runs = tuple(run for path in runs for run in _runs_in(path))
+    runs = tuple(runs_in(runs))
     benchmarks = [path for path in runs if not _looks_like_a_run(path)]
     if benchmarks:
         if useless := flags_on_line(but=("runs", "outputs", *OF_BENCHMARKS)):
@@ -435,14 +435,6 @@ def _why_it_differs(scored: Sequence[ScoredRun], against: Path) -> ReportSection
     return reconciliation_section(
         reconciled(side_of_run(scored[0]), side_at(against, FileReading()))
     )
-
-
-def _runs_in(path: Path) -> list[Path]:
-    """Return the runs in a folder of runs, by name; any other path alone."""
-    if any((path / manifest).exists() for manifest in (RUN_MANIFEST, MANIFEST)):
-        return [path]
-    runs = sorted(manifest.parent for manifest in path.glob(f"*/{RUN_MANIFEST}"))
-    return runs or [path]
 
 
 def _looks_like_a_run(path: Path) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from snellen import JudgeSpec, Results, ScoringSpec
-from snellen.plugin_api import RunView, announce, run_views, score_folders
+from snellen.plugin_api import RunView, announce, run_views, runs_in, score_folders
 
 
 def views_as_published(runs: Sequence[Path], *, kept_will_do: bool = False) -> Sequence[RunView]:
@@ -19,6 +19,8 @@ def views_as_published(runs: Sequence[Path], *, kept_will_do: bool = False) -> S
     if not runs:
         return ()
     published = ScoringSpec(as_published=True)
-    scored = score_folders(runs, published, JudgeSpec(), announce, kept_will_do=kept_will_do)
+    scored = score_folders(
+        runs_in(runs), published, JudgeSpec(), announce, kept_will_do=kept_will_do
+    )
     results = Results(scored)
     return run_views(results.runs, results.rows)

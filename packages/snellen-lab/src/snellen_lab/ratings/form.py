@@ -24,6 +24,7 @@ from snellen.plugin_api import (
     read_exchanges,
     read_manifest,
     rng_for,
+    runs_in,
     template_environment,
     to_plain_file,
     write_atomically,
@@ -237,7 +238,7 @@ def make_form(
     The items are numbered in a random order, and each rater sees them in another, which follows from the form and the
     rater's name. `checks` are items that ask for a given value. Raises DataError, StoreError.
     """
-    prepared = prepare_form(runs, study, checks=checks, seed=seed)
+    prepared = prepare_form(runs_in(runs), study, checks=checks, seed=seed)
     key = prepared.key
     write_key(folder, key)
     # A reply may hold half of a surrogate pair, which cannot be encoded; inside JSON it is escaped.

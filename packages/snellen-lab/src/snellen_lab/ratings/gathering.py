@@ -18,6 +18,7 @@ from snellen.plugin_api import (
     RunRatings,
     kept_lines,
     read_manifest,
+    runs_in,
     write_atomically,
 )
 from snellen_lab.ratings.sheets import (
@@ -106,7 +107,7 @@ def give_ratings(
     key = read_key(folder)
     sheets_that_count = counted_sheets(key, read_gathered(folder), without_flagged=without_flagged)
     ratings_by_run = {}
-    for run in runs:
+    for run in runs_in(runs):
         model = read_manifest(run).model
         means = question_means(key, sheets_that_count, model)
         if not means:
