@@ -99,13 +99,14 @@ def student_t(df: float, confidence: float = CONFIDENCE) -> float:
 
 
 def _cosine_integral(x: float, power: float) -> float:
-    """Return the integral of cos^power from 0 to x < pi / 2, by Simpson's rule."""
-    steps = 64
+    """Return the integral of cos^power from 0 to x, for x < pi / 2, by Simpson's rule."""
+    n_steps = 64
     heights: list[float] = []
-    for step in range(steps + 1):
-        cosine = math.cos(x * step / steps)
+    for step in range(n_steps + 1):
+        cosine = math.cos(x * step / n_steps)
         heights.append(math.pow(cosine, power))
+    # Simpson's rule: weights 1, 4, 2, 4, ..., 2, 4, 1, times a third of the width of a step.
     ends = heights[0] + heights[-1]
     odd_sum = sum(heights[1::2])
     even_sum = sum(heights[2:-1:2])
-    return (ends + 4 * odd_sum + 2 * even_sum) * x / steps / 3
+    return (ends + 4 * odd_sum + 2 * even_sum) * x / n_steps / 3

@@ -201,11 +201,17 @@ def _printed(result: Result) -> Decimal:
 
 
 def _comparable(result: Result | None, first: Result) -> bool:
-    """Return whether a result has a value with the same unit, direction and benchmarks as the first one."""
+    """Return whether the result of a model can be ranked next to that of the first model.
+
+    It must have a value, and the same unit, direction and benchmarks.
+    """
     if result is None or result.estimate.value is None:
         return False
-    has_same_unit = (result.unit, result.better) == (first.unit, first.better)
-    return has_same_unit and result.members == first.members
+    return (
+        result.unit == first.unit
+        and result.better == first.better
+        and result.members == first.members
+    )
 
 
 # --- ranks with ties ------------------------------------------------------------------------------------------------

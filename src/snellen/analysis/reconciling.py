@@ -268,9 +268,9 @@ def joined_items(
 
 
 def _may_be_same(first: ReconciledItem, second: ReconciledItem) -> bool:
-    """Return whether two items with the same id may be the same question.
+    """Return whether two results with the same question identifier may be about the same question.
 
-    They may be if a text is not recorded, one text contains the other, or the options are the same.
+    They may be if one of the texts was not recorded, if one text contains the other, or if the options are the same.
     """
     first_text = folded_text(first.question or first.prompt)
     second_text = folded_text(second.question or second.prompt)

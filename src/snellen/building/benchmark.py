@@ -124,7 +124,7 @@ class ErrorBound(Struct, frozen=True, omit_defaults=True):
 
     @property
     def sentence(self) -> str:
-        """`At most 2.1% of the questions are bad, with 95% confidence: 150 of 1,000 drawn, 0 bad, by ann.`"""
+        """What a review of random questions shows: `At most 2.1% of the questions are bad, with 95% confidence: ...`."""
         agreement = "" if self.kappa is None else f" (kappa {self.kappa:.2f})"
         removed = f", {self.removed:,} removed" if self.removed else ""
         share = percent_at_most(self.at_most)
@@ -290,9 +290,13 @@ ALL = Selection()
 
 
 def image_order(groups: Iterable[str], seed: int) -> list[str]:
-    """Return the distinct groups (images) in a random order that depends on the seed.
+    """Return the distinct images of some samples in a random order that depends on the seed.
 
-    A subset of the groups has the same relative order.
+    Each image is sorted by a hash of its own, so some of the images always have the same relative order.
+
+    Args:
+        groups: For each sample, the name of its image.
+        seed: The seed.
     """
 
     def seeded_hash(group: str) -> tuple[bytes, str]:
@@ -374,7 +378,7 @@ class Benchmark:
         return self.manifest.spec.name
 
     def with_verification(self, verification: Verification) -> Benchmark:
-        """Write what checks and reviewers found into the manifest, and return the benchmark with it."""
+        """Store in the manifest what checks and reviewers found, and return the benchmark with the new manifest."""
         manifest = replace(self.manifest, verification=verification)
         content = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
         write_atomically(self.folder / MANIFEST, content)
@@ -434,7 +438,10 @@ class Benchmark:
         return {}
 
     def _choose(self, selection: Selection) -> frozenset[str]:
-        """Return the ids of a selection's samples: by condition, then by limit, then by the part of an adaptive run."""
+        """Return the identifiers of the samples that a selection includes.
+
+        The selection's condition is applied first, then its limit, then the part that an adaptive run chose.
+        """
         condition = Condition(selection.where) if selection.where else None
         benchmark_facts = self.spec.facts()
         group_by_id: dict[str, str] = {}

@@ -45,6 +45,12 @@ class DraftChecker:
     """
 
     def __init__(self, spec: BenchmarkSpec, images: ImageStore) -> None:
+        """Start a build without samples.
+
+        Args:
+            spec: The benchmark entry that declares the expected counts.
+            images: Where the images are stored.
+        """
         self._spec = spec
         self._images = DraftImages(images)
         self._where_by_id: dict[str, str] = {}
@@ -231,10 +237,13 @@ class DraftChecker:
         return tuple(sorted(self._answer_tags))
 
     def warnings(self, is_part: bool) -> tuple[str, ...]:
-        """Return counts that differ from the declared ones, how many answers are hidden, and notes of the reader.
+        """Return warnings about a finished build.
+
+        They name counts that differ from the declared ones, the number of questions without an answer, and notes of the
+        reader.
 
         Args:
-            is_part: Whether only part of the benchmark was built, so that its counts are not those declared.
+            is_part: Whether only a part of the benchmark was built, so that the declared counts do not apply.
         """
         expected = ExpectedCounts() if is_part else self._spec.expected
         counts = self.counts()

@@ -22,17 +22,20 @@ class DraftImages:
     """
 
     def __init__(self, store: ImageStore) -> None:
+        """Start without images. Each image of a source is stored once, however many questions show it."""
         self._store = store
         self._images: dict[Hashable, ImageRef] = {}
+        """Stored images, by file and by what is done to it."""
         self._clips: dict[str, list[tuple[str, ImageRef]]] = {}
+        """Name and image of each frame of a video clip, by the location of the clip."""
         self.digests: set[str] = set()
         """Digests of all stored images."""
 
     def named(self, draft: Draft) -> Iterator[tuple[str, ImageRef]]:
         """Yield the images of a draft in order, each with the name of its file; a clip yields its frames.
 
-        The name includes the folder, as in `photos/1.png`. It is empty for an image without a file of its own, such as one
-        that a table contains.
+        The name includes the folder, as in `photos/1.png`. It is empty for an image without a file of its own, such as
+        one that a table contains.
 
         Raises:
             DataError: A file is not an image.
@@ -44,7 +47,12 @@ class DraftImages:
                 yield _file_name(image), self._stored(image, draft.where)
 
     def _frames(self, clip: LazyFrames, where: str) -> list[tuple[str, ImageRef]]:
-        """Return name and stored image of each frame of a clip, which is read once, however many questions it has."""
+        """Return the name and the stored image of each frame of a video clip. A clip is read only once.
+
+        Args:
+            clip: The clip.
+            where: The location of the question, for error messages.
+        """
         if clip.place not in self._clips:
             frames: list[tuple[str, ImageRef]] = []
             for frame in clip.read():
@@ -56,7 +64,12 @@ class DraftImages:
         return self._clips[clip.place]
 
     def _stored(self, image: ImageFile | ImageSpec, where: str) -> ImageRef:
-        """Store an image, cropped and with outlines if it has any, and return the reference to it."""
+        """Store an image of a question and return a reference to it. The same image is stored only once.
+
+        Args:
+            image: The image file, with a crop and outlines to draw if the question has them.
+            where: The location of the question, for error messages.
+        """
         spec = image if isinstance(image, ImageSpec) else ImageSpec(image)
         key = (file_identity(spec.file), spec.crop, spec.outlines)
         if key not in self._images:

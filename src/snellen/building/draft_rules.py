@@ -15,10 +15,10 @@ from snellen.errors import DataError
 
 
 def check_draft(draft: Draft) -> None:
-    """Check the texts, options and answers of a draft, but not its images.
+    """Check the texts, options and answers of a sample before it enters a benchmark. Images are not checked.
 
     Raises:
-        DataError: The draft cannot be asked or scored. The message names the location.
+        DataError: The sample cannot be asked or scored. The message names its location.
     """
     if not draft.id.strip():
         raise DataError(f"{draft.where}: the id is empty")
@@ -37,6 +37,7 @@ def check_draft(draft: Draft) -> None:
 
 
 def _check_question(question: QuestionDraft, where: str) -> None:
+    """Raise DataError, naming the location, if a text of a question is empty or its answer is not one of its options."""
     if not question.question.strip():
         raise DataError(f"{where}: the question is empty")
     _check_options(question, where)

@@ -34,6 +34,16 @@ class ExampleDrawer:
     """
 
     def __init__(self, choice: str, spec: BenchmarkSpec, seed: int) -> None:
+        """Choose which questions of a benchmark are reserved as solved examples for prompts.
+
+        Args:
+            choice: A number of questions, a condition on their tags, `ALL`, or empty for none.
+            spec: The benchmark.
+            seed: Seed of the draw.
+
+        Raises:
+            DataError: The number is 0.
+        """
         self.questions: list[Question] = []
         self._choice = choice.strip()
         self._spec = spec

@@ -31,12 +31,12 @@ class IndistinguishableFinder:
         self._sample_indices = array("Q")
 
     def note(self, sample: Sample, golds: Sequence[Answer], replies: Sequence[str]) -> None:
-        """Record the questions of a sample.
+        """Record the questions of a sample, to find questions that look the same to a model but have different answers.
 
         Args:
             sample: The sample.
-            golds: Its correct answers; a question without one is hidden.
-            replies: The published replies of a dialogue, which later rounds show.
+            golds: Its correct answers. A question without one has a hidden answer.
+            replies: The published replies of a dialogue, which later rounds contain.
         """
         gold_by_turn = {gold.turn: gold for gold in golds}
         sample_index = self._sample_indices[-1] + 1 if self._sample_indices else 0

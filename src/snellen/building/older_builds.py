@@ -27,13 +27,17 @@ ManifestT = TypeVar("ManifestT")
 
 
 def read_older_manifest(raw: bytes, form: type[ManifestT]) -> ManifestT:
-    """Decode the manifest of a build in this or an earlier format.
+    """Decode the manifest of a benchmark that this or an earlier version of Snellen built.
 
-    Fields that no longer exist are dropped, and missing ones have their default. The format becomes the present one.
-    Files of records and fields of the entry get their present names; `record_file` finds the file itself.
+    Fields that no longer exist are dropped, missing ones get their default, and renamed files and fields get their
+    present names.
+
+    Args:
+        raw: The content of the file.
+        form: The type of the manifest.
 
     Raises:
-        msgspec.DecodeError: The text is not a manifest of a supported format.
+        msgspec.DecodeError: The text is not a manifest of a supported version.
     """
     content = msgspec.json.decode(raw, type=dict[str, Any])
     built_format = content.get("format")
@@ -107,7 +111,12 @@ def without_unknown_fields(content: Any, form: Any) -> Any:
 
 
 def _known_part(content: Any, kind: msgspec_inspect.Type) -> Any:
-    """Return content without unknown fields, at any depth of records, lists and dicts."""
+    """Remove the fields that a type does not have from decoded JSON, at any depth of records, lists and dicts.
+
+    Args:
+        content: Decoded JSON.
+        kind: The type that it will be converted to.
+    """
     if isinstance(kind, msgspec_inspect.UnionType):
         return _known_part(content, _union_member(content, kind.types))
     if isinstance(kind, msgspec_inspect.StructType) and isinstance(content, dict):
@@ -120,7 +129,7 @@ def _known_part(content: Any, kind: msgspec_inspect.Type) -> Any:
 
 
 def _known_fields(content: dict[str, Any], record: msgspec_inspect.StructType) -> dict[str, Any]:
-    """Return the fields that a record has, and the tag that names the record in a union."""
+    """Return the fields of a JSON object that a record type has. The field that names the type in a union is kept, too."""
     types = {field.encode_name: field.type for field in record.fields}
     known: dict[Any, Any] = {}
     for name, value in content.items():
@@ -132,9 +141,9 @@ def _known_fields(content: dict[str, Any], record: msgspec_inspect.StructType) -
 
 
 def _union_member(content: Any, types: tuple[msgspec_inspect.Type, ...]) -> msgspec_inspect.Type:
-    """Return the record of a union that a table stands for, by its tag; by default the first record.
+    """Return which record type of a union a JSON object belongs to, by its tag; by default the first one.
 
-    For anything but a table it is a type that leaves the content unchanged.
+    If the content is not an object, the returned type leaves it unchanged.
     """
     records = [kind for kind in types if isinstance(kind, msgspec_inspect.StructType)]
     if not isinstance(content, dict) or not records:
@@ -162,6 +171,15 @@ def read_built_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
 
 
 def _parquet_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
+    """Yield the records of a Parquet file, in which earlier versions of Snellen stored the questions of a benchmark.
+
+    Args:
+        path: The file.
+        kind: The type of a record.
+
+    Raises:
+        DataError: The file cannot be read.
+    """
     import pyarrow as pa  # takes 0.1 s, and only old builds need it
     import pyarrow.parquet as pq
 

@@ -1,8 +1,8 @@
 """Turn the drafts of a reader into the questions of a benchmark: sample them, then give them options, as a stream.
 
 Distractors are wrong options. They come from sources such as the answers to other questions, or a writer (a model)
-writes them. A stratum is a group of questions that sampling balances, and a decision is what checks or people found of a
-question: distractors to avoid, or that it is set apart.
+writes them. A stratum is a group of questions that sampling balances, and a decision is what checks or people found of
+a question: distractors to avoid, or that it is set apart.
 """
 
 from __future__ import annotations
@@ -146,6 +146,7 @@ def reformulate(
         drafts = _with_sources(drafts, parts, context, stats, is_asked=bool(recipe.distractors))
 
     def with_options(draft: Draft, rejected: Rejected) -> Draft:
+        """Return a sample whose questions have wrong options, drawn from the candidates that its source provides."""
         rounds: list[QuestionDraft] = []
         for number, question in enumerate(draft.rounds):
             rng = rng_for(spec.name, draft.id, f"options {number}", recipe.seed)
@@ -370,9 +371,9 @@ def _without_distractors(draft: Draft) -> Draft:
 
 
 def needs_writing(question: QuestionDraft) -> bool:
-    """Return whether a model must write the distractors of a question.
+    """Return whether a model must write wrong options for a question.
 
-    A yes/no question needs none, since its other option is the opposite, unless it has fillers for more options.
+    A yes/no question does not need them, because its other option is the opposite, unless it is to have more options.
     """
     distractors = question.distractors
     if distractors is None or not distractors.prompt or not question.texts:

@@ -55,14 +55,22 @@ class TypeCount(Struct, frozen=True):
 def reform_source(
     target: str | Path, spec: ReformSpec, *, decide: Decide = refuse_doubt
 ) -> tuple[OwnSource, str]:
-    """Return annotations with the questions that are made of them, and a line that sums up what is annotated.
+    """Find image annotations, and choose the questions that are made from them.
 
-    An entry that an earlier call wrote for the target applies unless the user says something else now; with `force` it
-    is ignored. The line is empty if an entry says everything.
+    If an earlier call has written a benchmark entry (a TOML file) for the annotations, it is used again, unless the
+    user gives other settings now. With `force` it is ignored.
+
+    Args:
+        target: A file or folder with annotations, a name on a hub, or an entry.
+        spec: The settings.
+        decide: Function that decides in case of doubt about the content of a file.
+
+    Returns:
+        The source of the benchmark, and a line that summarises the annotations; the line is empty if an entry is used.
 
     Raises:
-        DataError: The target cannot be read, no type of question fits it, or an earlier entry says otherwise.
-        UnknownNameError: A type of question or a source of distractors does not exist.
+        DataError: The target cannot be read, no type of question fits it, or an earlier entry has other settings.
+        UnknownNameError: A type of question or a source of wrong options does not exist.
     """
     path = Path(target)
     is_entry = path.suffix == ENDING
@@ -97,7 +105,10 @@ def reform_source(
 
 
 def _may_be_overwritten(written: LoadedEntry, source: OwnSource, entry: BenchmarkSpec) -> bool:
-    """Return whether an earlier entry equals the present one, or the one that default settings would give."""
+    """Return whether overwriting an earlier benchmark entry loses nothing that a user wrote.
+
+    That is so if it equals the new entry, or the entry that default settings give.
+    """
     earlier = _with_whole_paths(written.spec, Path(written.where).parent)
     default, _ = reformed_entry(source.spec, source.folder, ReformSpec())
     for spec in (entry, default):
@@ -108,7 +119,10 @@ def _may_be_overwritten(written: LoadedEntry, source: OwnSource, entry: Benchmar
 
 
 def _with_whole_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
-    """Return an entry with absolute paths, which do not depend on its own location."""
+    """Return a benchmark entry with absolute paths and with all types of questions written as tables.
+
+    Two entries that mean the same are then equal, wherever their files are.
+    """
     params = dict(spec.source.params)
     for name in ("file", "images"):
         if params.get(name):
@@ -119,7 +133,10 @@ def _with_whole_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
 
 
 def with_questions(source: OwnSource) -> OwnSource:
-    """Return a source of annotations with all types of questions that fit; any other source is returned unchanged."""
+    """Return a source of image annotations with all types of questions that can be made from them.
+
+    Any other source is returned unchanged.
+    """
     if not source.recognition or source.recognition.kind != "annotations":
         return source
     entry, _ = reformed_entry(source.spec, source.folder, ReformSpec())
@@ -168,7 +185,12 @@ def reformed_entry(
 
 
 def count_types(spec: BenchmarkSpec, folder: Path) -> Iterator[TypeCount]:
-    """Yield counts for every type of question, or each that the entry names, on the annotations in a folder."""
+    """Count how many questions of each type can be made from the annotations in a folder.
+
+    Args:
+        spec: The benchmark entry. Types that it names are counted with its settings.
+        folder: The folder with the annotations.
+    """
     params = read_params(spec.source.params, Params)
     images, _ = read_pictures(params, folder)
     source = AnnotatedSource(images, params.seed)
@@ -192,7 +214,7 @@ def count_types(spec: BenchmarkSpec, folder: Path) -> Iterator[TypeCount]:
 
 
 def _summary(images: Sequence[AnnotatedImage]) -> str:
-    """Return the annotations in a line, such as `5,000 images, 80 classes`."""
+    """Summarise annotations in a line, such as `5,000 images, 80 classes`."""
     classes: set[str] = set()
     object_names: set[str] = set()
     attributes: set[str] = set()

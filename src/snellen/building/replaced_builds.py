@@ -20,9 +20,13 @@ HUB = "hf://"
 
 
 def is_same_source(earlier: str, present: str) -> bool:
-    """Return whether two origins are one source, perhaps at different times.
+    """Return whether two builds come from the same source, perhaps from different versions of it.
 
-    An origin that does not say where its files are may be any source.
+    An origin without a location may be any source.
+
+    Args:
+        earlier: The origin of the earlier build, such as a path or an address.
+        present: The origin of the present build.
 
     Examples:
         >>> is_same_source("hf://org/birds@1a2b3c4", "hf://org/birds@5d6e7f8")

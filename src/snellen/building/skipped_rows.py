@@ -69,7 +69,7 @@ class SoundRows:
 
 
 def fault_order(fault: str) -> list[tuple[int, str]]:
-    """Return the sort key of a fault by its location: `f.csv:9: ...` comes before `f.csv:10: ...`."""
+    """Return a sort key for error messages that begin with a location, so that `f.csv:9: ...` precedes `f.csv:10: ...`."""
     location, _, _ = fault.partition(": ")
     key: list[tuple[int, str]] = []
     for part in re.split(r"(\d+)", location):

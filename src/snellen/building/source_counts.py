@@ -50,7 +50,7 @@ class Composition(Struct):
     """Expected number of questions that a random choice answers correctly."""
 
     def add(self, question: QuestionDraft) -> None:
-        """Count a question, unless it has no options or a hidden answer."""
+        """Count the correct options of a question. A question without options or with a hidden answer is not counted."""
         if not question.gold or not question.options:
             return
         self.questions += 1
@@ -87,7 +87,11 @@ class SourceCounts(Struct, frozen=True):
 
 
 def count_source(spec: BenchmarkSpec, source: Path | None) -> SourceCounts:
-    """Count a benchmark's questions as a build would, and check the evaluated ones.
+    """Count the questions and images of a benchmark's official files, and check the questions that would be evaluated.
+
+    Args:
+        spec: The benchmark entry.
+        source: The folder with the files; None for their usual place.
 
     Raises:
         DataError: Files are missing or wrong.
@@ -128,6 +132,7 @@ def _check_evaluated(spec: BenchmarkSpec, source: Path | None) -> tuple[Composit
     composition = Composition()
 
     def evaluated() -> Iterator[Draft]:
+        """Yield the samples that a build would include, and count their options in `composition`."""
         read = partial(reader, spec.source.params, source)
         for draft in reformulate(spec, read, Recipe(), _PlaceholderWriter(), BuildStats()):
             for question in draft.rounds:
@@ -157,6 +162,7 @@ class _PlaceholderWriter:
     def write(
         self, benchmark: str, drafts: Sequence[Draft], count: int, rejected: Rejected
     ) -> list[Draft]:
+        """Give each question placeholders as wrong options, because only the number of questions matters here."""
         texts = tuple(f"distractor {number}" for number in range(1, count + 1))
         written: list[Draft] = []
         for draft in drafts:
@@ -193,15 +199,24 @@ def _file_identity(file: ImageFile | LazyFrames) -> Hashable:
 
 
 def count_differences(spec: BenchmarkSpec, counted: SourceCounts) -> list[str]:
-    """Return the counts that differ from the published ones, such as `samples 3,669, paper 3,680`."""
-    differences: list[str] = []
-    for noun, count, printed, where in (
+    """Compare the counts of a benchmark's official files with the numbers in its paper.
+
+    Args:
+        spec: The benchmark entry, which has the published counts.
+        counted: The counts of the files.
+
+    Returns:
+        The differences as texts, such as `samples 3,669, paper 3,680`.
+    """
+    comparisons = (
         ("samples", counted.complete, spec.complete.samples, "paper"),
         ("images", counted.images, spec.complete.images, "paper"),
         ("evaluated", counted.sampled, spec.expected.samples, "published data"),
-    ):
-        if printed not in (None, count):
-            differences.append(f"{noun} {count:,}, {where} {printed:,}")
+    )
+    differences: list[str] = []
+    for noun, count, published, publication in comparisons:
+        if published is not None and published != count:
+            differences.append(f"{noun} {count:,}, {publication} {published:,}")
     for share in implied_shares(spec, counted):
         if abs(share.here - share.implied) > TOLERANCE:
             differences.append(f"{share}, which published accuracies imply")

@@ -140,7 +140,7 @@ def _state_file(name: str) -> Path:
 
 
 def _entry_digest(entry: Path) -> str:
-    """Return a digest of what a TOML file says, without its comments and layout; empty if it cannot be read."""
+    """Return a digest of the content of a TOML file, which ignores comments and layout; empty if it cannot be read."""
     try:
         content = parse_toml(read_file(entry).decode(), str(entry))
     except (SnellenError, OSError, UnicodeDecodeError):
@@ -185,7 +185,10 @@ def _named_paths(spec: BenchmarkSpec, folder: Path) -> Iterator[Path]:
 
 
 def _reading_modules(spec: BenchmarkSpec) -> Iterator[Path]:
-    """Yield the modules next to a suite's file that read its questions, or transform the texts of its templates."""
+    """Yield the Python files of a suite that determine how a benchmark is read.
+
+    These are the files with its reader, and with functions that transform the texts of its prompt templates.
+    """
     targets = [
         target for name, target in hook_targets("readers").items() if name == spec.source.reader
     ]

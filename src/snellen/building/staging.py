@@ -70,7 +70,13 @@ def _prefix(target: Path) -> str:
 
 
 def _clean(target: Path) -> None:
-    """Remove leftovers of dead processes on this host, and put back earlier builds that they had moved aside."""
+    """Remove temporary folders that crashed builds on this host left next to a folder.
+
+    If a build crashed after it had moved the earlier benchmark aside, that benchmark is moved back.
+
+    Args:
+        target: The folder of the benchmark.
+    """
     name = re.escape(target.name)
     host = re.escape(slug(platform.node()))
     of_this_host = re.compile(rf"\.{name}-(\d+)@{host}-\w+({EARLIER}\d+)?")

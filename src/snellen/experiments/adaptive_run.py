@@ -44,7 +44,15 @@ class AdaptiveRun:
         progress: ProgressListener,
         announce: Announce,
     ) -> None:
-        """Plan the run; nothing is asked yet."""
+        """Plan the run of one model. No request is sent yet.
+
+        Args:
+            spec: The settings of the run.
+            model: The evaluated model, a model string or an object.
+            role_models: Models in other roles, such as a judge, loaded when first needed.
+            progress: Receives the state of the run.
+            announce: Receives lines for the user.
+        """
         self._plan = plan_scored_run(spec, announce)
         self._role_models = role_models
         self._progress = progress
@@ -121,18 +129,19 @@ def adaptive_runs(
     progress: ProgressListener = ignore_progress,
     announce: Announce = announce_nothing,
 ) -> Iterator[AdaptiveRun]:
-    """Yield a run in rounds for each model of a spec, after all models and judges were checked.
+    """Yield, for each model of some settings, a run whose questions are chosen round by round.
 
-    A run is planned when it is reached; nothing is asked before `AdaptiveRun.ask`.
+    All models and judges are checked first. A run is planned when the iteration reaches it, and no request is sent
+    before `AdaptiveRun.ask` is called.
 
     Args:
-        spec: The spec of one or several runs.
-        models: The evaluated models, strings or objects; by default those of the spec.
+        spec: The settings of one or several runs.
+        models: The evaluated models, strings or objects; by default those of the settings.
         progress: Receives the state of each run.
         announce: Receives lines for the user.
 
     Raises:
-        SnellenError: The spec or a model is wrong.
+        SnellenError: The settings or a model are wrong.
 
     Examples:
         >>> from snellen.plugin_api import run_spec

@@ -48,7 +48,7 @@ class NumberFrame(_AnsweringFrame):
     """A table with a row for each number, which users may take for that of the replies."""
 
     def _answer(self, name: str) -> str:
-        """Say where to find what was looked for: metrics are rows, not columns."""
+        """Return an error message for a missing column that says where the number is, because metrics are rows here."""
         if "metric" in self.columns and name in set(self["metric"]):
             chosen = f"metric == {name!r}"
             return f"no column {name!r}; metrics are rows, of which query({chosen!r}) has those of {name}"

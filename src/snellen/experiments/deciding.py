@@ -126,7 +126,16 @@ def _start(
     progress: ProgressListener,
     announce: Announce,
 ) -> list[RunRounds[RandomPart]]:
-    """Plan the runs of both models, in folders of their own, without asking anything yet."""
+    """Plan the runs of two models that are to be compared, each in a folder of its own. No request is sent yet.
+
+    Args:
+        named_spec: The settings of both runs.
+        models: The two models, strings or objects.
+        role_models: Models in other roles, such as a judge.
+        metric: The metric in which they are compared; if empty, the preferred metric of each benchmark.
+        progress: Receives the state of each run.
+        announce: Receives lines for the user.
+    """
     rounds: list[RunRounds[RandomPart]] = []
     loaded_models: list[Any] = []
     for index, model in enumerate(models):
@@ -140,10 +149,9 @@ def _start(
         rules = {}
         for use in plan.benchmarks:
             rules[use.benchmark.name] = decision_rule(metric or headline_metric(use.benchmark.spec))
-        parts = {
-            name: replace(part, awaits_verdict=True)
-            for name, part in empty_parts(plan, rules).items()
-        }
+        parts: dict[str, RandomPart] = {}
+        for name, part in empty_parts(plan, rules).items():
+            parts[name] = replace(part, awaits_verdict=True)
         rounds.append(RunRounds(plan, parts, loaded, role_models, progress))
     if rounds[0].plan.folder == rounds[1].plan.folder:
         raise DataError(

@@ -151,15 +151,17 @@ def _evaluate_model(
 
 
 def estimate_requests(spec: RunSpec, announce: Announce = announce_nothing) -> list[str]:
-    """Estimate the requests of an evaluation without loading a model.
+    """Estimate the requests of an evaluation, without loading a model or sending anything.
 
     Returns:
-        Lines for a reader, those of the first model first.
+        Lines of text for the user. Those of the first model come first.
     """
     lines: list[str] = []
     for index, name in enumerate(spec.question.models):
-        plan = plan_scored_run(spec.for_model(index, name), announce, [])
-        lines.extend(forecast_requests(plan).lines(spec.execution.price))
+        model_spec = spec.for_model(index, name)
+        plan = plan_scored_run(model_spec, announce, [])
+        forecast = forecast_requests(plan)
+        lines.extend(forecast.lines(spec.execution.price))
     return lines
 
 

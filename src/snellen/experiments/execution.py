@@ -60,15 +60,15 @@ class LazyRoleModels:
 
 
 def check_models(spec: RunSpec, models: Sequence[Any], roles: Mapping[str, Any]) -> RunSpec:
-    """Check models, and return the spec with their names.
+    """Check that all models can be used, and return the settings with the names of the models.
 
     Args:
-        spec: The spec of one or several runs.
+        spec: The settings of one or several runs.
         models: The evaluated models: model strings or objects.
-        roles: Models in other roles.
+        roles: Models in other roles, such as a judge.
 
     Raises:
-        SnellenError: A string is not a model string, or several workers would have to share an object.
+        SnellenError: A string is not a model string, or an object would have to be shared by several worker processes.
     """
     check_sharing(spec.execution)
     for model in (*models, *roles.values()):
@@ -145,15 +145,21 @@ def plan_scored_run(
 
 
 def _scoring_notices(benchmark_spec: BenchmarkSpec, spec: RunSpec) -> list[str]:
-    """Return what the user has to know of the scores of a benchmark before any request is paid for."""
+    """Return what the user should know about the scores of a benchmark before any request is paid for.
+
+    For example, that a metric needs a judge model and none was given.
+    """
     scored_spec = spec_by_rules(benchmark_spec, rules_of(benchmark_spec, spec.scoring))
-    notice = judge_notice(scored_spec, judged=bool(spec.judge.models))
-    notices = [notice] if notice else []
-    return [*notices, *entry_findings(scored_spec)]
+    notices: list[str] = []
+    judge_text = judge_notice(scored_spec, judged=bool(spec.judge.models))
+    if judge_text:
+        notices.append(judge_text)
+    notices.extend(entry_findings(scored_spec))
+    return notices
 
 
 def _judged_benchmarks(plan: RunPlan) -> Iterator[bool]:
-    """Say of each benchmark of a plan whether a judge can change its scores."""
+    """Yield, for each benchmark of a plan, whether a judge model could change its scores."""
     for use in plan.benchmarks:
         benchmark_spec = use.benchmark.spec
         protocols = plan.protocols_of(benchmark_spec)
@@ -165,7 +171,10 @@ def in_own_folder(
 ) -> tuple[Any, RunPlan]:
     """Load the evaluated model, and choose the folder of its run by its identity.
 
-    If other processes load the model, or the user named the folder, both are returned unchanged.
+    If other processes load the model, or if the user named the folder, nothing is loaded.
+
+    Returns:
+        The loaded model and the plan with the chosen folder, or both unchanged.
     """
     if plan.execution.is_asked_elsewhere or not plan.has_automatic_name:
         return model, plan

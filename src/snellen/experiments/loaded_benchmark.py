@@ -158,7 +158,7 @@ class BenchmarkQuestion:
         return f"<BenchmarkQuestion {self.id}: {self.question!r}, answer {self.answer!r}>"
 
     def _repr_html_(self) -> str:
-        """Return the question with its images, as notebooks show it."""
+        """Return the question as HTML for notebooks: its images, text and options, with a check mark at the correct ones."""
         store = self.benchmark.images
         parts = [f"<p><b>{html.escape(self.id)}</b></p>"]
         for image in self._sample.images:
@@ -227,11 +227,11 @@ class LoadedBenchmark(Sequence[BenchmarkQuestion]):
     def __getitem__(self, index: slice) -> LoadedBenchmark: ...
 
     def __getitem__(self, index: int | str | slice) -> BenchmarkQuestion | LoadedBenchmark:
-        """Return the question with a number or an id, or the questions of a slice, which `evaluate` takes.
+        """Return one question, by its number or identifier, or a part of the benchmark by a slice. `evaluate` accepts both.
 
         Raises:
             IndexError: There is no question with this number.
-            UnknownNameError: There is no question with this id.
+            UnknownNameError: There is no question with this identifier.
         """
         if isinstance(index, slice):
             return LoadedBenchmark(self.benchmark, self._places[index])
@@ -301,7 +301,7 @@ class LoadedBenchmark(Sequence[BenchmarkQuestion]):
         return tuple(dict.fromkeys(self._samples[index].id for index, _ in self._chosen))
 
     def __repr__(self) -> str:
-        """One line with the benchmark's name, folder and counts."""
+        """Return one line with the name and folder of the benchmark and its number of questions and images."""
         counts = {"questions": len(self)}
         if self._chosen is None:
             counts["images"] = self.benchmark.manifest.counts.images
@@ -309,16 +309,16 @@ class LoadedBenchmark(Sequence[BenchmarkQuestion]):
 
 
 def selected_questions(questions: Sequence[BenchmarkQuestion]) -> LoadedBenchmark:
-    """Return questions that were taken from a loaded benchmark, as a part of it.
+    """Return some questions of a loaded benchmark as a part of that benchmark, so that they can be evaluated.
 
     Raises:
-        DataError: They are of several benchmarks.
+        DataError: The questions are from several benchmarks.
     """
     benchmark = questions[0].benchmark
     if any(question.benchmark.folder != benchmark.folder for question in questions):
         raise DataError(
             "a list of questions must be of one benchmark; give a list for each, or the benchmarks themselves"
         )
-    numbers = {sample.id: number for number, sample in enumerate(benchmark.samples())}
-    places = [(numbers[question.id], question.round) for question in questions]
+    sample_numbers = {sample.id: number for number, sample in enumerate(benchmark.samples())}
+    places = [(sample_numbers[question.id], question.round) for question in questions]
     return LoadedBenchmark(benchmark, places)

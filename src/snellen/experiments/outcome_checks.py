@@ -13,15 +13,14 @@ MOST_REASONS_SHOWN = 3
 
 
 def check_budget(outcome: RunOutcome, budget: float) -> None:
-    """Check how many of this session's requests failed, for each model of a run.
+    """Check that not too many requests of this session failed, separately for each model of a run.
 
     Args:
-        outcome: The outcome of the session.
-        budget: Share of failed requests that is allowed, in [0, 1].
+        outcome: What happened in the session.
+        budget: The largest share of requests that may fail, in [0, 1].
 
     Raises:
         ErrorBudgetError: A larger share of the requests to a model failed.
-
 
     Examples:
         >>> from snellen.plugin_api import evaluate_spec, run_spec
@@ -36,8 +35,6 @@ def check_budget(outcome: RunOutcome, budget: float) -> None:
         to_role = f" to the {role}" if role else ""
         allowed = for_caller(f"--error-budget {budget:.1%}", f"error_budget={budget:g}")
         again = for_caller("run the same command", "repeat the call")
-        allowed = for_caller(f"--error-budget {budget:.1%}", f"error_budget={budget:g}")
-        again = for_caller("run the same command", "repeat the call")
         raise ErrorBudgetError(
             f"{failed} of {total} requests{to_role} failed ({failed / total:.1%}, {allowed}): "
             f"{_main_reasons(outcome)}; they count as errors in {outcome.folder}; {again} to retry them"
@@ -45,15 +42,18 @@ def check_budget(outcome: RunOutcome, budget: float) -> None:
 
 
 def _main_reasons(outcome: RunOutcome) -> str:
-    """Return the most frequent reasons of failures, with their counts if there are several."""
+    """Return the most frequent reasons for failed requests, such as `12 x timeout, 3 x rate limit`.
+
+    A single reason is returned without a count.
+    """
     reasons = sorted(outcome.reasons.items(), key=lambda item: -item[1])
     if len(reasons) == 1:
         [(reason, _)] = reasons
         return reason
     shown = [f"{count} x {reason}" for reason, count in reasons[:MOST_REASONS_SHOWN]]
-    more = len(reasons) - MOST_REASONS_SHOWN
-    if more > 0:
-        return f"{', '.join(shown)}, and {more} other reasons"
+    n_others = len(reasons) - MOST_REASONS_SHOWN
+    if n_others > 0:
+        return f"{', '.join(shown)}, and {n_others} other reasons"
     return ", ".join(shown)
 
 

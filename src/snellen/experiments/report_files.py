@@ -21,16 +21,17 @@ def write_run_report(scored: ScoredRun) -> Path:
 
 
 def report_path(runs: Sequence[ScoredRun]) -> Path:
-    """Return the default path of a report.
+    """Return where the report of some runs is written by default.
 
-    The report of one run is next to its scores. That of several runs, or of a run whose folder is read-only, is in the
-    working directory.
+    The report of one run is written next to its scores. If there are several runs, or if the folder of the run is
+    read-only, the report is written to the working directory.
     """
     if len(runs) == 1:
-        folder = runs[0].kept_in
-        if folder is not None and not is_read_only(folder):
-            return folder / REPORT
-    return Path(report_name([run.folder.name for run in runs]))
+        scores_folder = runs[0].kept_in
+        if scores_folder is not None and not is_read_only(scores_folder):
+            return scores_folder / REPORT
+    run_names = [run.folder.name for run in runs]
+    return Path(report_name(run_names))
 
 
 def report_name(runs: Sequence[str]) -> str:

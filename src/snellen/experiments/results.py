@@ -334,16 +334,23 @@ class Results:
         return results_of_all(self.runs)
 
     def __repr__(self) -> str:
-        """One line with the first runs, and the counts of benchmarks and numbers."""
-        names = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:SHOWN_RUNS]]
-        more = [f"{len(self.runs) - SHOWN_RUNS} more runs"] if len(self.runs) > SHOWN_RUNS else []
-        benchmarks = {scored.spec.name for run in self.runs for scored in run.benchmarks}
-        return object_line(
-            self, ", ".join(names + more), benchmarks=len(benchmarks), numbers=len(self.rows)
-        )
+        """Return one line with the first runs, and the numbers of benchmarks and results."""
+        shown = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:SHOWN_RUNS]]
+        n_others = len(self.runs) - SHOWN_RUNS
+        if n_others > 0:
+            shown.append(f"{n_others} more runs")
+        benchmarks: set[str] = set()
+        for run in self.runs:
+            benchmarks.update(scored.spec.name for scored in run.benchmarks)
+        counts = {"benchmarks": len(benchmarks), "numbers": len(self.rows)}
+        return object_line(self, ", ".join(shown), **counts)
 
     def __getattr__(self, name: str) -> Any:
-        """Return the value of a metric, or raise an error that says where a missing attribute is."""
+        """Return the value of a metric: `results.accuracy` is `results.value("accuracy")`.
+
+        Raises:
+            AttributeError: There is no such metric. The message says which name was probably meant.
+        """
         if name.startswith("_") or name == "runs":
             raise AttributeError(name)
         if name in HINTS:
@@ -351,8 +358,8 @@ class Results:
         if any(row.metric == name for row in self.rows):
             return self.value(name)
         if name in METRIC_NAMES:
-            there_are = self._nearest(name, self.benchmarks[0])
-            raise AttributeError(f"there is no {name}; {there_are}; value() is the headline")
+            available = self._nearest(name, self.benchmarks[0])
+            raise AttributeError(f"there is no {name}; {available}; value() is the headline")
         raise unknown_attribute(self, name, HINTS)
 
     def __str__(self) -> str:
@@ -427,8 +434,8 @@ class Results:
         """Return the results of a benchmark, suite or model, or the headline numbers with an index or slice.
 
         Args:
-            name: Name of a benchmark (`modern/mmstar`, `mmstar`), of a suite (`mmbench`) or of a model, or two of these,
-                as in `results["snellen:tiny", "mmstar"]`.
+            name: Name of a benchmark (`modern/mmstar`, `mmstar`), of a suite (`mmbench`) or of a model, or two of
+                these, as in `results["snellen:tiny", "mmstar"]`.
 
         Raises:
             UnknownNameError: No run has this benchmark or model.
@@ -718,36 +725,48 @@ class Results:
     def _find_row(
         self, metric: str = "", *, benchmark: str = "*", model: str = "", protocol: str = ""
     ) -> Result:
-        """Return the row of one number, as `value` chooses it. Raises DataError if no row or several rows match."""
+        """Return the one result that matches some criteria.
+
+        Args:
+            metric: The metric; if empty, the headline.
+            benchmark: The benchmark, with or without its suite; `*` for the result over all benchmarks.
+            model: The model; if empty, any.
+            protocol: The protocol; if empty, any.
+
+        Raises:
+            DataError: No result matches, or several do.
+        """
         full_names = [name for name in self.benchmarks if name.endswith(f"/{benchmark}")]
         if benchmark not in self.benchmarks and len(full_names) == 1:
             [benchmark] = full_names
         label = parse_protocol(protocol).label if protocol else ""
-        candidates = self.rows if metric else self._headlines(benchmark)
-        fitting = [
-            row
-            for row in candidates
-            if row.metric == (metric or row.metric)
-            and (row.benchmark, row.slice) == (benchmark, "")
-            and (benchmark != "*" or row.dimension == "*")
-            and model in ("", row.model)
-            and label in ("", row.protocol)
-        ]
+
+        matches: list[Result] = []
+        for row in self.rows if metric else self._headlines(benchmark):
+            if metric and row.metric != metric:
+                continue
+            if row.benchmark != benchmark or row.slice:
+                continue
+            if benchmark == "*" and row.dimension != "*":
+                continue
+            if model in ("", row.model) and label in ("", row.protocol):
+                matches.append(row)
+
         searched = metric or "headline"
-        if not fitting and benchmark == "*" and len(self.benchmarks) == 1:
+        if not matches and benchmark == "*" and len(self.benchmarks) == 1:
             [only] = self.benchmarks
             return self._find_row(metric, benchmark=only, model=model, protocol=protocol)
-        if not fitting:
+        if not matches:
             raise DataError(f"{benchmark} has no {searched}; {self._nearest(searched, benchmark)}")
-        if len(fitting) > 1:
-            models = list(dict.fromkeys(row.model for row in fitting))
-            protocols = list(dict.fromkeys(row.protocol for row in fitting))
+        if len(matches) > 1:
+            models = list(dict.fromkeys(row.model for row in matches))
+            protocols = list(dict.fromkeys(row.protocol for row in matches))
             also = f"model={models[0]!r}" if len(models) > 1 else f"protocol={protocols[0]!r}"
             raise DataError(
-                f"{len(fitting)} values match {searched} of {benchmark}; also give model and protocol, as in "
+                f"{len(matches)} values match {searched} of {benchmark}; also give model and protocol, as in "
                 f"value({metric!r}, {also})"
             )
-        return fitting[0]
+        return matches[0]
 
     def _headlines(self, benchmark: str) -> list[Result]:
         """Return the headline of each run on a benchmark, or over all (`*`), by the first method that has one."""
@@ -784,16 +803,23 @@ class Results:
         return [estimate for run in self.runs for estimate in sequential_estimates(run)]
 
     def only(self, *, where: str = "", common_answered: bool = False) -> Results:
-        """Return the same runs on fewer questions. Raises DataError if none is left.
+        """Return the same runs, restricted to some of their questions.
 
         Args:
-            where: Condition on tags and facts that questions must meet.
+            where: Condition that questions must meet, on their tags and on facts of their benchmark.
             common_answered: Whether to keep only questions that every run answered.
+
+        Raises:
+            DataError: No question is left.
         """
         from snellen.analysis import subset
 
-        runs: Sequence[ScoredRun] = subset.filter_runs(self.runs, where) if where else self.runs
-        return Results(subset.common_answered(runs) if common_answered else runs)
+        runs: Sequence[ScoredRun] = self.runs
+        if where:
+            runs = subset.filter_runs(runs, where)
+        if common_answered:
+            runs = subset.common_answered(runs)
+        return Results(runs)
 
     @shows_fields(CompareSpec)
     def compare(

@@ -21,7 +21,7 @@ from snellen.runs.finding import Announce
 from snellen.runs.locks import locked_run
 from snellen.runs.plan import RunPlan
 from snellen.runs.rounds import next_parts
-from snellen.runs.run_folder import read_manifest, write_manifest
+from snellen.runs.run_folder import BenchmarkUse, read_manifest, write_manifest
 from snellen.runs.run_progress import ProgressListener, progress_of
 from snellen.runs.runner import RunOutcome, summed_outcome
 from snellen.scoring.scored_run import ScoredRun
@@ -50,6 +50,18 @@ class RunRounds(Generic[PartT]):
         progress: ProgressListener,
         most: Mapping[str, QuestionPart] | None = None,
     ) -> None:
+        """Prepare a run that evaluates its benchmarks part by part, and load its model.
+
+        If other processes send the requests, they load the model.
+
+        Args:
+            plan: The plan of the run.
+            parts: The part of each benchmark that was run so far, by its name.
+            model: The evaluated model, a model string or an object.
+            role_models: Models in other roles, such as a judge.
+            progress: Receives the state of the run.
+            most: The largest part of each benchmark that the run may reach, for the progress.
+        """
         self.plan = plan
         self.parts = parts
         """Parts of the benchmarks that were asked until now."""
@@ -62,7 +74,15 @@ class RunRounds(Generic[PartT]):
         self._began = time.monotonic()
 
     def ask(self, parts: Mapping[str, PartT], announce: Announce) -> None:
-        """Run the samples of these parts that no earlier round asked. Raises SpentBudgetError as `carry_out`."""
+        """Run the samples of some parts of the benchmarks, except those that earlier rounds have run.
+
+        Args:
+            parts: The part of each benchmark, by its name.
+            announce: Receives lines for the user.
+
+        Raises:
+            SpentBudgetError: As `carry_out`.
+        """
         earlier_parts = self.parts
         self.parts = parts
         plan = self.plan.with_parts(parts, earlier_parts)
@@ -76,18 +96,23 @@ class RunRounds(Generic[PartT]):
         return score_plan(self.plan, announce)
 
     def settle(self: RunRounds[RandomPart], decided: Collection[str]) -> None:
-        """Record in the manifest that the comparison of two models on these benchmarks is decided or complete."""
-        settled = {}
+        """Record in the manifest of the run that the comparison with another model is finished.
+
+        Args:
+            decided: The benchmarks on which it is decided which model is better, or all images were evaluated.
+        """
+        settled: dict[str, RandomPart] = {}
         for name, part in self.parts.items():
             awaits_verdict = part.awaits_verdict and name not in decided
             settled[name] = replace(part, awaits_verdict=awaits_verdict)
         self.parts = settled
         with locked_run(self.plan.folder):
             manifest = read_manifest(self.plan.folder)
-            uses = tuple(
-                replace(use, part=settled.get(use.name, use.part)) for use in manifest.benchmarks
-            )
-            write_manifest(self.plan.folder, replace(manifest, benchmarks=uses))
+            uses: list[BenchmarkUse] = []
+            for use in manifest.benchmarks:
+                settled_part = settled.get(use.name, use.part)
+                uses.append(replace(use, part=settled_part))
+            write_manifest(self.plan.folder, replace(manifest, benchmarks=tuple(uses)))
 
     @property
     def outcome(self) -> RunOutcome:
@@ -110,9 +135,14 @@ class RunRounds(Generic[PartT]):
 def run_round(
     rounds: RunRounds[RandomPart], open_benchmarks: Sequence[str], announce: Announce
 ) -> ScoredRun:
-    """Ask more images of some benchmarks, and score all rounds. Raises SpentBudgetError as `carry_out`."""
+    """Evaluate more images of the benchmarks that are not decided yet, and score everything evaluated so far.
+
+    Raises:
+        SpentBudgetError: As `carry_out`.
+    """
     reloads = rounds.plan.execution.is_asked_elsewhere
-    rounds.ask(next_parts(rounds.parts, open_benchmarks, reloads=reloads), announce)
+    parts = next_parts(rounds.parts, open_benchmarks, reloads=reloads)
+    rounds.ask(parts, announce)
     return rounds.score(announce)
 
 

@@ -84,11 +84,12 @@ class SampleRows:
         return write_samples(self._frame, Path(path).with_suffix(".csv"))
 
     def filter(self, *conditions: Any, **columns: Any) -> polars.DataFrame:
-        """Return the rows that meet conditions.
+        """Return the rows that meet all conditions, as a data frame.
 
         Args:
-            conditions: Functions of a `SampleRow`, or conditions as the method of polars takes them.
-            columns: Values by column, as the method of polars takes them.
+            conditions: Functions from a `SampleRow` to true or false, or conditions as `polars.DataFrame.filter` takes
+                them.
+            columns: Values that columns must have.
 
         Examples:
             >>> results = sn.evaluate("snellen:always-a", "eyechart/shape", limit=4)
@@ -97,14 +98,16 @@ class SampleRows:
             True
         """
         frame = self._frame
-        of_polars: list[Any] = []
+        polars_conditions: list[Any] = []
         for condition in conditions:
             if isinstance(condition, type) or not callable(condition):
-                of_polars.append(condition)
+                polars_conditions.append(condition)
                 continue
-            kept = [bool(condition(SampleRow(row))) for row in frame.iter_rows(named=True)]
-            frame = frame.filter(kept)
-        return frame.filter(*of_polars, **columns) if of_polars or columns else frame
+            is_kept = [bool(condition(SampleRow(row))) for row in frame.iter_rows(named=True)]
+            frame = frame.filter(is_kept)
+        return (
+            frame.filter(*polars_conditions, **columns) if polars_conditions or columns else frame
+        )
 
     def __len__(self) -> int:
         return len(self._frame)
@@ -114,10 +117,10 @@ class SampleRows:
         return self._frame.iter_rows(named=True)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a row as a dict by its index, the rows that a column of Booleans marks, or what polars returns.
+        """Return a row as a dict by its index, the rows that a Boolean column marks, or what a polars data frame returns.
 
         Raises:
-            KeyError: There is no such column. The message says which one was most likely meant.
+            KeyError: There is no such column. The message names the most similar one.
         """
         if isinstance(key, int):
             return self._frame.row(key, named=True)

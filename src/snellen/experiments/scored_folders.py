@@ -29,6 +29,7 @@ from snellen.models.loading import find_opener, load_model, names_model
 from snellen.models.model_strings import parse_spec, says_batch
 from snellen.protocols.base import parse_protocol
 from snellen.protocols.verdict import matching_prompt
+from snellen.records import Result
 from snellen.runs.finding import Announce, announce_nothing
 from snellen.runs.locks import is_held, is_read_only
 from snellen.runs.mending import count_lines_set_aside
@@ -90,7 +91,7 @@ def check_judge_is_used(judge: JudgeSpec, judged_benchmarks: Iterable[bool]) -> 
 
 
 def _judged_benchmarks(folder: Path, scoring: ScoringSpec) -> Iterator[bool]:
-    """Yield for each benchmark of a run whether a judge can change its scores."""
+    """Yield, for each benchmark of a run, whether a judge model could change its scores."""
     manifest = read_manifest(folder)
     for use in manifest.benchmarks:
         opened = reopen_benchmark(use, folder)
@@ -101,7 +102,15 @@ def _judged_benchmarks(folder: Path, scoring: ScoringSpec) -> Iterator[bool]:
 def announce_other_scorings(
     folders: Iterable[Path], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce
 ) -> None:
-    """Say which other metrics and judges runs were scored by, if they are shown by the standard settings.
+    """Tell the user that runs were also scored with other metrics or judges, and how to show these scores.
+
+    Nothing is said if the user asked for particular settings.
+
+    Args:
+        folders: The folders of the runs.
+        scoring: The scoring settings that the user asked for.
+        judge: The judge settings that the user asked for.
+        announce: Receives lines for the user.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
@@ -125,7 +134,7 @@ def announce_other_scorings(
 
 
 def check_named_once(folders: Iterable[Path]) -> None:
-    """Raise DataError if a run is named more than once, since its numbers would look like those of two runs."""
+    """Raise DataError if the same run is given twice, because its results would look like those of two runs."""
     named = Counter(folder.resolve() for folder in folders)
     for folder, count in named.items():
         if count > 1:
@@ -204,20 +213,31 @@ def score_runs(
 
 
 def _announce_stop(run: ScoredRun, announce: Announce) -> None:
-    """Announce how far an incomplete run has come, and which command continues it."""
+    """Tell the user how far an incomplete run has come, and how to continue it."""
     if run.extent is None or run.extent.is_whole:
         return
-    is_resumable = is_command_line() and not run.extent.undecided
-    command = command_to_go_on(run.folder, run.manifest) if is_resumable else ""
-    way_on = f"to continue: {command}" if command else "repeat the call that created it to continue"
+    advice = "repeat the call that created it to continue"
+    if is_command_line() and not run.extent.undecided:
+        command = command_to_go_on(run.folder, run.manifest)
+        if command:
+            advice = f"to continue: {command}"
     state = "is under way" if is_held(run.folder) else "was stopped"
-    announce(f"{run.folder} {state}: {run.extent.words}; {way_on}")
+    announce(f"{run.folder} {state}: {run.extent.words}; {advice}")
 
 
 def _score_folder(
     folder: Path, settings: ScoringSettings, panel: JudgeEnsemble | None, announce: Announce
 ) -> ScoredRun:
-    """Score one run, store its scoring and, for the published rules, also the scoring by the standard rules."""
+    """Score one run and store its scores.
+
+    If it is to be scored as in a paper, it is scored by the standard rules, too, and both results are stored.
+
+    Args:
+        folder: The folder of the run.
+        settings: The scoring settings.
+        panel: Judge models, if there are any.
+        announce: Receives lines for the user.
+    """
     uses = read_manifest(folder).benchmarks
     announce_changed_answers(folder, (reopen_benchmark(use, folder) for use in uses), announce)
     standard = _score_run(folder, settings.standard.scoring, panel)
@@ -280,16 +300,25 @@ def _score_run(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | None) 
 
 
 def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:
-    """Store the scoring of a run. A scoring by published rules also contains the rows of the standard rules, first."""
+    """Store the scores of a run in its folder, unless that is read-only.
+
+    If the run is scored as in a paper, its results by the standard rules are stored in front of the others.
+
+    Returns:
+        The run, with its results and with the folder in which they are stored.
+    """
     if is_read_only(scored.folder):
         return scored
-    standard = scored.counterpart
     rows = aggregate_run(scored)
-    before = aggregate_run(standard) if standard else []
-    keep_scoring(scored, settings, [*before, *rows], settings.standard.name if standard else None)
-    return replace(
-        scored, kept_rows=tuple(rows), kept_in=scoring_folder(scored.folder, settings.name)
-    )
+    standard = scored.counterpart
+    standard_rows: list[Result] = []
+    standard_name = None
+    if standard:
+        standard_rows = aggregate_run(standard)
+        standard_name = settings.standard.name
+    keep_scoring(scored, settings, [*standard_rows, *rows], standard_name)
+    folder = scoring_folder(scored.folder, settings.name)
+    return replace(scored, kept_rows=tuple(rows), kept_in=folder)
 
 
 def _without_answers(folder: Path) -> list[str]:
@@ -363,9 +392,10 @@ def _built_since(folder: Path, names: Sequence[str]) -> str:
 
 
 def command_to_go_on(folder: Path, manifest: RunManifest) -> str:
-    """Return the `snellen run` command that continues a run, from the settings of its last session.
+    """Return the `snellen run` command that continues a run with the settings of its last session.
 
-    It is empty for a run that was made elsewhere, or with objects of a program as models.
+    Returns:
+        The command; empty if the run was made by another program, or if its model is a Python object.
     """
     if not manifest.question_specs or not manifest.executed or not names_model(manifest.model):
         return ""
@@ -382,7 +412,12 @@ def command_to_go_on(folder: Path, manifest: RunManifest) -> str:
 
 
 def _flags(record: Struct, but: tuple[str, ...]) -> Iterator[str]:
-    """Yield flags for the fields that differ from their defaults."""
+    """Yield the command-line arguments for those settings of a record that differ from their defaults.
+
+    Args:
+        record: The settings.
+        but: Names of settings to leave out.
+    """
     for name, field in record_fields(type(record)).items():
         value = getattr(record, name)
         if name not in but and value != field.default:
@@ -390,7 +425,7 @@ def _flags(record: Struct, but: tuple[str, ...]) -> Iterator[str]:
 
 
 def _words(field: RecordField, value: Any) -> Iterator[str]:
-    """Yield the flag of a field, with its value."""
+    """Yield the command-line arguments that set a field to a value: `--limit` and `100`, or just `--no-report`."""
     if isinstance(value, bool):
         yield field.flag if value else f"--no-{field.flag.removeprefix('--')}"
         return

@@ -61,6 +61,14 @@ class SuccessiveRuns:
         progress: ProgressListener = ignore_progress,
         announce: Announce = announce_nothing,
     ) -> None:
+        """Prepare to run models several times. No model is loaded yet.
+
+        Args:
+            scoring: The scoring settings of all runs.
+            judge: The judge settings of all runs.
+            progress: Receives the state of each run.
+            announce: Receives lines for the user.
+        """
         check_judging(scoring, judge)
         self._scoring = scoring
         self._judge = judge
@@ -71,26 +79,28 @@ class SuccessiveRuns:
         self._kinds: dict[str, frozenset[RequestKind]] = {}
 
     def ask(self, model: Any, spec: RunSpec) -> RunOutcome | NotAsked:
-        """Send a model the requests of a run that have no reply yet.
+        """Run a model: send the requests of a run that have no reply yet.
 
         Args:
             model: A model string, or an object.
-            spec: The run. Its model is replaced by the name of `model`.
+            spec: The settings of the run. Their model is replaced by the name of `model`.
 
         Returns:
-            What asking came to, or why the model cannot be asked (one that only scores options has no replies).
+            The outcome, or why the model cannot be run: it may, for example, not generate text.
         """
         check_sharing(spec.execution)
-        opened = self._opened(model, spec)
-        name = opened if isinstance(opened, str) else load_model(opened).name
+        loaded_or_name = self._opened(model, spec)
+        name = (
+            loaded_or_name if isinstance(loaded_or_name, str) else load_model(loaded_or_name).name
+        )
         plan = plan_scored_run(spec.with_question(models=(name,)).of_model(), self._announce)
-        reason = _why_not(name, self._kinds_of(opened), plan)
+        reason = _why_not(name, self._kinds_of(loaded_or_name), plan)
         if reason:
             self._announce(f"left out: {reason}")
             return NotAsked(reason)
         plan = replace(plan, reusable_runs=tuple(_other_runs(plan.folder)))
         role_models = LazyRoleModels(dict(plan.question.roles))
-        return carry_out(plan, opened, role_models, self._progress, self._announce)
+        return carry_out(plan, loaded_or_name, role_models, self._progress, self._announce)
 
     def score(self, folders: Sequence[Path]) -> list[ScoredRun]:
         """Score runs."""
@@ -115,7 +125,12 @@ class SuccessiveRuns:
         return self._loaded_model
 
     def _kinds_of(self, opened: Any) -> frozenset[RequestKind]:
-        """Return what a model can be asked. One that workers will load is loaded for this once, and not kept."""
+        """Return which kinds of requests a model can answer: generation, log-likelihoods or both.
+
+        Args:
+            opened: A loaded model; or a model string if worker processes are to load the model. Then it is loaded here
+                only to find out, and the answer is remembered.
+        """
         if not isinstance(opened, str):
             return load_model(opened).kinds
         if opened not in self._kinds:
@@ -124,7 +139,7 @@ class SuccessiveRuns:
 
 
 def _why_not(name: str, kinds: frozenset[RequestKind], plan: RunPlan) -> str:
-    """Return why a model cannot be asked what a plan says; empty if it can."""
+    """Return why a model cannot do what a plan needs, such as log-likelihoods; empty if it can."""
     for selected in plan.benchmarks:
         for protocol in plan.protocols_of(selected.benchmark.spec):
             if protocol.method == "likelihood" and "loglikelihood" not in kinds:

@@ -73,6 +73,7 @@ class ChartDrawer:
     """Draws the charts of some runs: one series per model, one panel per method. A chart without data has no panels."""
 
     def __init__(self, views: Sequence[RunView]) -> None:
+        """Prepare to draw charts of some runs. A run keeps its index as its series number, which determines its colour."""
         self.views = views
         self.dimensions = dimensions_of(views)
         self._benchmarks = scored_benchmarks(views)
@@ -160,7 +161,7 @@ class ChartDrawer:
         return self._bars("Capability by dimension", rows)
 
     def benchmark_bars(self) -> list[ChartPanel]:
-        """Draw the accuracy on each benchmark."""
+        """Draw the accuracy on each benchmark, one row per benchmark, with a mark per model."""
         rows: list[FigureRow] = []
         for name in self._benchmarks:
             chance = common_chance(benchmark_chances(self.views, name))
@@ -168,17 +169,20 @@ class ChartDrawer:
         return self._bars("Accuracy by benchmark", rows)
 
     def metric_bars(self) -> list[ChartPanel]:
-        """Draw a chart for the headline row of every other metric, on the axis that it declares."""
-        metrics = other_metrics(self.views)
-        if not metrics:
-            return []
-        headline_names = {find_metric(name).names[0] for name in registry.names("metrics")}
+        """Draw a chart for each further metric of the runs, with one row per benchmark and a mark per model.
+
+        If a metric yields several numbers, only the first one is drawn.
+        """
+        first_rows: set[str] = set()
+        for name in registry.names("metrics"):
+            first_rows.add(find_metric(name).names[0])
         panels: list[ChartPanel] = []
-        for metric in metrics:
-            if metric in headline_names:
-                title = f"{capitalised(metric_title(metric))} by benchmark"
-                rows = [FigureRow(name, metric, name) for name in self._benchmarks]
-                panels += self._bars(title, rows)
+        for metric in other_metrics(self.views):
+            if metric not in first_rows:
+                continue
+            title = f"{capitalised(metric_title(metric))} by benchmark"
+            rows = [FigureRow(name, metric, name) for name in self._benchmarks]
+            panels += self._bars(title, rows)
         return panels
 
     def _bars(self, title: str, rows: Sequence[FigureRow]) -> list[ChartPanel]:
@@ -313,7 +317,7 @@ class ChartDrawer:
         return chosen_panels, correct_panels
 
     def template_bars(self) -> list[ChartPanel]:
-        """Draw the accuracy by prompt template."""
+        """Draw the accuracy with each prompt template, one row per template, with a mark per model."""
         panels: list[ChartPanel] = []
         for method, rows in self._rows_by_method.items():
             points_by_template: dict[str, list[PlotPoint]] = defaultdict(list)
@@ -447,7 +451,7 @@ def _samples_query(series: int, benchmark: str = "") -> str:
 
 
 def _as_share(point: PlotPoint | None) -> PlotPoint | None:
-    """Convert a point to shares of one, for example from per cent; None for any other unit."""
+    """Convert a point of a chart to a share between 0 and 1, for example from percent; None for any other unit."""
     if point is None or not point.unit.startswith(SHARE):
         return None
     estimate = point.estimate.scaled(1 / unit_multiplier(point.unit))

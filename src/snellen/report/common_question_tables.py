@@ -37,7 +37,7 @@ def common_question_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _count_table(views: Sequence[RunView]) -> Table:
-    """Return the table of how many questions each model answered, and how many of these all models answered."""
+    """Return a table with a row for each model: how many questions it answered, and how many of them all models answered."""
     columns: list[Column[_QuestionCounts]] = [
         Column("model", lambda row: row.model, is_label=True),
         Column("questions", lambda row: row.questions),

@@ -113,11 +113,11 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 def question_item(
     sample: Sample, answers: Mapping[tuple[str, int], Answer], image_uris: Mapping[str, str]
 ) -> ShownItem:
-    """Return a question of a benchmark as a page shows it, with its ground truth.
+    """Prepare a question of a benchmark for a page: its images, text and options, and the correct answer.
 
     Args:
-        sample: The question, or the rounds of a dialogue.
-        answers: Answers by sample and round, as of `open_answers`.
+        sample: The question, or all rounds of a dialogue.
+        answers: The correct answers, by sample and round, from `open_answers`.
         image_uris: Data URIs of images by digest. An image without one is shown as missing.
 
     Examples:

@@ -71,7 +71,7 @@ def control_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _control_table(rows: Sequence[_ControlRow]) -> Table:
-    """Return the table of scores next to those of a control without the right image."""
+    """Return a table that compares scores with those of controls, in which the model does not see the right image."""
     columns: list[Column[_ControlRow]] = [
         Column("run", lambda row: row.run, is_label=True),
         Column("benchmark", lambda row: row.score.scored.spec.name, is_label=True),
@@ -88,18 +88,25 @@ def _control_table(rows: Sequence[_ControlRow]) -> Table:
 
 
 def _control_rows(run: str, scored: ScoredBenchmark) -> Iterator[_ControlRow]:
-    """Yield a row for each control of a protocol that the run has as well, by the leading headline metric."""
+    """Compare the score of each protocol with that of its control, if the run has both.
+
+    A control asks the same questions without the right image: for example with no image, or with another one.
+
+    Args:
+        run: The label of the run.
+        scored: A benchmark of the run.
+    """
     metric = leading_headline(scored)
-    protocols = {
-        protocol for protocol, _, scored_metric in scored.score_rows if scored_metric == metric
-    }
+    protocols: set[str] = set()
+    for protocol, _, scored_metric in scored.score_rows:
+        if scored_metric == metric:
+            protocols.add(protocol)
     if not any(labelled_declaration(protocol).control_of in protocols for protocol in protocols):
         return
 
-    measured = {
-        (measures.protocol, measures.metric): measures
-        for measures in question_values(scored, [metric])
-    }
+    measured: dict[tuple[str, str], QuestionMeasures] = {}
+    for measures in question_values(scored, [metric]):
+        measured[measures.protocol, measures.metric] = measures
     for control in measured.values():
         declaration = labelled_declaration(control.protocol)
         is_degradation = declaration.dose is not None

@@ -39,7 +39,15 @@ def convention_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _run_tables(view: RunView, standard_run: ScoredRun) -> list[Table]:
-    """Return the table of a run scored as published next to the same run scored by the standard rules."""
+    """Return a table that compares the headline scores of a run under the paper's scoring rules and under the standard ones.
+
+    Args:
+        view: The run, scored as in the paper.
+        standard_run: The same run, scored by the standard rules.
+
+    Returns:
+        One table; none if no benchmark of the run has rules of a paper.
+    """
     columns: list[Column[_ConventionRow]] = [
         Column("benchmark", lambda row: row.benchmark, is_label=True),
         Column("method", lambda row: row.method, is_label=True),

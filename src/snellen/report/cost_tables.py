@@ -61,7 +61,7 @@ class _CostRow(Struct, frozen=True):
 
     @property
     def price(self) -> float | None:
-        """Price of all tokens, if the run has prices for a million tokens read and written."""
+        """The price of all tokens of the run, if the user gave prices and the tokens were counted."""
         usage = self.cost.usage
         if self.view.run.price is None or usage is None:
             return None
@@ -136,11 +136,17 @@ def _score_cell(row: _CostRow) -> Cell:
 
 
 def _seconds_column(index: int) -> Column[_CostRow]:
-    """Return the column of a percentile of the seconds per request, by its index in `PERCENTILES`."""
+    """Return a column with a percentile of the seconds per request, such as the median.
+
+    Args:
+        index: The index of the percentile in `PERCENTILES`.
+    """
     percentile = PERCENTILES[index]
 
     def seconds_text(row: _CostRow) -> str:
-        return decimal_text(row.cost.seconds[index], 3) if row.cost.seconds else DASH
+        if not row.cost.seconds:
+            return DASH
+        return decimal_text(row.cost.seconds[index], 3)
 
     hint = f"{percentile}% of the requests took at most this long"
     return Column(f"p{percentile} seconds", seconds_text, hint)

@@ -170,7 +170,13 @@ def _role_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _stage_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return a table with a row per model and protocol that shows options, or no table if none does."""
+    """Return a table that counts how replies were read: by the extractor's rules, by a judge model, or not at all.
+
+    It has a row for each model and each protocol with multiple-choice questions.
+
+    Returns:
+        One table; none if there are no such replies.
+    """
     columns: list[Column[_StageRow]] = [
         Column("model", lambda row: row.view.label, is_label=True),
         Column("protocol", lambda row: row.protocol, is_label=True),

@@ -50,7 +50,7 @@ def verdict_sentence(result: GateResult) -> str:
 
 
 def margin_text(margin: float, unit: str) -> str:
-    """Return a margin in points, or in the unit of the metric."""
+    """Format how much worse a candidate may be: `1.5 pt` for a share, otherwise in the unit of the metric."""
     if unit == SHARE:
         points = decimal_text(100 * margin, 2).rstrip("0").rstrip(".")
         return f"{points} pt"
@@ -58,7 +58,7 @@ def margin_text(margin: float, unit: str) -> str:
 
 
 def gate_table(result: GateResult) -> Table:
-    """Return a row for each rule."""
+    """Return a table of a release check, with a row for each rule: both scores, their difference and the verdict."""
     columns: list[Column[GateOutcome]] = [
         Column("rule", lambda outcome: outcome.on, is_label=True),
         Column("candidate", lambda outcome: number_or_dash(outcome.candidate, outcome.unit)),

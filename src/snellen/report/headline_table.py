@@ -128,8 +128,14 @@ def _line_names(lines: Sequence[ModelMethodRow]) -> dict[str, str]:
 
 
 def _benchmark_row(lines: Sequence[ModelMethodRow], benchmark: str) -> _HeadlineRow:
-    """Return the row of a benchmark: its metric, its chance level, and the headline number of each model or why there
-    is none."""
+    """Return the row of a benchmark in the results table.
+
+    It has the metric, the chance level, and for each model the headline number or the reason why there is none.
+
+    Args:
+        lines: The results of each model by one method.
+        benchmark: The benchmark.
+    """
     metrics: dict[str, None] = {}
     levels: list[float | None] = []
     cells: list[Cell] = []
@@ -352,9 +358,12 @@ def _published_number(views: Sequence[RunView], benchmark: str) -> PublishedNumb
 
 
 def side_table(views: Sequence[RunView]) -> Table | None:
-    """Return a row for each model and method with what limits its headlines, or None if nothing does.
+    """Return a table of what limits the main results of each model, such as replies that could not be read.
 
-    A column is left out if no model has a value, or if its values say nothing, such as no unparsed reply.
+    A column is left out if it says nothing, for example if no request failed.
+
+    Returns:
+        A table with a row for each model and method; None if there is nothing to show.
     """
     lines = method_rows(views)
     names = _line_names(lines)
@@ -442,32 +451,36 @@ def _option_scope(view: RunView) -> str:
 
 
 def requested_metrics_table(views: Sequence[RunView]) -> Table | None:
-    """Return the numbers of metrics that runs were scored by on request, but for those that are headlines anyway.
+    """Return a table of the metrics that the user asked for, without those that the results table shows anyway.
 
     Returns:
-        A row for each run, benchmark and metric; None if nothing was requested.
+        A table with a row for each run, benchmark and metric; None if the user asked for none.
     """
     rows: list[tuple[RunView, Result]] = []
     for view in views:
-        requested = set[str]()
+        requested: set[str] = set()
         for name in view.run.scoring.metrics:
             requested.update(find_metric(name).names)
-        headlines = set[tuple[str, str]]()
-        for headlines_of_method in view.headlines.values():
-            headlines.update((row.benchmark, row.metric) for row in headlines_of_method.values())
-        for row in view.rows:
-            is_headline = (row.benchmark, row.metric) in headlines
-            is_of_benchmark = row.benchmark != OVERALL and not row.slice
-            if row.metric in requested and is_of_benchmark and not is_headline:
-                rows.append((view, row))
+        shown_already: set[tuple[str, str]] = set()
+        for headline_by_benchmark in view.headlines.values():
+            for headline in headline_by_benchmark.values():
+                shown_already.add((headline.benchmark, headline.metric))
+        for result in view.rows:
+            is_of_benchmark = result.benchmark != OVERALL and not result.slice
+            is_shown = (result.benchmark, result.metric) in shown_already
+            if result.metric in requested and is_of_benchmark and not is_shown:
+                rows.append((view, result))
     if not rows:
         return None
+
+    def number(row: tuple[RunView, Result]) -> NumberCell:
+        _, result = row
+        return NumberCell(result.unit, result.estimate)
+
     columns: list[Column[tuple[RunView, Result]]] = [
-        Column("run", lambda view_and_row: view_and_row[0].label, is_label=True),
-        Column("benchmark", lambda view_and_row: view_and_row[1].benchmark, is_label=True),
-        Column("metric", lambda view_and_row: metric_title(view_and_row[1].metric), is_label=True),
-        Column(
-            "value", lambda view_and_row: NumberCell(view_and_row[1].unit, view_and_row[1].estimate)
-        ),
+        Column("run", lambda row: row[0].label, is_label=True),
+        Column("benchmark", lambda row: row[1].benchmark, is_label=True),
+        Column("metric", lambda row: metric_title(row[1].metric), is_label=True),
+        Column("value", number),
     ]
     return tabulate("Metrics on request", columns, rows)

@@ -123,7 +123,14 @@ def latex_table(table: Table) -> str:
 
 
 def _head_lines(prepared: PageTable, n_labels: int) -> list[str]:
-    """Return the line of headings; if columns share prefixes, a line of prefixes, rules, and the rest of the headings."""
+    """Return the headings of a table as lines of LaTeX.
+
+    If columns share prefixes, the prefixes are in a line above the headings, with rules in between.
+
+    Args:
+        prepared: The table.
+        n_labels: The number of label columns on the left.
+    """
     if len(prepared.head) == 1:
         [headings] = prepared.head
         return [_table_line([latex_text(cell.text) for cell in headings])]
@@ -146,7 +153,7 @@ def _head_lines(prepared: PageTable, n_labels: int) -> list[str]:
 
 
 def _body_lines(prepared: PageTable) -> list[str]:
-    """Return the rows of a table as lines of LaTeX."""
+    """Return the rows of a table as LaTeX, one line per row. A cell that spans several rows is only in the first of them."""
     widths = [sum(cell.columns for cell in row) for row in prepared.rows]
     n_columns = max(widths, default=0)
     lines: list[str] = []
@@ -181,7 +188,7 @@ def _figure_text(figure: Figure) -> str:
 
 
 def _note_lines(prepared: PageTable) -> list[str]:
-    """Return the line with all notes and footnotes; no line without any."""
+    """Return the notes and footnotes of a table as one line of LaTeX; an empty list if it has none."""
     notes = [latex_note(note) for note in prepared.notes]
     for number, note in prepared.footnotes:
         notes.append(rf"\textsuperscript{{{number}}}~{latex_note(note)}")

@@ -34,7 +34,11 @@ def markdown_report(views: Sequence[RunView], further: Sequence[ReportSection] =
 
 
 def markdown_tables(tables: Sequence[Table], level: int) -> list[str]:
-    """Return tables as lines, each under a heading of a level.
+    """Return tables as lines of Markdown, each table under a heading.
+
+    Args:
+        tables: The tables.
+        level: The level of the headings, such as 2 for `##`.
 
     Examples:
         >>> print("\\n".join(markdown_tables([Table("Songs", ("bird", "songs"), (("wren", 3),))], 2)).rstrip())
@@ -46,7 +50,8 @@ def markdown_tables(tables: Sequence[Table], level: int) -> list[str]:
     """
     lines: list[str] = []
     for table in tables:
-        lines += [f"{'#' * level} {escape_markdown(table.title)}", "", *_table_lines(table), ""]
+        heading = f"{'#' * level} {escape_markdown(table.title)}"
+        lines += [heading, "", *_table_lines(table), ""]
     return lines
 
 

@@ -57,7 +57,7 @@ ROWS_ELSEWHERE = ("template_deviation", HEADLINE, CAPABILITY, TASK_CAPABILITY, A
 
 
 def scored_benchmarks(views: Sequence[RunView]) -> dict[str, ScoredBenchmark]:
-    """Return each benchmark once, by its name, from the first run that has it."""
+    """Return all benchmarks of some runs by name. If several runs have a benchmark, that of the first run is returned."""
     benchmarks: dict[str, ScoredBenchmark] = {}
     for view in views:
         for scored in view.run.benchmarks:
@@ -200,7 +200,7 @@ def _coverage_gaps(lines: Sequence[ModelMethodRow], metric: str, dimension: str)
 
 
 def benchmark_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return one table per metric: a row per benchmark, a column per model and method."""
+    """Return a table for each metric, with a row for each benchmark and a column for each model and method."""
     rows: list[MatrixRow] = []
     for name in scored_benchmarks(views):
         rows.append(MatrixRow((name,), name, chance=benchmark_chances(views, name)))
@@ -213,7 +213,11 @@ def benchmark_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def other_metrics(views: Sequence[RunView]) -> list[str]:
-    """Return all metrics but those of every choice question: the benchmarks' own first, then any others requested."""
+    """Return the metrics of some runs without those that every multiple-choice benchmark has, such as accuracy.
+
+    The metrics that benchmarks declare come first, then those that users asked for. Metrics that are shown in a table
+    of their own, or in the cell of another metric, are left out.
+    """
     measured: dict[str, None] = {}
     for view in views:
         measured.update(dict.fromkeys(row.metric for row in view.rows))
@@ -226,9 +230,10 @@ def other_metrics(views: Sequence[RunView]) -> list[str]:
 
     others: list[str] = []
     for metric in ordered:
-        is_choice_row = metric in CHOICE_ROWS or declared_row(metric).secondary_to in CHOICE_ROWS
-        is_next_to_another = metric.endswith(OF_ANSWERED)
-        if not is_choice_row and not is_next_to_another and metric not in ROWS_ELSEWHERE:
+        is_choice_metric = metric in CHOICE_ROWS or declared_row(metric).secondary_to in CHOICE_ROWS
+        is_in_cell_of_another = metric.endswith(OF_ANSWERED)
+        has_own_table = metric in ROWS_ELSEWHERE
+        if not (is_choice_metric or is_in_cell_of_another or has_own_table):
             others.append(metric)
     return others
 
@@ -342,7 +347,13 @@ def _matrix(
 def _lookup_numbers(
     lines: Sequence[ModelMethodRow], subject: MatrixRow, metric: str
 ) -> dict[str, HeadlineEstimate]:
-    """Return the number of each line that has one, by the label of the line."""
+    """Return the number of each model for one row of a table, by the label of the model. Models without one are missing.
+
+    Args:
+        lines: The results of each model by one method.
+        subject: What the row is about: a benchmark, an ability dimension or a slice.
+        metric: The metric of the table.
+    """
     numbers: dict[str, HeadlineEstimate] = {}
     for line in lines:
         number = line.lookup(metric, subject.benchmark, subject.dimension, subject.slice)

@@ -87,7 +87,11 @@ def number_or_dash(value: float | None, unit: str = SHARE) -> str:
 
 
 def interval_text(estimate: Estimate, unit: str = SHARE) -> str:
-    """Return the interval of an estimate: `[58.1, 66.7]`, or `[no interval]` if there are too few questions.
+    """Format the interval of an estimate: `[58.1, 66.7]`, or `[no interval]` if there are too few questions.
+
+    Args:
+        estimate: The estimate.
+        unit: Its unit. A share is printed as a percentage.
 
     Examples:
         >>> interval_text(Estimate(0.75, 0.05, 0.64, 0.83, 80))

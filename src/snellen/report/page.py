@@ -291,18 +291,20 @@ def json_report(views: Sequence[RunView]) -> str:
 
 
 def parquet_report(views: Sequence[RunView]) -> bytes:
-    """Return all rows as Parquet, with the columns of the CSV."""
+    """Return all results of some runs as a Parquet file, with the same columns as the CSV file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     names = [name for name in Result.__struct_fields__ if name != "estimate"]
     names += Estimate.__struct_fields__
-    number_types = {int: pa.int64(), float | None: pa.float64()}
+    arrow_types = {int: pa.int64(), float | None: pa.float64()}
     estimate_types = get_type_hints(Estimate)
     columns = []
     for name in names:
-        is_number = name in estimate_types
-        columns.append((name, number_types[estimate_types[name]] if is_number else pa.string()))
+        arrow_type = pa.string()
+        if name in estimate_types:
+            arrow_type = arrow_types[estimate_types[name]]
+        columns.append((name, arrow_type))
 
     rows = [flat_row(row) for view in views for row in view.rows]
     file = io.BytesIO()

@@ -136,7 +136,16 @@ def _head_rows(table: Table) -> PageRows:
 def _row_cells(
     table: Table, index: int, footnotes: dict[str, int], fold: int
 ) -> tuple[PageCell, ...]:
-    """Return the cells of a row. A first label that several rows share is in the first of them, and spans them."""
+    """Return the cells of one row of a table for an HTML page.
+
+    If several rows have the same first label, the first of them has a cell that spans all, and the others have none.
+
+    Args:
+        table: The table.
+        index: The index of the row.
+        footnotes: The number of each footnote, by its text.
+        fold: The index of the first row that a page hides until the reader unfolds it.
+    """
     row = table.rows[index]
     begins_group = index in (0, fold) or table.rows[index - 1][0] != row[0]
     cells: list[PageCell] = []

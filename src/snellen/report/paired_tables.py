@@ -422,16 +422,17 @@ class _RankRow(Struct, frozen=True):
 
 
 def _rank_table(comparison: Comparison) -> Table:
-    """Return the rank of each run, a row for each benchmark or average."""
-    ranks: dict[_RankedMetric, dict[str, RankInterval]] = defaultdict(dict)
+    """Return a table of ranks, with a row for each benchmark or average and a column for each run."""
+    rank_by_model: dict[_RankedMetric, dict[str, RankInterval]] = defaultdict(dict)
     for rank in comparison.ranks:
         metric = f"{metric_title(rank.metric)} by {rank.method}"
-        ranks[_RankedMetric(rank.benchmark, rank.dimension, metric)][rank.model] = rank
-    rows = [_RankRow(ranked_on, by_model) for ranked_on, by_model in ranks.items()]
+        ranked_on = _RankedMetric(rank.benchmark, rank.dimension, metric)
+        rank_by_model[ranked_on][rank.model] = rank
+    rows = [_RankRow(ranked_on, ranks) for ranked_on, ranks in rank_by_model.items()]
 
-    metrics = {row.ranked_on.metric for row in rows}
     columns = [Column[_RankRow]("ranked on", lambda row: row.ranked_on.label, is_label=True)]
     title = "Ranks"
+    metrics = {row.ranked_on.metric for row in rows}
     if len(metrics) > 1:
         columns.append(Column("metric", lambda row: row.ranked_on.metric, is_label=True))
     else:

@@ -72,9 +72,10 @@ def accuracy_by_tag(
 
 
 def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
-    """Return the accuracy of presentations by template, such as `{"choice.1": ..., "choice.2": ...}`.
+    """Return the accuracy with each prompt template, such as `{"choice.1": ..., "choice.2": ...}`.
 
-    The family of a template is its name up to the last dot. Families of which one template was used are left out.
+    Templates belong to families: `choice.1` and `choice.2` are of the family `choice`. A family of which only one
+    template was used is left out.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)

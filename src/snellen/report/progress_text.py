@@ -67,6 +67,7 @@ def progress_lines(write: Callable[[str], object]) -> ProgressListener:
     progress = ProgressWords(SECONDS_BETWEEN_LINES)
 
     def listen(state: RunProgress) -> None:
+        """Write a line about the progress of a run. A run that was complete before is not mentioned."""
         was_complete_before = 0 < state.done == state.total
         if not state.requests and not was_complete_before:
             return
@@ -95,6 +96,7 @@ def _bars() -> ProgressListener:
     bars: dict[str, Any] = {}
 
     def listen(state: RunProgress) -> None:
+        """Show the progress of a run as a bar in a notebook. Each run has one bar, which is updated."""
         line = progress.due(state)
         if not line:
             return

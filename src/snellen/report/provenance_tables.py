@@ -36,7 +36,10 @@ class _BenchmarkRow(NamedTuple):
 
 
 def provenance_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return a table of facts about the runs, and a table of their benchmarks."""
+    """Return two tables about the origin of results: settings and software of the runs, and versions of their benchmarks.
+
+    Rows that are equal for several models are merged.
+    """
     fact_columns: list[Column[_FactRow]] = [
         Column("model", lambda row: row.models, is_label=True),
         Column("fact", lambda row: row.name, is_label=True),
@@ -98,7 +101,7 @@ def _benchmark_row(view: RunView, use: BenchmarkUse) -> _BenchmarkRow:
 
 
 def _facts(view: RunView) -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each fact about a run."""
+    """Yield the settings and circumstances of a run for a report, as pairs of a name and a value: ("decoding", "greedy")."""
     manifest = view.run.manifest
     scoring = view.run.scoring
     yield "started", manifest.started

@@ -48,8 +48,14 @@ def radar_chart(
     radius = zoom * 128.0
 
     def to_pixels(axis: int, share: float) -> ChartPoint:
-        """Return the point on an axis at this share of the radius; axis 0 points up."""
-        angle = 2 * math.pi * axis / len(axes) - math.pi / 2
+        """Return the position of a value on an axis, in pixels.
+
+        Args:
+            axis: The index of the axis. Axis 0 points up, and the others follow clockwise.
+            share: The distance from the centre, as a share of the radius.
+        """
+        upwards = -math.pi / 2
+        angle = 2 * math.pi * axis / len(axes) + upwards
         x = centre[0] + radius * share * math.cos(angle)
         y = centre[1] + radius * share * math.sin(angle)
         return x, y

@@ -240,7 +240,10 @@ class _ExampleRow(Struct, frozen=True):
 
 
 def _example_table(reconciliation: Reconciliation) -> Table:
-    """Return the first differences of each cause, with a row for each of the two results."""
+    """Return a table of questions on which two results differ, for each cause the first few.
+
+    Each question has two rows, one for each result, with its reply, what was read from it, and the verdict.
+    """
     rows: list[_ExampleRow] = []
     for cause, differences in examples(reconciliation):
         for difference in differences:

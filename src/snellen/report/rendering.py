@@ -56,6 +56,7 @@ def _bytecode_cache() -> BytecodeCache:
 
     class Compiled(BytecodeCache):
         def load_bytecode(self, bucket: Bucket) -> None:
+            """Load a compiled template; if that is not possible, it is compiled again."""
             try:
                 with folder.joinpath(bucket.key).open("rb") as file:
                     bucket.load_bytecode(file)
@@ -63,6 +64,7 @@ def _bytecode_cache() -> BytecodeCache:
                 bucket.reset()
 
         def dump_bytecode(self, bucket: Bucket) -> None:
+            """Store a compiled template. An error is ignored, because the template can be compiled again."""
             with suppress(OSError):
                 folder.mkdir(parents=True, exist_ok=True)
                 unfinished_file = folder / f"{bucket.key}.{os.getpid()}"

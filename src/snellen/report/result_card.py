@@ -126,6 +126,7 @@ def _model_column(model: str) -> Column[CardRow]:
     """Return the column of a model, with its number in each row, or why it has none."""
 
     def cell(row: CardRow) -> Cell:
+        """Return the number of the model in a row of the card, or why it has none."""
         result = row.results.get(model)
         if result is None:
             return ""
@@ -151,22 +152,23 @@ def _title(scored: ScoredBenchmark) -> str:
 
 
 def _setting(run: ScoredRun, scored: ScoredBenchmark, protocol: str) -> str:
-    """How a benchmark was asked: `0-shot, vanilla, prompts official, 200 of 900 questions`."""
-    clauses = []
-    specs = run.manifest.question_specs
-    if specs:
-        clauses.append(f"{specs[-1].few_shot}-shot")
+    """Describe how a benchmark was run: `0-shot, vanilla, prompts official, 200 of 900 questions`."""
+    clauses: list[str] = []
+    spec = run.manifest.question_specs[-1] if run.manifest.question_specs else None
+    if spec:
+        clauses.append(f"{spec.few_shot}-shot")
     clauses.append(protocol)
-    if specs and specs[-1].templates:
-        clauses.append(f"prompts {specs[-1].templates}")
-    if specs and specs[-1].prompt:
+    if spec and spec.templates:
+        clauses.append(f"prompts {spec.templates}")
+    if spec and spec.prompt:
         clauses.append("a prompt of the run's own")
     if run.convention == "as-published":
         clauses.append("scored as published")
     if run.judges:
-        clauses.append("judged by " + ", ".join(dict.fromkeys(use.judge for use in run.judges)))
+        judges = dict.fromkeys(use.judge for use in run.judges)
+        clauses.append(f"judged by {', '.join(judges)}")
     n_expected = scored.spec.expected.samples
-    n_asked = len(scored.samples)
-    if n_expected is not None and n_asked < n_expected:
-        clauses.append(f"{n_asked:,} of {n_expected:,} questions")
+    n_run = len(scored.samples)
+    if n_expected is not None and n_run < n_expected:
+        clauses.append(f"{n_run:,} of {n_expected:,} questions")
     return ", ".join(clauses)

@@ -58,9 +58,10 @@ class ReplyCounts(Struct):
     """Questions without a value of their first metric, by reason."""
 
     def add(self, prediction: Prediction) -> None:
-        """Count one presentation."""
+        """Count one reply: as failed, as not readable, or as read."""
         self.presentations += 1
-        self.to_grader += bool(prediction.addresses_grader)
+        if prediction.addresses_grader:
+            self.to_grader += 1
         if prediction.error:
             self.errors[prediction.error.kind] += 1
         elif prediction.choice is None and prediction.text is None:
@@ -536,7 +537,10 @@ def overall_label(lines: Sequence[ModelMethodRow]) -> str:
 
 
 def dimensions_of(views: Sequence[RunView]) -> list[str]:
-    """Return the dimensions of all benchmarks in the order of their suites; those of unknown suites are last."""
+    """Return the ability dimensions of all benchmarks of some runs, in the order in which their suites list them.
+
+    Dimensions of suites that are not installed come last.
+    """
     dimensions: set[str] = set()
     for view in views:
         dimensions.update(scored.spec.dimension for scored in view.run.benchmarks)

@@ -334,7 +334,7 @@ def scores_text(scores: Sequence[Score]) -> str:
 
 
 def score_meanings(scores: Iterable[Score]) -> str:
-    """Explain each title in `scores_text` whose metric has a declaration, one sentence each."""
+    """Explain the metrics of the scores of a question, in one sentence for each metric."""
     meanings: dict[str, str] = {}
     for score in scores:
         meaning = metric_meaning(score.metric)
@@ -409,7 +409,7 @@ def _score_text(value: float) -> str:
 
 
 def shown_reading(prediction: Prediction, options: Sequence[str]) -> Reading:
-    """Return what a response was read as, and by which rule."""
+    """Return what was read from a reply (an option, a text or nothing), and which method found it."""
     if prediction.error:
         return Reading("nothing: no answer came")
     if prediction.text is not None:

@@ -52,7 +52,11 @@ class _StoppedRow(Struct, frozen=True):
 
 
 def sequential_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return one table of all adaptive runs, or no table if no run is adaptive."""
+    """Return a table of adaptive runs, which evaluated images in random order until a rule stopped them.
+
+    Returns:
+        One table; none if no run is adaptive.
+    """
     rows: list[_StoppedRow] = []
     for view in views:
         for estimate in sequential_estimates(view.run):
@@ -75,7 +79,8 @@ def sequential_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def decision_table(differences: Sequence[SequentialDifference]) -> Table:
-    """Return the differences of two models that were compared until it was decided which is better."""
+    """Return a table of the differences between two models that were compared on more and more images until it was clear
+    which one is better."""
     columns: list[Column[SequentialDifference]] = [
         Column("benchmark", lambda row: row.benchmark, is_label=True),
         Column("protocol", lambda row: row.protocol, is_label=True),

@@ -34,7 +34,7 @@ def short_table(comparison: Comparison) -> Table:
 
 
 def _table_of_two(comparison: Comparison) -> Table:
-    """Return a row for each benchmark that two runs share, and the mean."""
+    """Return a table of the differences between two runs, with a row for each benchmark that both have, and for their mean."""
     first, second = comparison.labels
     is_one_dimension = len({each.dimension for each in comparison.differences}) == 1
     single: list[PairedDifference] = []

@@ -98,7 +98,7 @@ def _step_table(benchmarks: Sequence[_SteppedBenchmark]) -> Table:
 
 
 def _headline_cell(row: _StepRow) -> Cell:
-    """Return the cell with the headline number of a protocol, or the reason why there is none."""
+    """Return a cell with the headline number of a benchmark under one protocol, or why there is none."""
     metric = leading_headline(row.scored)
     metric = row.view.substitutes.get(metric, metric)
     result = row.view.results_by_key.get((row.protocol, metric, row.scored.spec.name, "", ""))

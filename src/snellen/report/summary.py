@@ -260,7 +260,11 @@ def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
 
 
 def _chance_notes(views: Sequence[RunView]) -> list[str]:
-    """Return the chance level in one sentence, with that of each run if they differ; empty without options."""
+    """Return a note with the chance level of accuracy, for each run if the levels differ.
+
+    Returns:
+        One note; none if no question has options.
+    """
     level_by_run: dict[str, str] = {}
     for view in views:
         level = mean_chance(view.run.benchmarks)
@@ -307,9 +311,17 @@ def _source_notes(views: Sequence[RunView]) -> list[str]:
 
 
 def html_summary(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
-    """Return what was found and the first tables as HTML without style or script, every text escaped."""
+    """Return the findings and the first tables of a report as HTML, for notebooks. It has no style and no script.
+
+    Args:
+        runs: The runs.
+        rows: Their results.
+    """
     views = run_views(runs, rows)
+    render_findings = part("parts.html", "findings")
     render_table = part("parts.html", "table")
-    html = part("parts.html", "findings")(findings(views)) + render_table(headline_table(views))
+    html = render_findings(findings(views)) + render_table(headline_table(views))
     side = side_table(views)
-    return html if side is None else html + render_table(side)
+    if side is not None:
+        html += render_table(side)
+    return html

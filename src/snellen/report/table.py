@@ -55,7 +55,7 @@ class NumberCell(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the number with its interval and n, then further numbers of the cell with their labels."""
+        """The number with its interval and n as text. Further numbers of the cell follow, each with its label."""
         texts = [figure_text(self.estimate, self.unit)]
         for label, estimate in self.secondary:
             texts.append(f"{label} {figure_text(estimate, self.unit)}")
@@ -218,7 +218,11 @@ def tabulate(
 
 
 def footnote_of(cell: Cell) -> str:
-    """Return the footnote of a cell: its own note and that of its estimate; empty if it has neither."""
+    """Return the footnote of a table cell: its own note and a note on its estimate, such as that it has few images.
+
+    Returns:
+        The text; empty if there is nothing to say.
+    """
     if isinstance(cell, AbsentCell):
         return cell.note
     if not isinstance(cell, NumberCell):

@@ -63,7 +63,10 @@ MOST_COLUMNS = 6
 
 
 def first_tables(views: Sequence[RunView]) -> list[RichTable]:
-    """Return the table of headlines, one with what limits them, and one of the metrics that were requested."""
+    """Return the tables that a terminal shows first: the results, what limits them, and metrics that the user asked for.
+
+    If there are many models but few benchmarks, the results have a row for each model instead of a column.
+    """
     has_many_lines = len(method_rows(views)) > MOST_LINES
     if has_many_lines and len(benchmarks_of(views)) <= MOST_COLUMNS:
         headlines = headline_by_model(views)
@@ -97,7 +100,10 @@ def table_text(table: Table) -> str:
 
 
 def details_tables(views: Sequence[RunView]) -> list[RichTable]:
-    """Return the summary of questions with options, and the capabilities by dimension, if the runs have these."""
+    """Return the tables that a terminal shows on request.
+
+    These are a summary of multiple-choice questions, and scores by ability dimension if there are several dimensions.
+    """
     tables: list[Table] = []
     has_options = any(any(True for _ in each_choice_benchmark(view)) for view in views)
     if has_options:
@@ -121,7 +127,7 @@ def tables_of_runs(views: Sequence[RunView]) -> list[RichTable]:
 
 
 def suite_tables(views: Sequence[RunView]) -> dict[str, list[RichTable]]:
-    """Return the tables that suites add, by their subject."""
+    """Return the tables that benchmark suites add to a report, by their subject."""
     tables: dict[str, list[RichTable]] = {}
     for section in suite_sections(views):
         tables[section.layout.subject] = [plain_table(table) for table in section.tables]
@@ -129,9 +135,9 @@ def suite_tables(views: Sequence[RunView]) -> dict[str, list[RichTable]]:
 
 
 def shown_words(table: Table) -> list[list[str]]:
-    """Return the texts of each column, its heading first. Each part of a figure that may not be broken is one word.
+    """Return, for each column of a table, its heading and the texts of its cells, as far as they must not be broken.
 
-    From these words a caller computes the least width of a column.
+    A caller computes the least width of a column from them.
     """
     footnotes = table.footnotes()
     columns: list[list[str]] = []
@@ -291,6 +297,13 @@ class _Figure:
     """Figures of a cell for rich, which may break between value, interval and n, but never within one of them."""
 
     def __init__(self, number: NumberCell, mark: str = "", room: _Room | None = None) -> None:
+        """Prepare a number for a cell in a terminal.
+
+        Args:
+            number: The number, with further ones below it.
+            mark: The mark of its footnote.
+            room: How much width the cells of a column may take together.
+        """
         self._room = room or _Room()
         value, interval, count = figure_parts(number.estimate, number.unit)
         if mark:
@@ -326,7 +339,12 @@ class _Figure:
         yield Text("\n", justify="right").join(figures)
 
     def _break(self, row: tuple[str, str, str], width: int) -> Text:
-        """Return a figure in as few lines as fit into `width`."""
+        """Return a number with its interval and n in as few lines as the width allows: one, two or three.
+
+        Args:
+            row: The texts of the number, its interval and its n.
+            width: The width in characters.
+        """
         value, interval, count = row
         if len(f"{value} {interval} {count}") <= width:
             continuation = f" {interval} {count}"

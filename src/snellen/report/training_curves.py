@@ -66,7 +66,7 @@ def step_headlines(view: RunView) -> dict[str, Result]:
 
 
 def training_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return a table of scores by step for each training, and one of the questions that flipped between steps."""
+    """Return tables of trainings: the scores at each step, and the questions that became right or wrong between steps."""
     tables = []
     for training, steps in trainings(views).items():
         tables.append(_score_table(training, steps))
@@ -85,7 +85,8 @@ class _StepRow(Struct, frozen=True):
 
 
 def _score_table(training: str, steps: Steps) -> Table:
-    """Return a row for each step, with the mean and the headline of each benchmark."""
+    """Return a table of the scores of a training, with a row for each evaluated step (checkpoint) and a column for each
+    benchmark."""
     rows = [_StepRow(step, step_headlines(view)) for step, view in steps.items()]
     names: dict[str, None] = {}
     for row in rows:
@@ -101,7 +102,12 @@ def _score_table(training: str, steps: Steps) -> Table:
 
 
 def _headline_column(heading: str, name: str) -> Column[_StepRow]:
-    """Return the column of one headline, with its number at each step of a training."""
+    """Return a column with the headline number of one benchmark at each step of a training.
+
+    Args:
+        heading: The heading of the column.
+        name: The benchmark; empty for the mean over benchmarks.
+    """
 
     def headline_cell(row: _StepRow) -> Cell:
         headline = row.headlines.get(name)
@@ -111,63 +117,70 @@ def _headline_column(heading: str, name: str) -> Column[_StepRow]:
 
 
 def training_panels(views: Sequence[RunView]) -> list[ChartPanel]:
-    """Return a panel for each benchmark, with a line for each training."""
-    rows: dict[str, TrainingRows] = defaultdict(lambda: defaultdict(dict))
-    for training, steps in trainings(views).items():
+    """Draw a chart for each benchmark: the scores over the steps of trainings, with a line for each training."""
+    steps_by_training = trainings(views)
+    results_by_benchmark: dict[str, TrainingRows] = defaultdict(lambda: defaultdict(dict))
+    for training, steps in steps_by_training.items():
         for step, view in steps.items():
-            for name, row in step_headlines(view).items():
-                if name and row.estimate.value is not None:
-                    rows[name][training][step] = row
-    series = list(trainings(views))
-    return [curve_panel(name, rows_by_training, series) for name, rows_by_training in rows.items()]
+            for benchmark, result in step_headlines(view).items():
+                if benchmark and result.estimate.value is not None:
+                    results_by_benchmark[benchmark][training][step] = result
+    series = list(steps_by_training)
+    panels: list[ChartPanel] = []
+    for benchmark, results in results_by_benchmark.items():
+        panels.append(curve_panel(benchmark, results, series))
+    return panels
 
 
 def headline_panels(views: Sequence[RunView]) -> list[ChartPanel]:
-    """Return a panel of the headline numbers over steps, with a line for each training.
+    """Draw the headline number of runs over the steps of trainings, with a line for each training.
 
-    There is none if a run belongs to no training, or if the headlines have different units.
+    Nothing is drawn if a run does not belong to a training, or if the numbers have different units.
     """
-    by_training = trainings(views)
-    if not views or sum(map(len, by_training.values())) != len(views):
+    steps_by_training = trainings(views)
+    n_in_trainings = sum(map(len, steps_by_training.values()))
+    if not views or n_in_trainings != len(views):
         return []
     panels = training_panels(views)
     if len(panels) == 1:
         return panels
-    rows: TrainingRows = defaultdict(dict)
-    units = set()
-    for training, steps in by_training.items():
+    results: TrainingRows = defaultdict(dict)
+    units: set[str] = set()
+    for training, steps in steps_by_training.items():
         for step, view in steps.items():
-            row = step_headlines(view).get("")
-            if row is not None and row.estimate.value is not None:
-                rows[training][step] = row
-                units.add(row.unit)
+            result = step_headlines(view).get("")
+            if result is not None and result.estimate.value is not None:
+                results[training][step] = result
+                units.add(result.unit)
     if len(units) != 1:
         return []
-    return [curve_panel("", rows, list(by_training))]
+    return [curve_panel("", results, list(steps_by_training))]
 
 
-def curve_panel(name: str, rows: TrainingRows, series: Sequence[str]) -> ChartPanel:
-    """Return a panel with the scores of a benchmark, or of a run under an empty name.
+def curve_panel(name: str, results: TrainingRows, series: Sequence[str]) -> ChartPanel:
+    """Draw the scores on a benchmark over the steps of one or several trainings.
 
     Args:
-        name: The benchmark.
-        rows: Results with a value, by training and step.
-        series: Names of all trainings, in the order of their colours.
+        name: The benchmark; empty for the mean over benchmarks.
+        results: Results that have a value, by training and step.
+        series: The names of all trainings, in the order of their colours.
     """
     points = []
     lines: list[tuple[int, list[ChartPoint]]] = []
     metric = unit = ""
-    for training, row_by_step in rows.items():
+    for training, result_by_step in results.items():
         number = series.index(training)
         line = []
-        for step, row in sorted(row_by_step.items()):
+        for step, result in sorted(result_by_step.items()):
             x = Estimate(float(step), None, None, None, 0)
             label = f"{training}, step {step}"
-            score = f"{metric_title(row.metric)} {figure_text(row.estimate, row.unit)}"
-            points.append(ScatterPoint(number, label, x, row.estimate, tooltip=f"{label}: {score}"))
-            line.append((float(step), row.estimate.value or 0.0))
-            metric = row.metric
-            unit = row.unit
+            score = f"{metric_title(result.metric)} {figure_text(result.estimate, result.unit)}"
+            points.append(
+                ScatterPoint(number, label, x, result.estimate, tooltip=f"{label}: {score}")
+            )
+            line.append((float(step), result.estimate.value or 0.0))
+            metric = result.metric
+            unit = result.unit
         lines.append((number, line))
 
     steps = [point.x.value or 0.0 for point in points]

@@ -58,6 +58,10 @@ async def drive_async(
     source = iter(items)
 
     async def worker(group: asyncio.TaskGroup) -> None:
+        """Process samples one after the other until there are none left, the budget is spent, or the run stops.
+
+        It starts further workers as long as there are fewer than the limit allows.
+        """
         for item in source:
             await asker.work_off(item)
             if budget.spent or asker.is_stopping or not crew.stays():
@@ -147,13 +151,22 @@ class _Asker:
                 return
 
     async def _ask(self, label: str, request: Request, images: Images) -> Response | None:
-        """Return the stored response or send the request; None if the budget is spent or the run is stopping."""
+        """Return the response to a request: a stored one if there is one, otherwise that of the model.
+
+        If the same request is being sent already, its response is used for both.
+
+        Returns:
+            None if the budget is spent or the run is stopping, so that the request was not sent.
+        """
         async with self._gate:
-            if (stored := self._store.find(label, request)) is not None:
+            stored = self._store.find(label, request)
+            if stored is not None:
                 return stored
             identity = self._store.identity(request)
-            if (pending := self._in_flight.get(identity)) is not None:
-                return self._store.share(label, request, await asyncio.shield(pending))
+            pending = self._in_flight.get(identity)
+            if pending is not None:
+                response = await asyncio.shield(pending)
+                return self._store.share(label, request, response)
             if self.is_stopping or not self._budget.take():
                 return None
             return await self._send(identity, label, request, images)
@@ -184,7 +197,7 @@ class _Asker:
                 future.cancel()
 
     def _keep_failures(self, error: ServerGoneError) -> None:
-        """Store failures for sent requests that a server did not answer before it became unavailable."""
+        """Store a failure for each request that a server had received but not answered when it became unavailable."""
         if error.failure is None:
             return
         for identity, (label, request) in list(self._sent.items()):

@@ -106,11 +106,12 @@ class SentBatch(Struct):
 
     @property
     def sentence(self) -> str:
-        """For example `batch_1: in_progress, 20 of 400 requests finished`."""
-        count = len(self.batch.keys)
+        """The state of the batch in words: `batch_1: in_progress, 20 of 400 requests finished`."""
+        n_requests = len(self.batch.keys)
         if self.state is None:
-            return f"{self.batch.id}: submitted with {count:,} requests"
-        return f"{self.batch.id}: {self.state.word}, {self.state.finished:,} of {count:,} requests finished"
+            return f"{self.batch.id}: submitted with {n_requests:,} requests"
+        finished = f"{self.state.finished:,} of {n_requests:,} requests finished"
+        return f"{self.batch.id}: {self.state.word}, {finished}"
 
 
 def drive_batches(
@@ -192,7 +193,12 @@ def _advanced(
 def _waiting_by_role(
     live: Iterable[ActiveItem], models: Mapping[str, object]
 ) -> dict[str, list[WaitingRequest]]:
-    """Return the unanswered requests of active items, by the role whose model answers them."""
+    """Return the requests that have no response yet, by the role of the model that is to answer them.
+
+    Args:
+        live: Samples that are being evaluated.
+        models: The model in each role, such as the evaluated model and a judge.
+    """
     waiting: dict[str, list[WaitingRequest]] = {role: [] for role in models}
     for active in live:
         for index in active.missing():
@@ -208,7 +214,17 @@ def _ask_directly(
     budget: RunBudget,
     progress: ProgressCallback,
 ) -> None:
-    """Send the requests of a wave to a model that does not submit batches."""
+    """Send requests to a model that does not accept batches, some at a time.
+
+    Requests of the same kind and with the same source of images are sent together.
+
+    Args:
+        model: The model.
+        waiting: The requests.
+        store: Stores the responses.
+        budget: Stops sending when it is spent.
+        progress: Is called with the number of finished questions.
+    """
 
     def kind_and_images(pending: WaitingRequest) -> tuple[str, int]:
         return pending.request.kind, id(pending.images)
@@ -288,6 +304,21 @@ class BatchSender:
         progress: ProgressCallback,
         loop: EventLoop,
     ) -> None:
+        """Prepare to send the requests of one role in batches, and continue the batches of an earlier session.
+
+        Args:
+            role: The role of the model in the run.
+            model: The model.
+            store: Stores the responses.
+            ledger: The file that records which batches were submitted.
+            budget: Stops sending when it is spent.
+            progress: Is called with each response.
+            loop: Runs the asynchronous calls of the model.
+
+        Raises:
+            ModelError: The model does not accept batches.
+            StoreError: The earlier batches are those of another model.
+        """
         if model.batch_endpoint is None:
             raise ModelError(f"{model.name} does not submit batches")
         self._role = role
@@ -345,7 +376,13 @@ class BatchSender:
         )
 
     def _find_batch_id(self, submission: Submission) -> str:
-        """Return the id of a batch whose submission was not confirmed; empty if the service does not have it."""
+        """Ask the service for the identifier of a batch whose submission it did not confirm.
+
+        Batches that are known already are excluded.
+
+        Returns:
+            The identifier; empty if the service has no such batch.
+        """
         known_ids = [*self._ledger.ids(), *submission.earlier, *self._strangers]
         return self._loop.run(
             self._endpoint.find(submission.mark, submission.since, len(submission.keys), known_ids)
@@ -433,7 +470,11 @@ class BatchSender:
         )
 
     def _fetch(self, sent: SentBatch, content: bytes) -> None:
-        """Store the results of a batch that has ended, and pass its replies to the waiting requests."""
+        """Store the results of a finished batch, and pass its replies to the requests that wait for them.
+
+        If none of the results belongs to this batch, it was found by mistake and belongs to another program. Then the
+        service is asked for the right one, and if there is none, the requests are sent again.
+        """
         content = without_secrets(content.decode("utf-8", "replace")).encode()
         word = sent.state.word if sent.state else "ended"
         batch = sent.batch
@@ -506,7 +547,12 @@ class BatchSender:
             raise ModelError(f"{self._model.name}: {result.detail}")
 
     def _keep(self, key: str, response: Response) -> None:
-        """Store a response, and pass it to all items that wait for it."""
+        """Store the response to a request, and pass it to every question that waits for the same request.
+
+        Args:
+            key: The key of the request.
+            response: The response or failure.
+        """
         first, *other_presentations = self._waiting.pop(key)
         self._granted.discard(key)
         before = self._store.counts
@@ -573,7 +619,12 @@ class BatchSender:
         self._keep(key, self._loop.run(self._model.ask(one.request, one.images)))
 
     def _line(self, key: str) -> bytes | None:
-        """Return a request as a line of a batch; if that is impossible, store its failure and return None."""
+        """Encode a request as a line of a batch file.
+
+        Returns:
+            The line; None if the request cannot be sent in a batch, such as one that is too large. Its failure is then
+            stored.
+        """
         waiting = self._waiting[key][0]
         try:
             body = self._loop.run(self._model.batch_body(waiting.request, waiting.images))

@@ -42,7 +42,15 @@ class ModelDistractorWriter:
     def __init__(
         self, model: Model | AsyncModel, announce: Callable[[str], object] = lambda line: None
     ) -> None:
-        """Prepare a folder for the replies of this model; one of a different model is refused."""
+        """Open the folder in which the replies of this model are stored.
+
+        Args:
+            model: The model that writes wrong options.
+            announce: Receives lines for the user.
+
+        Raises:
+            StoreError: The folder has replies of another model.
+        """
         self.name = model.name
         self._model = model
         self._announce = announce
@@ -74,13 +82,16 @@ class ModelDistractorWriter:
     def write(
         self, benchmark: str, drafts: Sequence[Draft], count: int, rejected: Rejected
     ) -> list[Draft]:
-        """Return the drafts with written distractors as the first tier of each question that needs them.
+        """Let a model write wrong options (distractors) for the questions that need them.
 
         Args:
             benchmark: Name of the benchmark.
-            drafts: The drafts.
-            count: Distractors per question.
-            rejected: Counter of rejected proposals by reason, to update.
+            drafts: The samples.
+            count: Wrong options per question.
+            rejected: Counter of rejected proposals by reason. It is updated.
+
+        Returns:
+            The samples, in which these options are the first choice of each such question.
 
         Raises:
             ModelError: The model did not reply. Its earlier replies are stored and not requested again.

@@ -50,15 +50,21 @@ MILLION = 1_000_000
 
 
 def cost_of(usage: Usage, price: TokenPrice) -> float:
-    """Return the cost of tokens, in the currency of the price.
+    """Return the cost of some requests, in the currency of the price.
 
-    Tokens in batches cost half, including cached ones. Cached and stored tokens have their own price if one is given,
-    otherwise that of input tokens. In a sum over requests, the share of cached tokens is assumed to be the same in
-    batches and outside.
+    Tokens in batches cost half, including cached ones. In a sum over requests, the share of cached tokens is assumed to
+    be the same in batches and outside.
+
+    Args:
+        usage: The number of tokens.
+        price: The price of a million input tokens and output tokens; optionally also of input tokens that were read
+            from the provider's cache, and of those that were stored in it. Without these they cost as much as other
+            input.
     """
-    input_price, output_price, *cache_prices = price
-    cached_price = cache_prices[0] if cache_prices else input_price
-    stored_price = cache_prices[1] if len(cache_prices) > 1 else input_price
+    input_price = price[0]
+    output_price = price[1]
+    cached_price = price[2] if len(price) > 2 else input_price
+    stored_price = price[3] if len(price) > 3 else input_price
     input_tokens = usage.prompt_tokens or 0
     cached = usage.cached_tokens or 0
     stored = usage.stored_tokens or 0
@@ -159,7 +165,7 @@ class RunBudget:
             self.paid += cost_of(usage, self._execution.price)
 
     def _reason(self) -> str:
-        """Return the setting whose budget the next request would exceed; empty if none."""
+        """Return the setting that forbids to send another request, such as `--max-requests 100`; empty if none does."""
         if self._requests is not None and self._taken >= self._requests:
             return setting("max_requests", self._execution.max_requests)
         if self._ends is not None and self._clock() >= self._ends:
@@ -171,8 +177,10 @@ class RunBudget:
                     f"no token counts (use {setting('max_requests')} instead)"
                 )
             answered = self._answered - self._uncounted  # a failure costs nothing
-            mean = self.paid / answered if answered else 0.0
-            if self._cost <= 0 or self.paid + mean * (self._taken - answered + 1) > self._cost:
+            mean_cost = self.paid / answered if answered else 0.0
+            n_unpaid = self._taken - answered + 1  # with the next request
+            expected_cost = self.paid + mean_cost * n_unpaid
+            if self._cost <= 0 or expected_cost > self._cost:
                 return setting("max_cost", self._execution.max_cost)
         return ""
 
@@ -227,9 +235,11 @@ class ProgressUpdate(Struct, frozen=True):
 
 
 def sent_since(store: RunStore, before: tuple[int, int]) -> ProgressUpdate:
-    """Return the requests and failures since the store's counts were `before`.
+    """Return how many requests were sent and how many failed since an earlier moment.
 
-    A request that fails again is not counted again.
+    Args:
+        store: The store of the run's requests. It counts a request that fails again only once.
+        before: Its counts of requests and failures at that moment.
     """
     requests_before, failures_before = before
     requests, failures = store.counts
@@ -243,8 +253,9 @@ class ActiveItem:
     """An item in progress: its current requests, and their responses so far."""
 
     def __init__(self, item: WorkItem) -> None:
-        """Start an item of work, such as a sample under a protocol; its first requests are fetched separately."""
-        self.item, self.label = item, item.label
+        """Start a unit of work, such as a sample under a protocol. Its first requests are fetched separately."""
+        self.item = item
+        self.label = item.label
         self._wave = item.start()
         self.requests: list[Request] = []
         self.responses: list[Response | None] = []
@@ -350,9 +361,19 @@ def _serve(
     budget: RunBudget,
     progress: ProgressCallback,
 ) -> list[ActiveItem]:
-    """Send all requests without a response, and return the items that are not finished.
+    """Send the next requests of all samples that are being evaluated, and store the responses.
 
-    Requests are sent together if they have the same role and kind, and their images the same source.
+    Requests are sent together if they are for the same model, of the same kind, and with the same source of images.
+
+    Args:
+        models: The model in each role.
+        live: The samples.
+        store: Stores the responses.
+        budget: Stops sending when it is spent.
+        progress: Is called for each finished sample.
+
+    Returns:
+        The samples that need further requests.
     """
     waiting: dict[tuple[str, RequestKind], list[tuple[ActiveItem, int]]] = {}
     for role in models:
@@ -485,7 +506,10 @@ def check_response(request: Request, response: Response) -> Response:
 
 
 def _no_log_likelihoods(scores: Sequence[ContinuationScore]) -> list[float]:
-    """Return the scores that are not log-likelihoods: NaN and infinity, or all scores if every option is impossible."""
+    """Return the scores of options that cannot be log-likelihoods: NaN and plus infinity.
+
+    If every option has a probability of zero (minus infinity), something is wrong, and all scores are returned.
+    """
     sums = [score.sum for score in scores]
     if all(score.is_impossible for score in scores):
         return sums

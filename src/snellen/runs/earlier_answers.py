@@ -188,7 +188,11 @@ class AnswerCache:
         self._file.close()
 
     def _key(self, request: Request) -> bytes | None:
-        """Return the digest of a model and a request, or None if the reply must not be cached."""
+        """Return the key under which the reply to a request is cached: a digest of the model and the request.
+
+        Returns:
+            None if the reply must not be cached, because it is random or its model is not known.
+        """
         author = self._authors.get(request.role)
         is_random = request.decoding.temperature > 0 and not request.decoding.seed
         if author is None or is_random:
@@ -226,7 +230,10 @@ class Replay(ShownByName):
         }
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the facts of the replayed run's models. Those of other roles have the role before their name."""
+        """Return the properties that identify the replayed run's model, such as a digest of its weights.
+
+        Properties of models in other roles have the role before their name.
+        """
         facts = {"replay of": self._manifest.model, **self._manifest.fingerprint}
         for role, role_model in self._manifest.roles.items():
             facts[role] = role_model.model

@@ -31,11 +31,21 @@ class FewShot:
     def __init__(
         self, examples: Sequence[Example], count: int, seed: int = 0, shared: bool = False
     ) -> None:
+        """Prepare to draw solved examples for the prompts of a benchmark.
+
+        Args:
+            examples: The questions to draw from, with their answers.
+            count: The number of examples in each prompt.
+            seed: Seed of the draws.
+            shared: Whether all prompts have the same examples.
+        """
         self._count = count
         self._seed = seed
         self._shared = shared
         self._names = {_name(example) for example in examples}
+        # The key says whether the examples have options.
         self._by_form: dict[bool, list[Example]] = defaultdict(list)
+        # The names of the examples about a subject, such as an image.
         self._by_subject: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for example in examples:
             has_options = bool(example.options)
@@ -44,13 +54,16 @@ class FewShot:
                 self._by_subject[subject].add(_name(example))
         if shared:
             for examples_of_form in self._by_form.values():
-                rng_for(examples_of_form[0].benchmark, FEW_SHOT, seed).shuffle(examples_of_form)
+                rng = rng_for(examples_of_form[0].benchmark, FEW_SHOT, seed)
+                rng.shuffle(examples_of_form)
 
     def examples_for(self, sample: Sample) -> tuple[Example, ...]:
-        """Return the examples of a sample in the order in which they are shown.
+        """Return the solved examples to show before a question, in their order.
+
+        Examples have options if the question has, and are never about the same subject (such as its image).
 
         Raises:
-            DataError: Too few examples are left to draw from.
+            DataError: There are too few such examples.
         """
         has_options = bool(sample.rounds[0].options)
         excluded: set[tuple[str, str]] = set()
@@ -63,9 +76,10 @@ class FewShot:
         if excluded:
             candidates = [example for example in candidates if _name(example) not in excluded]
         if len(candidates) < self._count:
+            with_options = "with" if has_options else "without"
             raise DataError(
                 f"{sample.benchmark} {sample.id}: only {len(candidates)} examples "
-                f"{('with' if has_options else 'without')} options have a different subject, fewer than "
+                f"{with_options} options have a different subject, fewer than "
                 f"{setting('few_shot', self._count)} needs; use a smaller number, or build with more examples"
             )
         if self._shared:

@@ -328,19 +328,28 @@ def _announce_changes(benchmark: Benchmark, announce: Announce) -> None:
 
 
 def _rebuild_call(benchmark: Benchmark, files: Sequence[str]) -> str:
-    """Return the call that builds a benchmark again, from the first of its files that is there."""
-    present = [Path(file) for file in files if Path(file).is_file()]
-    source = present[0] if present else Path(benchmark.manifest.build_info.origin)
+    """Return the command, or for Python the call, that builds a benchmark again from its source.
+
+    Args:
+        benchmark: The benchmark.
+        files: Files that it was built from. The first one that exists is the source.
+    """
+    source = Path(benchmark.manifest.build_info.origin)
+    for file in files:
+        if Path(file).is_file():
+            source = Path(file)
+            break
     if source.is_relative_to(Path.cwd()):
         source = source.relative_to(Path.cwd())
+
     verb = "build" if benchmark.manifest.verification is None else "reform"
-    is_called_so = source.stem == benchmark.name or source.suffix == ".toml"
-    name = "" if is_called_so else benchmark.name
-    line = f"`snellen {verb} {shell_word(source)}" + (
-        f" --name {shell_word(name)}`" if name else "`"
-    )
-    arguments = repr(str(source)) + (f", name={name!r}" if name else "")
-    return for_caller(line, f"sn.{verb}({arguments})")
+    command = f"snellen {verb} {shell_word(source)}"
+    arguments = repr(str(source))
+    has_default_name = source.stem == benchmark.name or source.suffix == ".toml"
+    if not has_default_name:
+        command += f" --name {shell_word(benchmark.name)}"
+        arguments += f", name={benchmark.name!r}"
+    return for_caller(f"`{command}`", f"sn.{verb}({arguments})")
 
 
 def is_ready(spec: BenchmarkSpec) -> bool:
@@ -394,7 +403,10 @@ def held_out_benchmarks(
 
 
 def matching_specs(pattern: str) -> tuple[BenchmarkSpec, ...]:
-    """Return the entries that a name, glob, suite or folder stands for, built or not.
+    """Return the benchmarks that a text stands for, as catalogue entries. They need not be built yet.
+
+    Args:
+        pattern: A name, a pattern with `*`, the name of a suite, or the folder of a built benchmark.
 
     Examples:
         >>> [spec.name for spec in matching_specs("eyechart/colour")]
@@ -427,7 +439,7 @@ def _check_folder(pattern: str) -> None:
 
 
 def _check_for_benchmarks_inside(pattern: str) -> None:
-    """Raise DataError if a pattern is a folder that contains benchmarks, such as the one where they were unpacked."""
+    """Raise DataError if the user named a folder that contains folders of benchmarks, instead of one of these."""
     manifests = expanded(pattern).glob(f"*/{MANIFEST}")
     folders = sorted(manifest.parent for manifest in manifests)
     if not folders:
@@ -440,7 +452,7 @@ def _check_for_benchmarks_inside(pattern: str) -> None:
 
 
 def _check_file(pattern: str) -> None:
-    """Raise DataError if a pattern is a file, which must be built first, or the name of a missing file."""
+    """Raise DataError if the user named a file instead of a benchmark, whether the file exists or not."""
     path = expanded(pattern)
     if path.is_file():
         how = how_to_unpack(path)

@@ -41,7 +41,7 @@ class Amount(Struct, frozen=True):
     output_tokens: int = 0
 
     def plus(self, request: Request) -> Amount:
-        """Return the amount with one more request."""
+        """Add one request to an estimate of requests, images and tokens."""
         text_tokens = sum(likely_of_text(message.text) for message in request.messages)
         image_tokens = sum(likely_of_image(image) for image in request.images)
         # The prompt of a likelihood is counted once, although not every server shares it among continuations.
@@ -102,10 +102,11 @@ class Forecast(Struct, frozen=True):
 
 
 def forecast_requests(plan: RunPlan) -> Forecast:
-    """Estimate the requests of a plan by running it with two simulated models.
+    """Estimate how many requests a run will send, without sending any.
 
-    Replies of the first cannot be read, so protocols stop as early as possible. The second always names the same
-    option, so they continue to their end.
+    The plan is run with two simulated models. The replies of the first one cannot be read, so protocols end as early as
+    possible. The second one always chooses the same option, so they continue to their end. These give the least and the
+    greatest number.
 
     Examples:
         >>> from snellen.experiments.execution import plan_scored_run
@@ -119,8 +120,9 @@ def forecast_requests(plan: RunPlan) -> Forecast:
     submitted = open_keys(plan.folder)
     answered = _answered(plan)
     done = {*answered, *submitted}
-    amounts = [_amount_asked(plan, _unreadable, done), _amount_asked(plan, _respond_steadily, done)]
-    least, greatest = sorted(amounts, key=lambda amount: amount.requests)
+    of_unreadable = _amount_asked(plan, _unreadable, done)
+    of_steady = _amount_asked(plan, _respond_steadily, done)
+    least, greatest = sorted((of_unreadable, of_steady), key=lambda amount: amount.requests)
     return Forecast(model, str(plan.folder), len(answered), least, greatest, len(submitted))
 
 
@@ -193,7 +195,7 @@ def _respond_steadily(request: Request) -> Response:
 
 
 def _scored(request: Request) -> Response:
-    """Return a made-up response that scores the continuations of a request, the first highest."""
+    """Return a simulated response to a request that scores options by likelihood: the first option is the likeliest."""
     scores = []
     for index in range(len(request.continuations)):
         scores.append(ContinuationScore(-1.0 - index, 1, 1))

@@ -35,12 +35,15 @@ from snellen.runs.run_folder import (
 
 
 def imported_run_folder(path: Path, answers: str, form: str = "") -> Path:
-    """Return the default folder of the run of a file of predictions: under `runs`, named after the content of the files.
+    """Return the default folder for predictions that are imported as a run.
+
+    Its name contains the name of the file and a digest of the content of all files, so the same files have the same
+    folder.
 
     Args:
         path: The file of predictions.
-        answers: A file with answers, the name or folder of a built benchmark, or empty.
-        form: Name of the file format.
+        answers: A file with correct answers, the name or folder of a built benchmark, or empty.
+        form: Name of the file format; empty if it is recognised.
     """
     if answers and Path(answers).is_file():
         answers_identity = unpacked_digest(Path(answers))
@@ -58,13 +61,26 @@ def unpacked_digest(path: Path) -> bytes:
 
 
 def check_import(folder: Path, path: Path, benchmark: Benchmark | None = None) -> None:
-    """Raise StoreError if the folder holds a run of another file or, as far as known, of other questions."""
+    """Check that a folder is empty or has an earlier import of the same predictions.
+
+    Args:
+        folder: The folder of the run.
+        path: The file of predictions.
+        benchmark: The benchmark that they are for, if it is known.
+
+    Raises:
+        StoreError: The folder has a run from another file, or on other questions.
+    """
     if not (folder / RUN_MANIFEST).exists() and not holds_answers(folder):
         return
-    earlier, manifest = read_manifest(folder), benchmark.manifest if benchmark else None
+    earlier = read_manifest(folder)
     [use, *further] = earlier.benchmarks
-    fits = manifest is None or use.fits(manifest.version, manifest.questions)
-    if further or earlier.fingerprint != _fingerprint(path) or not fits:
+    has_same_questions = True
+    if benchmark is not None:
+        manifest = benchmark.manifest
+        has_same_questions = use.fits(manifest.version, manifest.questions)
+    is_same_file = earlier.fingerprint == _fingerprint(path)
+    if further or not is_same_file or not has_same_questions:
         raise StoreError(
             f"{folder} contains another run; choose another folder with {setting('to')}"
         )

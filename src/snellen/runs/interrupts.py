@@ -39,12 +39,22 @@ class StopRequest:
         """The first signal; 0 before that."""
 
     def stop(self, number: int = signal.SIGINT) -> None:
-        """Wait for replies in flight; on a second call, stop at once."""
+        """Stop sending requests and wait for the replies to those that were sent; on a second call, stop at once.
+
+            A second call within `SAME_SIGNAL_SECONDS` is ignored, because a terminal and a parent process may both pass
+        on the same signal.
+
+            Args:
+                number: The number of the signal that was received.
+        """
         if not self.signal:
-            self.signal, self._began = number, time.monotonic()
+            self.signal = number
+            self._began = time.monotonic()
             self._loop.call_later(GRACE_SECONDS, self._cancel)
             self._send_nothing_more()
-        elif time.monotonic() - self._began > SAME_SIGNAL_SECONDS:
+            return
+        seconds_since_first = time.monotonic() - self._began
+        if seconds_since_first > SAME_SIGNAL_SECONDS:
             self._cancel()
 
     def _cancel(self) -> None:

@@ -81,7 +81,14 @@ def read_journal(
 def read_entries(
     paths: Sequence[Path], authors: Mapping[str, str]
 ) -> Iterator[tuple[int, JournalEntry]]:
-    """Yield the position and the short form of all exchanges in journals, in order of arrival.
+    """Yield the requests and responses in the journals of a run, in the order of arrival.
+
+    Args:
+        paths: The journal files.
+        authors: The identity of the model in each role. Roles that are absent are not checked.
+
+    Yields:
+        The position of an entry in the journals, and its short form without long texts.
 
     Raises:
         StoreError: As `read_journal`.
@@ -133,7 +140,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _unreadable(path: Path, error: OSError) -> StoreError:
-    """Return the error for a journal that cannot be read, with what to do about it."""
+    """Return an error that says why a journal cannot be read and what to do about it."""
     remedy = "check its permissions"
     if path.is_dir():
         remedy = f"run `snellen mend {shell_word(path.parent)}` to move it aside"

@@ -127,11 +127,11 @@ _entry_decoder = msgspec.json.Decoder(JournalEntry)
 
 
 def write_line(exchange: Exchange, authors: Mapping[str, str]) -> bytes:
-    """Encode an exchange as a line of JSON that ends with its CRC-32.
+    """Encode a request with its response as a line of JSON, the last field of which is a checksum of the others (CRC-32).
 
     Args:
-        exchange: The exchange.
-        authors: The identity of the model in each role.
+        exchange: The request and the response.
+        authors: The identity of the model in each role. That of the model which answered is stored in the line.
     """
     author = authors.get(exchange.request.role, "")
     body = _encoder.encode(replace(exchange, answered_by=author))
@@ -169,7 +169,14 @@ def read_stored(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> StoredE
 
 
 def _checked_body(line: bytes) -> bytes | None:
-    """Return the JSON of a line without its checksum, or None if it has none. Raises StoreError if it does not match."""
+    """Return a line of a journal without its checksum, after comparing it with the checksum.
+
+    Returns:
+        The JSON of the line; None if the line has no checksum.
+
+    Raises:
+        StoreError: The checksum does not match, so the line has changed since it was written.
+    """
     end = line[-_END_LENGTH:]
     if not (end.startswith(_BEFORE_CHECKSUM) and end.endswith(_AFTER_CHECKSUM)):
         return None

@@ -115,7 +115,12 @@ def _effective_limit(selected: SelectedBenchmark) -> int | None:
 
 
 def _examples_shown(benchmark: Benchmark, plan: RunPlan) -> tuple[str, str]:
-    """Return the folder of the few-shot examples of a benchmark and their digest; empty if there are none."""
+    """Return where the solved examples in the prompts of a benchmark come from.
+
+    Returns:
+        The folder of the benchmark that has the examples, and a digest of them; two empty texts if prompts have no
+        examples.
+    """
     if not plan.question.few_shot:
         return "", ""
     source = example_source(benchmark, plan)

@@ -61,7 +61,11 @@ class Damage(Struct, frozen=True):
 
 
 def misfit(request: Request, sample: Sample) -> str:
-    """Return why a request cannot belong to a sample; empty if it can."""
+    """Return why a stored request cannot belong to a sample, such as an option that the sample does not have.
+
+    Returns:
+        The reason; empty if it can belong to the sample.
+    """
     variant = request.variant
     n_turns = len(sample.rounds)
     if not 0 <= variant.turn < n_turns:
@@ -103,6 +107,7 @@ def mend_run(folder: Path) -> list[Damage]:
         samples[use.name] = {sample.id: sample for sample in benchmark.samples(Selection())}
 
     def fault(line: bytes) -> str:
+        """Return what is wrong with a line of a journal; empty if it is a response to a question of the run."""
         try:
             exchange = read_line(line, manifest.authors)
         except StoreError as error:

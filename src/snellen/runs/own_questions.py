@@ -82,26 +82,34 @@ def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> 
 
 
 def _write_samples(benchmark: Benchmark, selection: Selection, path: Path) -> BenchmarkCounts:
-    """Write the selected samples and return their counts; for the complete benchmark, copy its file."""
-    counts, whole = benchmark.manifest.counts, benchmark.part(SAMPLES)
-    if selection == ALL and not counts.examples and whole and whole.name == SAMPLES:
-        shutil.copyfile(whole, path)
+    """Write the selected samples of a benchmark to a file, and return how many there are.
+
+    If all samples are selected, the file of the benchmark is copied.
+    """
+    counts = benchmark.manifest.counts
+    samples_file = benchmark.part(SAMPLES)
+    is_complete = selection == ALL and not counts.examples
+    if is_complete and samples_file and samples_file.name == SAMPLES:
+        shutil.copyfile(samples_file, path)
         return counts
-    samples = questions = 0
+
+    n_samples = 0
+    n_questions = 0
     images: set[str] = set()
     with RecordWriter(path) as writer:
         for sample in benchmark.samples(selection):
             writer.write(sample)
-            samples, questions = samples + 1, questions + len(sample.rounds)
+            n_samples += 1
+            n_questions += len(sample.rounds)
             images.update(image.digest for image in sample.images)
-    return replace(counts, samples=samples, questions=questions, images=len(images))
+    return replace(counts, samples=n_samples, questions=n_questions, images=len(images))
 
 
 def reopen_benchmark(use: BenchmarkUse, run: Path) -> Benchmark:
     """Return the benchmark of a run, from its original folder, this machine's build, or the run's own questions.
 
-    The most complete copy is preferred: a colleague may have run one that was packed without some of its files. Only the
-    first two have all images, unless the run was packed with them.
+    The most complete copy is preferred: a colleague may have run one that was packed without some of its files. Only
+    the first two have all images, unless the run was packed with them.
 
     Raises:
         DataError: None of them exists with the questions of the run.
@@ -133,7 +141,10 @@ def _record_file_count(benchmark: Benchmark) -> int:
 
 
 def _places(use: BenchmarkUse, run: Path) -> Iterator[Path]:
-    """Yield the folders that may contain the benchmark of a run, in order of preference."""
+    """Yield the folders that may contain the benchmark of a run, in order of preference.
+
+    These are the folder that the run used, the usual folder of the benchmark, and the copy of its questions in the run.
+    """
     yield Path(use.folder)
     for folder in (benchmark_folder(use.name), questions_folder(run, use.name)):
         if os.access(folder / MANIFEST, os.R_OK):
@@ -154,16 +165,18 @@ class RunImages(JoinedImages):
     """
 
     def __init__(self, use: BenchmarkUse, run: Path) -> None:
-        """Open the images of a benchmark and of its few-shot examples, wherever the run has them."""
-        example_folders = [Path(use.examples_from)] if use.examples_from else []
-        folders = [*_places(use, run), *example_folders]
+        """Open the images of a benchmark and of its solved examples, from all folders that may have them."""
+        folders = list(_places(use, run))
+        if use.examples_from:
+            folders.append(Path(use.examples_from))
         self._folders = [ImageStore(folder / "images") for folder in folders]
         super().__init__(self._folders)
 
     def path(self, image: ImageRef) -> Path | None:
         """Return the file of an image, whose name has no suffix.
 
-        None where no folder has it, and for a degraded image, which is not stored.
+        Returns:
+            None if no folder has it, or if it is a degraded image, which is not stored.
         """
         for folder in self._folders:
             path = folder.path(image.digest)

@@ -196,19 +196,31 @@ def plan_run(
 
 
 def samples_of(selected: SelectedBenchmark) -> Iterator[Sample]:
-    """Return the selected samples of a benchmark, without those of earlier rounds."""
-    samples = selected.benchmark.samples(selected.selection)
-    if selected.earlier is None:
-        return samples
-    earlier = {sample.id for sample in selected.benchmark.samples(selected.earlier)}
-    return (sample for sample in samples if sample.id not in earlier)
+    """Yield the samples of a benchmark that a run is to evaluate now.
+
+    In an adaptive run, which evaluates more and more samples, those of earlier rounds are left out.
+    """
+    earlier_ids: set[str] = set()
+    if selected.earlier is not None:
+        earlier_ids = {sample.id for sample in selected.benchmark.samples(selected.earlier)}
+    for sample in selected.benchmark.samples(selected.selection):
+        if sample.id not in earlier_ids:
+            yield sample
 
 
 # --- prompts ---------------------------------------------------------------------------------------------------------
 
 
 def prompt_of(spec: BenchmarkSpec, formulation: Formulation, plan: RunPlan) -> PromptRenderer:
-    """Return the renderer of the prompts of a benchmark in a run."""
+    """Return the object that makes the prompts of a benchmark in a run.
+
+    The templates for the benchmark take precedence over those for its suite, and these over the general ones.
+
+    Args:
+        spec: The benchmark.
+        formulation: Whether its questions have options or are open.
+        plan: The run.
+    """
     suite = suite_of(spec)
     templates = plan.templates
     if suite:
@@ -315,7 +327,7 @@ def _with_stated_sampling(templates: PromptTemplates, question: QuestionSpec) ->
 
 
 def image_limits(plan: RunPlan) -> tuple[str, ...]:
-    """Return a line for each benchmark whose templates limit the size of its images."""
+    """Return a sentence for each benchmark of a plan whose prompt templates limit the size of its images."""
     lines = []
     for use in plan.benchmarks:
         name = use.benchmark.name

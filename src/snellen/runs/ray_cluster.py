@@ -179,7 +179,7 @@ class RayCluster:
         return self.size.target_count
 
     def _new(self) -> PoolWorker:
-        """Create a worker that loads the run's models as soon as the cluster has room for it."""
+        """Request a worker process on the cluster. It starts when there is room for it, and then loads the run's models."""
         [model] = self._plan.question.models
         roles = dict(self._plan.question.roles)
         folders = [use.benchmark.folder.resolve() for use in self._plan.benchmarks]
@@ -275,21 +275,25 @@ class RayCluster:
 
     @property
     def has_fitting_machine(self) -> bool:
-        """Whether a machine of the cluster is large enough for a worker, free or not."""
-        machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        return any(
-            machine.get("GPU", 0.0) >= self.size.gpus and machine.get("CPU", 0.0) >= self.size.cpus
-            for machine in machines
-        )
+        """Whether a machine of the cluster has enough GPUs and processors for a worker, even if they are in use now."""
+        for node in self._ray.nodes():
+            if not node["Alive"]:
+                continue
+            resources = node["Resources"]
+            has_gpus = resources.get("GPU", 0.0) >= self.size.gpus
+            has_processors = resources.get("CPU", 0.0) >= self.size.cpus
+            if has_gpus and has_processors:
+                return True
+        return False
 
     @property
     def no_room(self) -> str:
-        """Why no worker can be placed, as text."""
+        """A message that says why no worker can be started."""
         machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        most = max((machine.get("GPU", 0.0) for machine in machines), default=0.0)
+        most_gpus = max((machine.get("GPU", 0.0) for machine in machines), default=0.0)
         return (
             f"a worker needs {self.size.gpus:g} GPUs and {self.size.cpus} CPUs on one machine, but no machine of "
-            f"the cluster has as many free (at most {most:g} GPUs)"
+            f"the cluster has as many free (at most {most_gpus:g} GPUs)"
         )
 
 

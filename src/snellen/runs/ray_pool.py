@@ -149,13 +149,17 @@ class RayWorker:
         digests: Sequence[str],
         *sent_images: SentImage,
     ) -> AnsweredBatch | Refusal:
-        """Answer a batch of requests.
+        """Answer a batch of requests with the models of this worker.
 
         Args:
             encoded: The encoded requests.
-            distrusted: Groups in which any worker found a wrong answer; they are answered by the slow reference.
-            digests: Digests of their images.
+            distrusted: Kinds of requests for which some worker found a wrong answer. They are answered by a slower
+                method that is known to be right.
+            digests: Digests of the images of the requests.
             sent_images: The images, in the order of the digests.
+
+        Returns:
+            The responses in the order of the requests, or a `Refusal` with the message of an error.
         """
         for role, group in distrusted:
             if role in self._withdrawing:
@@ -371,10 +375,14 @@ class RayPool:
             self._waiting.move_to_end(waiting.group, last=False)
 
     def _fail(self, reason: str) -> None:
-        """End the run by raising an error for one waiting request."""
+        """End the run because of an error. One request that still waits for its response raises it.
+
+        Args:
+            reason: The message of the error.
+        """
         self._error = ModelError(reason)
-        in_hand = (batch for worker in self._cluster.workers for batch in worker.in_hand)
-        for waiting in itertools.chain(self._suspects, *self._waiting.values(), *in_hand):
+        being_answered = (batch for worker in self._cluster.workers for batch in worker.in_hand)
+        for waiting in itertools.chain(self._suspects, *self._waiting.values(), *being_answered):
             if not waiting.answered.done():
                 waiting.answered.set_exception(self._error)
                 return
@@ -487,7 +495,12 @@ class RoleOnRay:
     """The model of one role, with the interface that drivers use."""
 
     def __init__(self, pool: RayPool, role: str) -> None:
-        """Present the workers of a pool as the model of one role."""
+        """Make the workers of a cluster look like a single model.
+
+        Args:
+            pool: The workers.
+            role: The role of the model in the run, since each worker has a model for every role.
+        """
         self._pool = pool
         self._role = role
         self._model = pool.models[role]

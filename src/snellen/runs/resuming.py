@@ -115,7 +115,11 @@ def _check_same_settings(folder: Path, earlier: RunManifest, current: RunManifes
 
 
 def _settings(earlier: RunManifest, current: RunManifest) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the settings that must not change within a run: the name of the flag, the earlier and the present value."""
+    """Yield the settings that must stay the same when a run is resumed.
+
+    Yields:
+        The name of a setting, its value when the run was started, and its value now.
+    """
     if earlier.templates != current.templates:
         earlier_templates, current_templates = _template_names(earlier, current)
         yield "templates", earlier_templates, current_templates
@@ -129,7 +133,10 @@ def _settings(earlier: RunManifest, current: RunManifest) -> Iterator[tuple[str,
 
 
 def _template_names(earlier: RunManifest, current: RunManifest) -> tuple[str, str]:
-    """Return two template files by the names they were given or, if those are equal, by digest."""
+    """Return names by which a user can tell two sets of prompt templates apart.
+
+    These are the names that the user gave. If both are the same, they are the beginnings of digests of the content.
+    """
     earlier_name = earlier.question_specs[0].templates if earlier.question_specs else ""
     current_name = current.question_specs[0].templates if current.question_specs else ""
     if earlier_name == current_name:
@@ -194,7 +201,10 @@ def _merged(earlier: tuple[T, ...], current: tuple[T, ...]) -> tuple[T, ...]:
 
 
 def _merged_benchmarks(earlier: RunManifest, current: RunManifest) -> tuple[BenchmarkUse, ...]:
-    """Return the benchmarks of both manifests; the current entry wins, with the protocols of both."""
+    """Combine the benchmarks of an earlier session of a run with those of the present one.
+
+    A benchmark of both has the present settings, with the protocols of both sessions.
+    """
     current_names = {use.name for use in current.benchmarks}
     earlier_protocols = {}
     merged = []
@@ -211,11 +221,18 @@ def _merged_benchmarks(earlier: RunManifest, current: RunManifest) -> tuple[Benc
 def _merged_stretches(
     earlier: tuple[RunSession, ...], current: tuple[RunSession, ...]
 ) -> tuple[RunSession, ...]:
-    """Add a session if the models are reached in another way, or a server states something new."""
-    if not earlier or earlier[-1].models != current[-1].models:
-        return (*earlier, *current)
-    servers = {**earlier[-1].servers, **current[-1].servers}
-    if servers == earlier[-1].servers:
+    """Combine the sessions of a run with the present one.
+
+    A session is added only if a model has another address, or if a server describes itself differently. Otherwise the
+    last session continues.
+    """
+    if not earlier:
+        return current
+    last = earlier[-1]
+    present = current[-1]
+    has_same_addresses = last.models == present.models
+    has_same_servers = {**last.servers, **present.servers} == last.servers
+    if has_same_addresses and has_same_servers:
         return earlier
     return (*earlier, *current)
 
@@ -300,7 +317,13 @@ def _first_model_difference(earlier: RunManifest, current: RunManifest) -> str:
 def with_name_by_fingerprint(
     plan: RunPlan, model: Model | AsyncModel, roles: Roles = NO_ROLES
 ) -> RunPlan:
-    """Return the plan with a digest of its models' fingerprints behind the name of its run."""
+    """Append a digest of the models' properties to the name of a run, so that changed models get a folder of their own.
+
+    Args:
+        plan: The plan of the run.
+        model: The evaluated model.
+        roles: The models in other roles, such as a judge.
+    """
     fingerprints = {EVALUATED: identity_of(model).fingerprint}
     for role, role_model in roles.items():
         fingerprints[role] = identity_of(role_model).fingerprint

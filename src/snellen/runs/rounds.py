@@ -34,11 +34,19 @@ def empty_parts(plan: RunPlan, rules: Mapping[str, str]) -> dict[str, RandomPart
 
 
 def larger_part(part: RandomPart, *, reloads: bool) -> RandomPart:
-    """Return the part of the next round. `reloads` says whether a round loads the model again."""
+    """Return how many images an adaptive run evaluates in its next round, as a larger random part of the benchmark.
+
+    The number grows by a factor, and by at least `FIRST_IMAGES`.
+
+    Args:
+        part: The images that were evaluated so far.
+        reloads: Whether each round loads the model again. The factor is then larger, so that there are fewer rounds.
+    """
     growth = GROWTH_OF_WORKERS if reloads else GROWTH
     by_factor = math.ceil(part.images * growth)
     by_count = part.images + FIRST_IMAGES
-    return replace(part, images=min(part.total_images, max(by_factor, by_count)))
+    n_images = min(part.total_images, max(by_factor, by_count))
+    return replace(part, images=n_images)
 
 
 def next_parts(

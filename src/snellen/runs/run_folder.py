@@ -189,7 +189,7 @@ class RunManifest(Struct, frozen=True):
 
     @property
     def authors(self) -> dict[str, str]:
-        """Identity of the model in each role: its name, and a digest of its fingerprint and of how it is prompted."""
+        """The identity of the model in each role: its name, and a digest of its properties and of how it is prompted."""
         if self.authors_by_journal:
             return self.authors_by_journal
         models = {EVALUATED: (answers_as(self.model), self.fingerprint)}
@@ -304,7 +304,7 @@ def _digest(facts: object) -> str:
 
 
 def suggest_unpacking(path: Path) -> str:
-    """Return what to do with an archive that is given as a run, or an empty string for anything else."""
+    """Return a sentence on how to unpack a path that is a .zip archive of runs; empty if it is not an archive."""
     if path.suffix != ".zip" or not path.is_file():
         return ""
     how = how_to_unpack(path)
@@ -317,8 +317,8 @@ def suggest_unpacking(path: Path) -> str:
 def suggest_runs(folder: Path) -> str:
     """Return what to name instead of a folder that is not a run.
 
-    These are runs in the folder, or else the run of this name in `runs`, or else runs next to it with a similar name, or
-    else the latest runs next to it. If there are none, the text says how to make a run.
+    These are runs in the folder, or else the run of this name in `runs`, or else runs next to it with a similar name,
+    or else the latest runs next to it. If there are none, the text says how to make a run.
     """
     inner_runs = _latest_runs_in(folder)
     if inner_runs:
@@ -350,7 +350,9 @@ def suggest_runs(folder: Path) -> str:
 
 
 def runs_in(paths: Iterable[str | Path]) -> list[Path]:
-    """Return the runs that paths name: of a folder of runs each of its runs, by name; any other path as it is.
+    """Return the runs that some paths name.
+
+    The folder of a run, or any other path, is returned as it is. A folder of runs is replaced by its runs, sorted by name.
 
     Examples:
         >>> for name in ("first", "second"):

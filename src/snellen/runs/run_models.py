@@ -93,7 +93,15 @@ def server_facts_now(manifest: RunManifest, role: str) -> ServerFacts:
 
 
 def known_server_facts(manifest: RunManifest, role: str) -> dict[str, set[str]]:
-    """Return all values of each fact that the servers of a role's model stated in any session."""
+    """Return what the servers of a model said about themselves, such as a version, in all sessions of a run.
+
+    Args:
+        manifest: The manifest of the run.
+        role: The role of the model.
+
+    Returns:
+        By the name of a fact, all values that were seen.
+    """
     values: dict[str, set[str]] = defaultdict(set)
     for session in manifest.stretches:
         for name, text in session.servers.get(role, {}).items():
@@ -145,7 +153,19 @@ def _check_same_model(
     addresses: Collection[str],
     only_replies: bool,
 ) -> None:
-    """Check the model of one role. `addresses` are those where it may be reached; empty for any."""
+    """Check that the model of a role is the same as in the earlier sessions of a run.
+
+    Args:
+        folder: The folder of the run.
+        role: The role of the model; empty for the evaluated model.
+        earlier: The model of the earlier sessions.
+        now: The present model.
+        addresses: The addresses at which it was reached before; empty if any address is accepted.
+        only_replies: Whether to compare only what changes the replies of a model.
+
+    Raises:
+        StoreError: It is another model, or may be another one because it has a new address.
+    """
     check_identity(folder, now.model, now.fingerprint)
     difference = model_difference(earlier, now, only_replies=only_replies)
     if difference:

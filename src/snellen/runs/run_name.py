@@ -61,7 +61,9 @@ def digest(*parts: str) -> str:
 def _default_name(question: QuestionSpec, identify: Callable[[str], str]) -> str:
     """Return the default name of a run's folder: the model, and a digest of all settings that are not defaults.
 
-    `identify` returns the part of a model string that identifies the model.
+    Args:
+        question: The settings that determine what is sent to the models.
+        identify: Function that returns the part of a model string that identifies the model, without its address.
     """
     [model] = question.models
     model_identity = identify(model)
@@ -98,7 +100,7 @@ def _run_folders(runs: Path) -> list[Path]:
 
 
 def _was_asked_at(folder: Path, question: QuestionSpec) -> bool:
-    """Return whether a run asked the question's models at their present addresses."""
+    """Return whether a session of a run used the same addresses of models as the present settings do."""
     models = {EVALUATED: question.models[0], **dict(question.roles)}
     present_addresses = {role: address_of(model) for role, model in models.items()}
     for session in _sessions(folder):
@@ -109,14 +111,21 @@ def _was_asked_at(folder: Path, question: QuestionSpec) -> bool:
 
 
 def _asked_the_same(folder: Path, question: QuestionSpec) -> bool:
-    """Return whether a run with an automatic name asked the same of the same models at other addresses."""
+    """Return whether a run has the same settings and models as the present ones, except for the addresses of the models.
+
+    The name of its folder, which contains a digest of the settings, tells this.
+    """
     for session in _sessions(folder):
         model = session.models.get(EVALUATED, "")
         if answers_as(model) != answers_as(question.models[0]):
             continue
         roles = tuple((role, session.models.get(role, name)) for role, name in question.roles)
-        former = replace(question, models=(model,), roles=roles)
-        if folder.name in (default_name(former), _default_name(former, answers_as)):
+        with_former_addresses = replace(question, models=(model,), roles=roles)
+        possible_names = (
+            default_name(with_former_addresses),
+            _default_name(with_former_addresses, answers_as),
+        )
+        if folder.name in possible_names:
             return True
     return False
 

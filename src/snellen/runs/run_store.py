@@ -148,7 +148,7 @@ class RunStore:
         return file
 
     def _read_all(self) -> None:
-        """Index the replies in all journals of the run, of other workers too."""
+        """Note where each stored reply is in the journals of the run, including those of other worker processes."""
         self._journals = numbered_journals(self.folder)
         self._own_index = self._journals.index(self._path)
         for journal_index, path in enumerate(self._journals):
@@ -224,7 +224,16 @@ class RunStore:
     # --- appending ---
 
     def share(self, protocol: str, request: Request, response: Response) -> Response:
-        """Record, under this presentation too, the response or failure that the same request just got elsewhere."""
+        """Record a response for a second question that sends the same request.
+
+        Args:
+            protocol: The label of the protocol under which the second question is presented.
+            request: Its request.
+            response: The response that the same request has just received for another question.
+
+        Returns:
+            The response, as it is stored for the second question.
+        """
         if response.error is None:
             return self.find(protocol, request) or response
         self.append([Exchange(protocol, request, response, reused=True)])
@@ -304,9 +313,12 @@ class RunStore:
 
 @lru_cache(maxsize=1024)
 def _offsets_in(path: Path, size: int, by_sample: frozenset[str]) -> Mapping[bytes, int]:
-    """Return the offset of the first answer to each request in a journal.
+    """Return where the first successful response to each request is in a journal, as an offset in bytes.
 
-    The size is a part of the cache's key, so that a journal is read once per size, however many runs use it.
+    Args:
+        path: The journal.
+        size: Its size. It makes the cached result invalid when the journal grows.
+        by_sample: Protocols under which equal requests of different samples count as different.
     """
     offsets: dict[bytes, int] = {}
     for offset, exchange in read_journal(path):

@@ -76,11 +76,11 @@ def run_plan(
     progress: ProgressCallback = lambda update: None,
     roles: Roles = NO_ROLES,
 ) -> RunOutcome:
-    """Send all requests of a plan that have no reply yet. The same call resumes an earlier run.
+    """Run a plan: send all requests that have no reply yet, and store the replies. The same call resumes an earlier run.
 
     Args:
         model: The evaluated model.
-        plan: What to ask, and where to keep the replies.
+        plan: The benchmarks and protocols to run, and the folder for the replies.
         progress: Receives an update for each finished question.
         roles: The other models that the protocols need, by role.
 

@@ -67,7 +67,13 @@ def _refusal(refused: dict[str, list[str]]) -> str:
 
 
 def _sharing_samples(selected: SelectedBenchmark, plan: RunPlan) -> list[str]:
-    """Return the samples that send a request which a sample with another answer sends too, under any protocol."""
+    """Find samples that send exactly the same request as a sample with another correct answer.
+
+    No reply could be right for both. The benchmark lists which of its questions look the same to a model.
+
+    Returns:
+        Identifiers of these samples.
+    """
     benchmark = selected.benchmark
     if not benchmark.manifest.indistinguishable:
         return []

@@ -14,12 +14,12 @@ from snellen.runs.finding import matching_specs
 
 
 def separated_models(models: Iterable[Any]) -> list[Any]:
-    """Return models, with `A,B` as two if each part is a model string.
+    """Split model strings at commas: `A,B` becomes two models if each part is a model string.
 
-    A comma may also belong to a model string, as between addresses or in an option; then its parts are no models.
+    A comma can also be part of a model string, such as between two addresses. The text is then left as it is.
 
     Raises:
-        UnknownNameError: A part of `snellen:A,B` has no scheme.
+        UnknownNameError: The text is `snellen:A,B`, where the second part lacks its prefix.
 
     Examples:
         >>> separated_models(["snellen:tiny,snellen:oracle", "openai:one@http://first/v1,http://second/v1"])

@@ -35,11 +35,14 @@ def ask_servers(models: Mapping[str, Model | AsyncModel]) -> dict[str, ServerFac
 
 
 def changed_server_fact(earlier: Mapping[str, Collection[str]], now: ServerFacts) -> str:
-    """Return the first fact that a server states differently than before, as text; empty if there is none.
+    """Describe the first fact about itself, such as its version, that a server states differently than before.
 
     Args:
-        earlier: By fact, the values that were stated before, or that the user accepted.
-        now: What is stated now. A fact that is missing from either is not compared.
+        earlier: By the name of a fact, the values that were stated before or that the user accepted.
+        now: The values that are stated now. A fact that is missing in either is not compared.
+
+    Returns:
+        A text such as `version was 1.0, is 1.1`; empty if nothing changed.
     """
     for name, text in sorted(now.items()):
         before = earlier.get(name, ())

@@ -18,26 +18,40 @@ Partners = Mapping[tuple[ImageRef, ...], tuple[ImageRef, ...]]
 
 
 def image_partners(benchmark: Benchmark) -> Partners:
-    """Return, for the images of each sample, those of another sample of the benchmark.
+    """Assign to the images of each sample the images of another sample, to test whether a model uses the images at all.
 
-    All questions about an image get the same other image. The assignment does not depend on which samples of the
-    benchmark a run selects.
+    All questions about an image get the same other image. The assignment does not depend on which samples a run
+    selects.
+
+    Returns:
+        A mapping from the images of a sample to those of another one.
 
     Raises:
-        DataError: All samples show the same images.
+        DataError: All samples have the same images.
     """
-    images = list(dict.fromkeys(sample.images for sample in benchmark.samples() if sample.images))
+    distinct_images: dict[tuple[ImageRef, ...], None] = {}
+    for sample in benchmark.samples():
+        if sample.images:
+            distinct_images[sample.images] = None
+    images = list(distinct_images)
     if len(images) == 1:
         raise DataError(
             f"{benchmark.name}: all its questions have the same image, so images cannot be shuffled"
         )
     rng_for(benchmark.name, SHUFFLED).shuffle(images)
-    following = [*images[1:], *images[:1]]
+    following = [*images[1:], *images[:1]]  # each gets the images after it, the last one the first
     return dict(zip(images, following, strict=True))
 
 
 def with_other_images(sample: Sample, partners: Partners) -> Sample:
-    """Return a sample with the same number of images, taken from another sample."""
+    """Replace the images of a sample by the same number of images of another sample.
+
+    If the other sample has fewer images, they are repeated.
+
+    Args:
+        sample: The sample.
+        partners: The images of another sample, by the images of each sample (see `image_partners`).
+    """
     other_images = partners[sample.images]
     images = []
     for index in range(len(sample.images)):

@@ -489,12 +489,20 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return replace(self, execution=replace(self.execution, **fields))
 
     def for_model(self, number: int, name: str) -> "RunSpec":
-        """Return the spec of one of several models; name and label of its run get the model's number."""
+        """Return the settings of the run of one model.
+
+        Args:
+            number: The index of the model. If there are several models, it is appended to the name and label of the
+                run.
+            name: The model string.
+        """
         run_name = self.execution.name
         label = self.execution.label
-        if len(self.question.models) > 1:
-            run_name = f"{run_name}-{number}" if run_name else ""
-            label = f"{label}-{number}" if label else ""
+        has_several_models = len(self.question.models) > 1
+        if has_several_models and run_name:
+            run_name = f"{run_name}-{number}"
+        if has_several_models and label:
+            label = f"{label}-{number}"
         return self.with_question(models=(name,)).with_execution(name=run_name, label=label)
 
     def of_model(self) -> "RunSpec":
@@ -600,7 +608,14 @@ def check_sharing(execution: ExecutionSpec) -> None:
 
 
 def share_of_run(text: str) -> tuple[int, int]:
-    """Parse a share such as `3/8`: its number, from 1, and the number of shares. Raises DataError."""
+    """Parse which share of a run a process does: `3/8` is the third of eight shares.
+
+    Returns:
+        The number of the share, from 1, and the number of shares.
+
+    Raises:
+        DataError: The text has another form.
+    """
     number, slash, shares = text.partition("/")
     is_pair = slash and number.isdecimal() and shares.isdecimal()
     if is_pair and 1 <= int(number) <= int(shares) <= MAX_WORKERS:

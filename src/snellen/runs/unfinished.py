@@ -16,12 +16,12 @@ ONE_IN = 200
 def unfinished_items(
     items: Iterator[SampleItem], store: RunStore, progress: ProgressCallback
 ) -> Iterator[SampleItem]:
-    """Yield the items that may have missing replies, and report the others to `progress`.
+    """Yield the samples of a run that may have missing replies. The others are reported to `progress` as finished.
 
-    An item seems finished if its protocol promises a number of presentations, whatever the model replies, and that
-    many are in the store. The first such item of each benchmark and protocol, and one in `ONE_IN` of the others, are
-    checked request by request. If a request is not in the store, for example because a prompt changed, no further
-    item of that benchmark and protocol is passed over.
+    To save time, a sample counts as finished if the store has as many replies as its protocol needs. This is checked
+    request by request for the first such sample of each benchmark and protocol, and for one in `ONE_IN` of the others.
+    If a request is missing there, for example because a prompt has changed, all further samples of that benchmark and
+    protocol are yielded.
     """
     seemingly_finished: Counter[tuple[str, str]] = Counter()
     changed: set[tuple[str, str]] = set()
@@ -40,7 +40,10 @@ def unfinished_items(
 
 
 def _seems_finished(item: SampleItem, store: RunStore) -> bool:
-    """Return whether a sample has as many answered presentations as its protocol asks, where that number is fixed."""
+    """Return whether a sample has all its replies, as far as their number shows it.
+
+    Some protocols do not send a fixed number of requests per question. Their samples never seem finished here.
+    """
     declared = declaration_of(item.protocol)
     if declared.presentations is None or declared.stops_early:
         return False

@@ -61,6 +61,7 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
     lines: list[_Line] = []
 
     def listen(process: subprocess.Popen[bytes]) -> None:
+        """Read the lines that a worker process prints: progress is passed on, and other lines are collected."""
         for raw in process.stdout or ():
             line = msgspec.json.decode(raw, type=_Line, dec_hook=lambda form, text: form(text))
             with lock:
@@ -135,12 +136,21 @@ def _started(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[by
 
 
 def _share(number: int, workers: int) -> dict[str, str]:
-    """Return environment variables that give a worker its share of processor threads, and one of the visible GPUs."""
-    share = {"OMP_NUM_THREADS": str(max((os.cpu_count() or 1) // workers, 1))}
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-    if len(visible) >= workers:
-        share["CUDA_VISIBLE_DEVICES"] = visible[number]
-    return share
+    """Return the environment variables that divide a machine between worker processes.
+
+    A worker gets an equal share of the processor threads. If there are at least as many visible GPUs as workers, it
+    gets one GPU.
+
+    Args:
+        number: The index of the worker.
+        workers: The number of workers.
+    """
+    n_threads = max((os.cpu_count() or 1) // workers, 1)
+    variables = {"OMP_NUM_THREADS": str(n_threads)}
+    visible_gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    if len(visible_gpus) >= workers:
+        variables["CUDA_VISIBLE_DEVICES"] = visible_gpus[number]
+    return variables
 
 
 def _main() -> None:

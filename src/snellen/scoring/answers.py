@@ -111,6 +111,7 @@ def with_answer_tags(
             answer_tags.setdefault(sample_id, {}).update(answer.tags)
 
     def tagged_samples() -> Iterable[Sample]:
+        """Yield the samples, with the tags of their answers."""
         for sample in samples:
             if sample.id in answer_tags:
                 yield replace(sample, tags={**sample.tags, **answer_tags[sample.id]})

@@ -59,7 +59,12 @@ class Talks:
     """Collects the steps of talks. If a step was answered several times, the last reply counts."""
 
     def __init__(self, protocols: Sequence[str]) -> None:
-        # How each protocol that asks in several steps concludes from them.
+        """Prepare to collect the steps of answers that a model gives in several steps.
+
+        Args:
+            protocols: The labels of the run's protocols.
+        """
+        # By protocol, the function that returns the answer to which some steps lead.
         self._conclude: dict[str, Conclude] = {}
         for label in protocols:
             conclude = labelled_declaration(label).conclude

@@ -105,6 +105,17 @@ class JudgeEnsemble:
         spec: JudgeSpec = DEFAULT_JUDGE,
         announce: Callable[[str], object] = lambda line: None,
     ) -> None:
+        """Combine judge models, which vote on each reply.
+
+        Args:
+            judges: The models.
+            run: The folder of the run, in which their verdicts are stored.
+            spec: The judge settings.
+            announce: Receives lines for the user.
+
+        Raises:
+            DataError: A judge is given twice.
+        """
         self.spec = spec
         self.uses: list[JudgeUse] = []
         """The work of the judges until now."""

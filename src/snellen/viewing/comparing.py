@@ -86,9 +86,9 @@ def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunCompariso
 
 
 def _charts(views: Sequence[RunView]) -> Iterator[PageBlock]:
-    """Yield the charts of several runs: dimensions, as a radar if there are enough, then benchmarks.
+    """Yield the charts of several runs: a radar chart of ability dimensions if there are enough, and bars of benchmarks.
 
-    If the runs were not asked the same questions, the charts are over the questions that all of them replied to.
+    If the runs did not answer the same questions, the charts are over the questions that all of them answered.
     """
     were_asked_alike = _were_asked_alike(views)
     if not were_asked_alike:
@@ -137,14 +137,22 @@ def read_scored(run: ShownRun) -> ScoredRun:
 
 
 def flips_by_protocol(flips: Sequence[Flips]) -> list[Flips]:
-    """Sum flips (questions that only one of two runs has right) over benchmarks, whose name is then empty."""
-    sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    """Add up, over benchmarks, the questions that only one of two runs answered correctly.
+
+    Args:
+        flips: The counts of each pair of runs under each protocol on each benchmark.
+
+    Returns:
+        One entry per pair of runs and protocol. Its benchmark is empty.
+    """
+    members_by_key: dict[tuple[str, str, str], list[Flips]] = defaultdict(list)
     for flip in flips:
-        counts = sums[flip.first, flip.second, flip.protocol]
-        counts[0] += flip.only_first
-        counts[1] += flip.only_second
-        counts[2] += flip.common
-    summed = []
-    for (first, second, protocol), counts in sums.items():
-        summed.append(Flips(first, second, "", protocol, *counts))
-    return summed
+        members_by_key[flip.first, flip.second, flip.protocol].append(flip)
+
+    totals: list[Flips] = []
+    for (first, second, protocol), members in members_by_key.items():
+        only_first = sum(flip.only_first for flip in members)
+        only_second = sum(flip.only_second for flip in members)
+        common = sum(flip.common for flip in members)
+        totals.append(Flips(first, second, "", protocol, only_first, only_second, common))
+    return totals

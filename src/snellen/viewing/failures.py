@@ -132,9 +132,12 @@ class AlikeCluster(Struct, frozen=True):
 
 
 def alike_failures(library: RunLibrary, run: ShownRun, protocol: str) -> list[AlikeCluster]:
-    """Return the clusters of similar images with clearly more wrong answers than the others.
+    """Find groups of similar images on which a model makes clearly more mistakes than on others.
 
-    The cluster with the largest excess of wrong answers comes first, and in each cluster its wrong answers do.
+    Images are grouped by how they look. In each group, the wrongly answered questions come first.
+
+    Returns:
+        The groups, sorted by how many more wrong answers they have than expected.
     """
     questions = _questions(library, run, protocol)
     if len(questions) < 2 * SIZE:
@@ -146,7 +149,8 @@ def alike_failures(library: RunLibrary, run: ShownRun, protocol: str) -> list[Al
         members = [questions[index] for index in indexes]
         members.sort(key=lambda question: not question.is_wrong)
         cluster = AlikeCluster(tuple(members))
-        excess = cluster.wrong - wrong_share * len(members)
+        expected_wrong = wrong_share * len(members)
+        excess = cluster.wrong - expected_wrong
         standard_error = (len(members) * wrong_share * (1 - wrong_share)) ** 0.5
         if excess > STANDARD_ERRORS * standard_error:
             clusters.append((excess, cluster))
@@ -181,12 +185,13 @@ def _content(library: RunLibrary, digest: str) -> bytes:
 
 
 def _clusters(vectors: np.ndarray, count: int) -> list[Sequence[int]]:
-    """Cluster unit vectors by spherical k-means, without any randomness.
+    """Cluster vectors by spherical k-means, without any randomness.
 
-    It begins with vectors that are far from one another.
+    The initial centres are vectors that are far from each other: the first vector, then each time the one that is least
+    similar to all centres so far.
 
     Args:
-        vectors: Unit vectors, shape (N, D).
+        vectors: Vectors of length 1, shape (N, D).
         count: Number of clusters.
 
     Returns:
@@ -195,19 +200,22 @@ def _clusters(vectors: np.ndarray, count: int) -> list[Sequence[int]]:
     import numpy as np
 
     first_centres = [vectors[0]]
-    similarity_to_nearest = vectors @ first_centres[0]
+    similarity_to_nearest = vectors @ first_centres[0]  # shape (N,)
     for _ in range(count - 1):
         farthest = vectors[int(similarity_to_nearest.argmin())]
         first_centres.append(farthest)
         similarity_to_nearest = np.maximum(similarity_to_nearest, vectors @ farthest)
 
-    centres = np.stack(first_centres)
+    centres = np.stack(first_centres)  # shape (count, D)
     cluster_of_vector = np.zeros(len(vectors), dtype=np.intp)
     for _ in range(ROUNDS):
-        cluster_of_vector = (vectors @ centres.T).argmax(axis=1)
-        sums = np.stack(
-            [vectors[cluster_of_vector == cluster].sum(axis=0) for cluster in range(count)]
-        )
+        similarities = vectors @ centres.T  # shape (N, count)
+        cluster_of_vector = similarities.argmax(axis=1)
+        sums_by_cluster = []
+        for cluster in range(count):
+            members = vectors[cluster_of_vector == cluster]
+            sums_by_cluster.append(members.sum(axis=0))
+        sums = np.stack(sums_by_cluster)
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         # The centre of an empty cluster stays where it is.
         divisors = np.where(lengths > 0, lengths, 1)

@@ -70,20 +70,25 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> QuestionFilter:
-        """Read the query of a URL. Invalid values are ignored."""
+        """Read a filter of questions from the query of a URL. An invalid value is replaced by its default."""
         names = ("q", "benchmark", "dimension", "tag", "run", "protocol", "reading")
         texts = {name: query.get(name, "")[:500] for name in names}
-        number = query.get("page", "1")
+        outcome = query.get("outcome", "")
+        sort = query.get("sort", "")
+        page_text = query.get("page", "1")
+        page = 1
+        if page_text.isdecimal() and len(page_text) < 9:
+            page = max(int(page_text), 1)
         return cls(
             **texts,
             better=query.get("better", ""),
             worse=query.get("worse", ""),
-            outcome=query.get("outcome", "") if query.get("outcome") in OUTCOMES else "",
+            outcome=outcome if outcome in OUTCOMES else "",
             unstable=query.get("unstable") == "1",
             disagree=query.get("disagree") == "1",
-            sort=query.get("sort", "") if query.get("sort") in SORTS else "order",
+            sort=sort if sort in SORTS else "order",
             columns="all" if query.get("columns") == "all" else "",
-            page=max(int(number), 1) if number.isdecimal() and len(number) < 9 else 1,
+            page=page,
         )
 
     @property
@@ -111,11 +116,24 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
         return f"/questions?{self.query}"
 
     def question_address(self, benchmark: str, sample_id: str, turn: int, build: str) -> str:
-        """Return the URL of the page of one chosen question. Its `in` is the benchmark of the filter, if any."""
+        """Return the URL of the page of one question. It also contains this filter, so that the page can lead back.
+
+        The parameter `of` is the benchmark of the question, and `in` is the benchmark that the filter selects, if any.
+
+        Args:
+            benchmark: The benchmark of the question.
+            sample_id: The identifier of its sample.
+            turn: The index of its round in a dialogue, otherwise 0.
+            build: The version of the benchmark.
+        """
         question = {"of": benchmark, "sample": sample_id, "turn": turn, "build": build[:12]}
-        filtered = replace(self, benchmark="", page=1).query
-        chosen = urlencode({"in": self.benchmark}) if self.benchmark else ""
-        return "/question?" + "&".join(filter(None, [urlencode(question), chosen, filtered]))
+        query_parts = [urlencode(question)]
+        if self.benchmark:
+            query_parts.append(urlencode({"in": self.benchmark}))
+        other_settings = replace(self, benchmark="", page=1).query
+        if other_settings:
+            query_parts.append(other_settings)
+        return "/question?" + "&".join(query_parts)
 
     @property
     def query(self) -> str:

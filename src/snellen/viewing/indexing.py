@@ -58,17 +58,22 @@ def all_answers(use: BenchmarkUse) -> bool:
 
 
 def run_stamp(folder: Path, manifest: RunManifest) -> str:
-    """Return text that changes when anything changes that the rows of a run depend on."""
+    """Return a text that changes whenever the results of a run may have changed, so that they are computed again.
+
+    They depend on the files of the run and of its benchmarks, on the version of Snellen, and on installed packages.
+    """
     paths = [folder / RUN_MANIFEST, *journals(folder)]
     if (folder / AUDIT_FILE).exists():
         paths += [folder / AUDIT_FILE, folder / LABELS_FILE]
-    paths.extend(Path(use.folder) / MANIFEST for use in manifest.benchmarks)
-    states = [(path.name, *_state(path)) for path in paths]
+    for use in manifest.benchmarks:
+        paths.append(Path(use.folder) / MANIFEST)
+    file_states = [(path.name, *_state(path)) for path in paths]
+
     suites = {use.name.partition("/")[0] for use in manifest.benchmarks}
     installed_suites = suites & suite_facts().keys()
     installed_procedures = set(manifest.adaptive_rules) & targets("adaptive_procedures").keys()
     installed = [*sorted(installed_suites | installed_procedures), *targets("corrections")]
-    return repr((__version__, STANDARD.version, states, installed))
+    return repr((__version__, STANDARD.version, file_states, installed))
 
 
 def _state(path: Path) -> tuple[int, int]:
@@ -192,9 +197,9 @@ class _RunWriter:
         self._write_exchanges(manifest)
 
     def _write_benchmark(self, use: BenchmarkUse, scored: ScoredBenchmark) -> None:
-        """Index the questions and replies of one benchmark of the run.
+        """Add the questions and replies of one benchmark of the run to the index.
 
-        Questions that another run indexed already are reused.
+        A question that is already in the index, because another run has it, is not added again.
         """
         indexed_rows = self._connection.execute(
             "SELECT id, sample_id, turn FROM question WHERE benchmark = ? AND build = ?",
@@ -280,7 +285,7 @@ class _RunWriter:
         return row
 
     def _write_exchanges(self, manifest: RunManifest) -> None:
-        """Index where each request and response is in the journals of the run, and the texts of the replies."""
+        """Add to the index where each request and response is in the journals of the run, and the texts of the replies."""
         builds = {use.name: build_of(use) for use in manifest.benchmarks}
         exchanges: list[tuple[int, int, int, int]] = []
         replies: dict[int, list[str]] = defaultdict(list)
@@ -299,7 +304,7 @@ class _RunWriter:
             self._connection.execute("UPDATE entry SET words = ? WHERE id = ?", (reply_row, entry))
 
     def _question_of(self, exchange: Exchange, builds: dict[str, str]) -> int | None:
-        """Return the id of the question that an exchange asks; None if it is not in the index."""
+        """Return the number of a question in the index, given a request for it; None if it is not in the index."""
         request = exchange.request
         build = builds.get(request.benchmark, "")
         key = (request.benchmark, build, request.sample_id, request.variant.turn)

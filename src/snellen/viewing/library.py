@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from array import array
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache
@@ -165,20 +166,24 @@ class RunLibrary:
         open_index(self.index).close()
 
     def runs(self) -> list[ShownRun]:
-        """Return the runs that are in the folders now, the latest first."""
+        """Return the runs that are in the watched folders now, the latest one first."""
         folders = find_runs(self.roots)
         with self._connection() as connection:
             rows = connection.execute(
                 "SELECT folder, id, fault, summary, indexed, seconds, stamp FROM run"
             )
-            indexed = {folder: _Row(*row) for folder, *row in rows}
+            indexed = {folder: _Row(*columns) for folder, *columns in rows}
         self._forget_if_changed(sorted((row.id, row.indexed) for row in indexed.values()))
-        named_folders = zip(run_names(folders), folders, strict=True)
-        runs = [_shown(name, folder, indexed.get(str(folder))) for name, folder in named_folders]
+
+        runs: list[ShownRun] = []
+        for name, folder in zip(run_names(folders), folders, strict=True):
+            runs.append(_shown(name, folder, indexed.get(str(folder))))
         runs = _told_apart(runs, shows_hosts=self._shows_hosts)
-        return sorted(
-            runs, key=lambda run: run.manifest.started if run.manifest else "", reverse=True
-        )
+
+        def start_time(run: ShownRun) -> str:
+            return run.manifest.started if run.manifest else ""
+
+        return sorted(runs, key=start_time, reverse=True)
 
     def is_behind(self, runs: Sequence[ShownRun]) -> bool:
         """Return whether pages are incomplete because some of these runs are not indexed yet."""
@@ -238,8 +243,12 @@ class RunLibrary:
             self.fault = f"the index {self.index} cannot be updated: {error}"
 
     def selection(self, chosen: QuestionFilter, runs: Sequence[ShownRun]) -> array[int]:
-        """Return the ids of the chosen questions in order."""
-        query, values = select_questions(chosen, {run.name: run.id for run in runs})
+        """Return the numbers of the questions that pass a filter, in the order that the filter chooses.
+
+        The result is remembered until the index changes.
+        """
+        run_ids = {run.name: run.id for run in runs}
+        query, values = select_questions(chosen, run_ids)
 
         def ids() -> array[int]:
             # Fetching one text is faster than fetching a hundred thousand rows of one number.
@@ -307,16 +316,21 @@ def _is_run(manifest: Path) -> bool:
 
 
 def run_names(folders: Sequence[Path]) -> list[str]:
-    """Return, for each folder, the shortest end of its path that no other folder has."""
+    """Return a short, unique name for each folder: as many of the last parts of its path as are needed.
+
+    For `a/run`, `b/run` and `c/other` the names are `a/run`, `b/run` and `other`.
+    """
     names = [folder.name for folder in folders]
-    for depth in range(2, max((len(folder.parts) for folder in folders), default=0) + 1):
-        twice = {name for name in names if names.count(name) > 1}
-        if not twice:
+    longest = max((len(folder.parts) for folder in folders), default=0)
+    for depth in range(2, longest + 1):
+        counts = Counter(names)
+        if all(count == 1 for count in counts.values()):
             break
-        names = [
-            "/".join(folder.parts[-depth:]) if name in twice else name
-            for name, folder in zip(names, folders, strict=True)
-        ]
+        longer_names: list[str] = []
+        for name, folder in zip(names, folders, strict=True):
+            is_unique = counts[name] == 1
+            longer_names.append(name if is_unique else "/".join(folder.parts[-depth:]))
+        names = longer_names
     return names
 
 

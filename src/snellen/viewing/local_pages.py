@@ -211,19 +211,34 @@ class LocalPages(ViewPages):
         return _question_address(form, "notes")
 
     def _keep_label(self, form: Form) -> str:
-        """Store the label of a reply from a form, and return the address of the reply."""
-        run, item = self.named_run(form.get("run", "")), form.get("item", "")
+        """Store the label that a user gave to a reply on a page, and return the URL of the reply.
+
+        A label is the letter of an option, `NO_OPTION`, or empty to remove the label.
+
+        Raises:
+            HTTPException: The form is not from a page of this program.
+        """
+        run = self.named_run(form.get("run", ""))
         self.number(form)
-        label = form.get("label", "") or None
-        if not re.fullmatch("[0-9a-f]{16}", item) or (
-            label and label != NO_OPTION and len(label) > 8
-        ):
+        reply_digest = form.get("item", "")
+        label = form.get("label", "")
+        is_label = label in ("", NO_OPTION) or len(label) <= 8
+        if not re.fullmatch("[0-9a-f]{16}", reply_digest) or not is_label:
             raise HTTPException(400, "this is not a label for a reply")
-        add_lines(run.folder / LABELS_FILE, HumanLabel(item, label, "", form.get("sample", "")))
-        return _question_address(form, f"reply-{item}")
+        sample_id = form.get("sample", "")
+        add_lines(run.folder / LABELS_FILE, HumanLabel(reply_digest, label or None, "", sample_id))
+        return _question_address(form, f"reply-{reply_digest}")
 
     def about_question(self, number: int, runs: Sequence[ShownRun]) -> dict[str, Any]:
-        """Return the notes on a question by run, and the labels of its replies by run and reply."""
+        """Return what the user wrote about a question: a note for each run, and labels of replies.
+
+        Args:
+            number: The number of the question in the index.
+            runs: The runs that are shown.
+
+        Returns:
+            `notes` by run, and under `given` the labels by (run, digest of the reply).
+        """
         [(benchmark, sample_id, turn)] = self.library.rows(
             "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
         )
@@ -284,13 +299,18 @@ class LocalPages(ViewPages):
         return self._page(request, "process.html", values)
 
     def _start(self, form: Form) -> str:
-        """Start a run from a form, or return the address of the form if something must be confirmed or mended first."""
+        """Start a run with the settings of a form, and return the URL of the page to show next.
+
+        This is the page of the process, or the form again if it has errors, if the user only wants a preview, or if the
+        run would extend an earlier one and the user has not confirmed that.
+        """
         start = StartForm.from_form(form)
         earlier = self._earlier(start)
         is_known_to_grow = earlier is None or form.get("grows") == earlier.name
         if form.get("look") or start.faults() or not is_known_to_grow:
             return f"/start?look=1&{start.query}"
-        return f"/process?id={self.launcher.start(start.named_fields).id}"
+        process = self.launcher.start(start.named_fields)
+        return f"/process?id={process.id}"
 
     def _earlier(self, form: StartForm) -> ShownRun | None:
         """The run that is there under the name that was typed, which would grow."""
@@ -305,11 +325,12 @@ class LocalPages(ViewPages):
         )
 
     def _resume(self, form: Form) -> str:
-        """Start a run again where it ended, and return the address of its process."""
+        """Continue a run that has stopped, and return the URL of the page of its process."""
         run = self.named_run(form.get("run", ""))
         if run.manifest is None:
             raise DataError(run.fault)
-        return f"/process?id={self.launcher.resume(run.folder, run.manifest).id}"
+        process = self.launcher.resume(run.folder, run.manifest)
+        return f"/process?id={process.id}"
 
     def _stop(self, form: Form) -> str:
         self.launcher.stop(form.get("id", ""))
@@ -325,26 +346,33 @@ class LocalPages(ViewPages):
     # --- reports and comparisons ---------------------------------------------------------------------------------
 
     def report(self, request: Request) -> Response:
-        """The report of the runs that are named."""
+        """Return the report of the selected runs: to save as a file, for a frame, or with a bar of links at the top.
+
+        The last report is remembered for as long as its runs do not change.
+        """
         runs = self._picked(request, 1)
 
         stamps = tuple((run.id, run.indexed) for run in runs)
-        if self._last_report[0] != stamps:
+        remembered_stamps, _ = self._last_report
+        if remembered_stamps != stamps:
             scored = [read_scored(run) for run in runs]
-            report = html_report(run_views(scored, results_of_all(scored)))
-            self._last_report = stamps, report.encode("utf-8", "replace")
+            html = html_report(run_views(scored, results_of_all(scored)))
+            self._last_report = (stamps, html.encode("utf-8", "replace"))
+        _, content = self._last_report
         if request.query_params.get("save"):
             name = report_name([run.folder.name for run in runs])
             headers = {**REPORT_HEADERS, "content-disposition": f'attachment; filename="{name}"'}
-            return Response(self._last_report[1], media_type="text/html", headers=headers)
+            return Response(content, media_type="text/html", headers=headers)
         if request.headers.get("sec-fetch-dest") == "iframe":
-            return Response(self._last_report[1], media_type="text/html", headers=REPORT_HEADERS)
-        address = escape(f"/report?{urlencode([('run', run.name) for run in runs])}&save=1")
-        bar = f'<p class="over"><a href="/">Runs</a> · <a href="{address}">Save as one file</a></p>'
-        head, tag, body = self._last_report[1].partition(b"<body>")
-        return Response(
-            head + tag + bar.encode() + body, media_type="text/html", headers=REPORT_HEADERS
-        )
+            return Response(content, media_type="text/html", headers=REPORT_HEADERS)
+
+        run_query = urlencode([("run", run.name) for run in runs])
+        save_address = escape(f"/report?{run_query}&save=1")
+        links = f'<a href="/">Runs</a> · <a href="{save_address}">Save as one file</a>'
+        bar = f'<p class="over">{links}</p>'
+        head, body_tag, body = content.partition(b"<body>")
+        with_bar = head + body_tag + bar.encode() + body
+        return Response(with_bar, media_type="text/html", headers=REPORT_HEADERS)
 
     def compare(self, request: Request) -> Response:
         """Answer with the page that compares the picked runs."""
@@ -385,16 +413,21 @@ class LocalPages(ViewPages):
         return self._page(request, "training.html", values)
 
     def _step_headlines(self, training: ShownTraining) -> dict[int, dict[str, Result]]:
-        """Return the headline of each benchmark of each step, and under an empty name that of the run."""
+        """Return the headline results at each step of a training.
+
+        Returns:
+            By step and then by benchmark. The headline of the whole run is under an empty name.
+        """
         headlines: dict[int, dict[str, Result]] = {}
         for step, line in training.lines.items():
             details = self.library.details(line.run)
             protocol = line.headline.protocol if line.headline else ""
-            headlines[step] = {
-                row.benchmark: row.headline for row in benchmark_lines(details, protocol)
-            }
+            headline_by_benchmark: dict[str, Result] = {}
+            for benchmark_line in benchmark_lines(details, protocol):
+                headline_by_benchmark[benchmark_line.benchmark] = benchmark_line.headline
             if details.overall is not None:
-                headlines[step][""] = details.overall
+                headline_by_benchmark[""] = details.overall
+            headlines[step] = headline_by_benchmark
         return headlines
 
     def alike(self, request: Request) -> Response:
@@ -447,7 +480,13 @@ def _cookie(request: Request) -> str:
 
 
 def _question_address(form: Form, anchor: str) -> str:
-    """Return the address of a part of a question's page, in the list of questions from which the form was opened."""
+    """Return the URL of a part of a question's page.
+
+    Args:
+        form: A form of that page. It names the question, and under `among` the filter of the list that the user came
+            from.
+        anchor: The part of the page.
+    """
     query = dict(parse_qsl(form.get("among", "")))
     chosen = QuestionFilter.from_query(query)
     turn = int(form.get("turn", "0"))

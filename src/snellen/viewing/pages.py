@@ -97,11 +97,14 @@ def _environment(look: ViewLook) -> Environment:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration in the largest unit of which it has at least two, such as `90 s` or `15 min`."""
+    """Format a duration in the largest unit of which it has at least two: `90 s`, `15 min` or `3 h`."""
     minutes = seconds / 60
+    hours = minutes / 60
     if minutes < 2:
         return f"{seconds:.0f} s"
-    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+    if hours < 2:
+        return f"{minutes:.0f} min"
+    return f"{hours:.0f} h"
 
 
 def chosen_label(prediction: Prediction) -> str:
@@ -259,12 +262,12 @@ class ViewPages:
         return self._page(request, "question.html", values)
 
     def exchanges(self, request: Request) -> Response:
-        """The recorded exchanges of a run about a question, as JSON."""
+        """Return the recorded requests and responses of a run about one question, as JSON."""
         run = self.named_run(request.query_params.get("run", ""))
-        exchanges = read_exchanges_of(self.library, self.number(request.query_params), run)
-        return Response(
-            msgspec.json.format(_json(exchanges), indent=1), media_type="application/json"
-        )
+        question = self.number(request.query_params)
+        exchanges = read_exchanges_of(self.library, question, run)
+        content = msgspec.json.format(_json(exchanges), indent=1)
+        return Response(content, media_type="application/json")
 
     def picture(self, request: Request) -> Response:
         """Answer with an image by its digest. It never changes, so browsers may keep it."""
@@ -339,7 +342,7 @@ class ViewPages:
         return {"notes": {}, "given": {}}
 
     def lines(self, runs: Sequence[ShownRun]) -> list[RunLine]:
-        """Return the rows of the table of runs."""
+        """Return the rows of the table of runs: each run with the user's note on it and its progress."""
         notes = read_run_notes(self.library.roots) if self._look.is_local else {}
         lines = []
         for run in runs:
@@ -482,12 +485,15 @@ class NumberTable(Struct, frozen=True):
 
 
 def number_table(results: Sequence[Result]) -> NumberTable:
-    """A row for each benchmark and protocol."""
-    rows: dict[Place, dict[str, Result]] = defaultdict(dict)
-    for row in results:
-        rows[row.benchmark, row.protocol][row.metric] = row
-    valued = dict.fromkeys(row.metric for row in results if row.estimate.value is not None)
-    return NumberTable(tuple(valued), tuple(rows.items()))
+    """Arrange results in a table: a row for each benchmark and protocol, a column for each metric with a value."""
+    results_by_row: dict[Place, dict[str, Result]] = defaultdict(dict)
+    metrics: dict[str, None] = {}
+    for result in results:
+        row_key = (result.benchmark, result.protocol)
+        results_by_row[row_key][result.metric] = result
+        if result.estimate.value is not None:
+            metrics[result.metric] = None
+    return NumberTable(tuple(metrics), tuple(results_by_row.items()))
 
 
 class BenchmarkLine(Struct, frozen=True):
@@ -500,16 +506,27 @@ class BenchmarkLine(Struct, frozen=True):
     """What guessing gives, where the headline is an accuracy."""
 
     def badness(self) -> tuple[bool, float]:
-        """Sorts shares from the lowest on, by how much of what guessing leaves is reached, then all else."""
-        value, unit = self.headline.estimate.value, self.headline.unit
-        if value is None or unit != SHARE or self.headline.better != "higher":
+        """Return a sort key that puts the worst results first.
+
+        Shares are sorted by how far they are above chance: 0 at the chance level and 1 for a perfect score. Results
+        that are not shares come last.
+        """
+        value = self.headline.estimate.value
+        if value is None or self.headline.unit != SHARE or self.headline.better != "higher":
             return True, 0.0
-        chance = self.chance if self.chance is not None and self.chance < 1 else 0.0
+        chance = 0.0
+        if self.chance is not None and self.chance < 1:
+            chance = self.chance
         return False, (value - chance) / (1 - chance)
 
 
 def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
-    """Return the headline of each benchmark by a protocol; by another one if this one did not ask it."""
+    """Return the headline result of each benchmark of a run.
+
+    Args:
+        details: The results of the run.
+        protocol: The protocol to show. If a benchmark was not run under it, the preferred one of its protocols is used.
+    """
     results: dict[str, list[Result]] = defaultdict(list)
     for row in details.results:
         results[row.benchmark].append(row)
@@ -518,18 +535,17 @@ def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
         metrics = details.headlines[benchmark]
 
         def preference(row: Result, metrics: Sequence[str] = metrics) -> tuple[object, ...]:
-            """Return the sort key of a row: the protocol of the headline first, then the order of metrics."""
-            return (
-                row.protocol != protocol,
-                protocol_preference(row.protocol),
-                metrics.index(row.metric) if row.metric in metrics else len(metrics),
-            )
+            """Return a sort key: results under `protocol` first, then by the preference of protocols and metrics."""
+            is_other_protocol = row.protocol != protocol
+            metric_index = metrics.index(row.metric) if row.metric in metrics else len(metrics)
+            return is_other_protocol, protocol_preference(row.protocol), metric_index
 
         candidates = [row for row in rows if row.metric in metrics] or rows
         headline = min(candidates, key=preference)
         outcomes = details.outcomes.get(benchmark, {}).get(headline.protocol, {})
-        level = details.chance.get(benchmark, {}).get(headline.metric)
-        chance = level if headline.unit == SHARE else None
+        chance = None
+        if headline.unit == SHARE:
+            chance = details.chance.get(benchmark, {}).get(headline.metric)
         lines.append(BenchmarkLine(benchmark, headline, outcomes, chance))
     return lines
 
@@ -545,11 +561,11 @@ def _shows_mean(line: RunLine, benchmarks: Sequence[BenchmarkLine], protocol: st
 
 
 def metric_notes(lines: Sequence[BenchmarkLine]) -> list[str]:
-    """What each metric of these lines is, as it declares it."""
-    metrics = dict.fromkeys(line.headline.metric for line in lines)
-    descriptions = {
-        name: metric.description.rstrip(".") for name in metrics if (metric := metric_of(name))
-    }
-    return [
-        f"{capitalised(metric_title(name))}: {text}." for name, text in descriptions.items() if text
-    ]
+    """Return a sentence for each headline metric of some results that says what it measures."""
+    notes: list[str] = []
+    for name in dict.fromkeys(line.headline.metric for line in lines):
+        metric = metric_of(name)
+        description = metric.description.rstrip(".") if metric else ""
+        if description:
+            notes.append(f"{capitalised(metric_title(name))}: {description}.")
+    return notes

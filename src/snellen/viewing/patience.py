@@ -45,7 +45,7 @@ class PatientProtocol(HttpToolsProtocol):
     # --- connections ---------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
-        """Take a new connection, or end it if its address has too many."""
+        """Accept a new connection, or close it at once if its address has too many connections."""
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""
         self._open_connections[self._address] += 1
@@ -117,11 +117,15 @@ class PatientProtocol(HttpToolsProtocol):
         self._wait_for("body", BODY_SECONDS)
 
     def on_body(self, body: bytes) -> None:
-        """Extend the timer of the body by the time that the received bytes may take."""
+        """Receive a part of a request's body, and extend the time limit by what its bytes may take.
+
+        The body may take `BODY_SECONDS`, and longer the more bytes have arrived.
+        """
         self._framing -= len(body)
         self._body += len(body)
-        allowed = BODY_SECONDS + self._body / BODY_BYTES_A_SECOND
-        self._wait_for("body", max(self._begun + allowed - self.loop.time(), 0))
+        allowed_seconds = BODY_SECONDS + self._body / BODY_BYTES_A_SECOND
+        deadline = self._begun + allowed_seconds
+        self._wait_for("body", max(deadline - self.loop.time(), 0))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -130,7 +134,12 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def _end(self, status: int, phrase: bytes) -> None:
-        """Say why, if nothing was said yet, and hang up at once."""
+        """Close the connection at once, with an error response if none was started yet.
+
+        Args:
+            status: The HTTP status.
+            phrase: Its text.
+        """
         self._wait_for("", 0)
         is_silent = self.cycle is None or not self.cycle.response_started
         if is_silent or self.cycle.response_complete:

@@ -212,30 +212,39 @@ def _with_choosing_runs(
 def _telling_columns(
     columns: Sequence[Column], lines: Sequence[QuestionLine], deciding: Collection[str]
 ) -> list[Column]:
-    """Return the columns of the runs that match the filter for most of these questions."""
-    n_matches: Counter[str] = Counter()
+    """Choose the columns of the runs that match the filter for most of the questions shown.
+
+    Args:
+        columns: All columns, as pairs of a run and a protocol.
+        lines: The questions that are shown.
+        deciding: The protocols that the filter is about.
+    """
+    n_matches_by_run: Counter[str] = Counter()
     for line in lines:
-        n_matches.update(line.chosen_by)
-    ranked = sorted(columns, key=lambda column: -n_matches[column[0]])
-    run_names = list(dict.fromkeys(run for run, _ in ranked))
-    shown_names = run_names[:MOST_COLUMNS]
-    shown_columns = [column for column in columns if column[0] in shown_names]
+        n_matches_by_run.update(line.chosen_by)
+    ranked_runs = sorted((run for run, _ in columns), key=lambda run: -n_matches_by_run[run])
+    shown_runs = list(dict.fromkeys(ranked_runs))[:MOST_COLUMNS]
+    shown_columns = [(run, protocol) for run, protocol in columns if run in shown_runs]
     return _first_columns(shown_columns, deciding)
 
 
 def _first_columns(columns: Sequence[Column], deciding: Collection[str]) -> list[Column]:
-    """Return columns of the first runs: under each deciding protocol, or else each run under its first protocol."""
-    decisive = [column for column in columns if column[1] in deciding]
-    if decisive:
-        names = list(dict.fromkeys(run for run, _ in decisive))[:MOST_COLUMNS]
-        return sorted(
-            (column for column in decisive if column[0] in names),
-            key=lambda column: protocol_preference(column[1]),
-        )
-    by_run: dict[str, Column] = {}
-    for column in columns:
-        by_run.setdefault(column[0], column)
-    return list(by_run.values())[:MOST_COLUMNS]
+    """Choose the columns of the first `MOST_COLUMNS` runs.
+
+    Args:
+        columns: Pairs of a run and a protocol.
+        deciding: The protocols that the filter is about. Each run has a column for each of them. If no run has any of
+            them, each run has one column for its first protocol.
+    """
+    deciding_columns = [(run, protocol) for run, protocol in columns if protocol in deciding]
+    if deciding_columns:
+        runs = list(dict.fromkeys(run for run, _ in deciding_columns))[:MOST_COLUMNS]
+        shown = [(run, protocol) for run, protocol in deciding_columns if run in runs]
+        return sorted(shown, key=lambda column: protocol_preference(column[1]))
+    first_by_run: dict[str, Column] = {}
+    for run, protocol in columns:
+        first_by_run.setdefault(run, (run, protocol))
+    return list(first_by_run.values())[:MOST_COLUMNS]
 
 
 def _with_replies(
@@ -267,16 +276,27 @@ def _with_replies(
 
 
 def _beginning(replies: str, reading: str) -> str:
-    """Join the distinct replies with their counts and shorten the text; empty if there is only `reading` to show."""
+    """Return the replies to a question as one short text, such as `B (3 times) / C`.
+
+    Args:
+        replies: The replies, separated by `REPLY_END`.
+        reading: The option that was read from them, which the page shows anyway.
+
+    Returns:
+        The text; empty if the replies only repeat `reading` or are empty.
+    """
     counts = Counter(" ".join(reply.split()) for reply in replies.split(REPLY_END))
-    if list(counts) in ([reading], [""]):
+    distinct_replies = list(counts)
+    if distinct_replies == [reading] or distinct_replies == [""]:
         return ""
-    texts = [f"{reply} ({count} times)" if count > 1 else reply for reply, count in counts.items()]
+    texts: list[str] = []
+    for reply, count in counts.items():
+        texts.append(f"{reply} ({count} times)" if count > 1 else reply)
     return shorten(" / ".join(texts), LONGEST_REPLY)
 
 
 def _present(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) -> list[Column]:
-    """Return the columns in which any of these questions has an outcome."""
+    """Return the pairs of a run and a protocol under which any of some questions has a result."""
     names = {run.id: run.name for run in runs}
     marks = ", ".join("?" * len(ids))
     rows = library.rows(
@@ -326,7 +346,11 @@ class ShownPresentation(Struct, frozen=True):
     exchanges: tuple[Exchange, ...]
 
     def to_label(self, turn: Turn) -> LabelItem | None:
-        """Return the reply as an item to label; None if it is not one generated text for a question with options."""
+        """Return the reply in the form in which people label it with the option that it chooses.
+
+        Returns:
+            None if it is not a single generated text, or if the question has no options.
+        """
         if len(self.exchanges) != 1 or not turn.options:
             return None
         [exchange] = self.exchanges
@@ -519,7 +543,10 @@ def _entry(
 
 
 def _latest(exchanges: Sequence[Exchange]) -> dict[Variant, Exchange]:
-    """Return one exchange for each presentation or step: the last one with a reply, as in scoring."""
+    """Return the request and response that count for each presentation of a question.
+
+    If a request was sent several times, this is the last one with a response, as in scoring.
+    """
     latest: dict[Variant, Exchange] = {}
     for exchange in exchanges:
         if exchange.response.error is None or exchange.request.variant not in latest:

@@ -81,7 +81,12 @@ def write_run_note(roots: Sequence[Path], run: Path, note: RunNote) -> None:
 
 
 def read_sample_notes(run: Path) -> dict[tuple[str, str, int], SampleNote]:
-    """Return the notes on samples of a run by benchmark, sample and turn.
+    """Read the notes of users on samples of a run.
+
+    A later note replaces an earlier one on the same sample. An empty note removes it.
+
+    Returns:
+        The notes by (benchmark, identifier of the sample, index of the round).
 
     Raises:
         StoreError: A line is not a note.

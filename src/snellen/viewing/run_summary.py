@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
@@ -94,21 +94,22 @@ def overall_row(rows: Iterable[Result]) -> Result | None:
 
 
 def headline_of(run: ScoredRun, rows: Sequence[Result]) -> Headline | None:
-    """Return the number of a run with its description.
+    """Return the one number that stands for a run, with a description of what it is over.
 
-    It is None if the benchmarks have no common scale or no value.
+    Returns:
+        None if the benchmarks have no common scale, or none has a value.
     """
     overall = overall_row(rows)
     if overall is None:
         return None
-    members = headline_rows(run, rows)[overall.method]
-    metrics = {row.metric for row in members}
+    headlines = headline_rows(run, rows)[overall.method]
+    metrics = {row.metric for row in headlines}
     metric = metrics.pop() if len(metrics) == 1 else HEADLINE
-    first = members[0]
-    if len(members) > 1 and metric == HEADLINE:
-        description = average_words(len(members), overall.over)
-    elif len(members) > 1:
-        description = f"{metric_title(metric)} {average_words(len(members), overall.over)}"
+    first = headlines[0]
+    if len(headlines) > 1 and metric == HEADLINE:
+        description = average_words(len(headlines), overall.over)
+    elif len(headlines) > 1:
+        description = f"{metric_title(metric)} {average_words(len(headlines), overall.over)}"
     elif len(run.benchmarks) > 1:
         description = f"{metric_title(metric)} under {first.protocol} of {first.benchmark}"
     else:
@@ -127,11 +128,13 @@ class OutcomeCounter:
         self._counts[entry.scored.spec.name, entry.protocol, entry.outcome] += 1
 
     def by_benchmark(self) -> dict[str, dict[str, dict[str, int]]]:
-        """Return the number of questions by benchmark, protocol and outcome."""
-        outcomes: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
+        """Return the number of questions, by benchmark, then by protocol, then by outcome (such as `right`)."""
+        counts_by_benchmark: dict[str, dict[str, dict[str, int]]] = {}
         for (benchmark, protocol, outcome), count in self._counts.items():
-            outcomes[benchmark][protocol][outcome] = count
-        return outcomes
+            counts_by_protocol = counts_by_benchmark.setdefault(benchmark, {})
+            counts_by_outcome = counts_by_protocol.setdefault(protocol, {})
+            counts_by_outcome[outcome] = count
+        return counts_by_benchmark
 
 
 def details_of(

@@ -49,7 +49,7 @@ class RunFilter(Struct, frozen=True):
 
     @property
     def query(self) -> str:
-        """The filter as the query of an address with its `?`; empty for the defaults."""
+        """The filter as the query of a URL, beginning with `?`; empty if all settings are defaults."""
         default = asdict(RunFilter())
         settings = {}
         for name, value in asdict(self).items():
@@ -93,7 +93,7 @@ class RunLine(Struct, frozen=True):
 
     @property
     def benchmark_words(self) -> str:
-        """The name of the only benchmark, or the suites of several with their number."""
+        """What the run was evaluated on: the name of its only benchmark, or the suites of several: `mmbench, pope (5)`."""
         if len(self.benchmarks) < 2:
             return "".join(self.benchmarks)
         suites = list(dict.fromkeys(name.split("/")[0] for name in self.benchmarks))
@@ -166,7 +166,10 @@ LARGEST_FIRST = ("headline", "n", "unparsed", "errors", "started")
 
 
 def chosen_lines(lines: Iterable[RunLine], chosen: RunFilter) -> list[RunLine]:
-    """Return the rows that pass a filter, in its order."""
+    """Return the runs that pass a filter, in the order that it chooses.
+
+    Archived runs are hidden unless the filter includes them.
+    """
     search_words = chosen.q.casefold().split()
     matches = []
     for line in lines:
@@ -229,7 +232,10 @@ def _asked_parts(manifest: RunManifest) -> set[tuple[str, Any, Any]]:
 
 
 def _trend_chart(lines: Sequence[RunLine]) -> ChartDrawing:
-    """Draw a point for each run, in equal steps, with the dates of the first and the last."""
+    """Draw the headline number of several runs over time: a point for each run, with equal distances between runs.
+
+    The dates of the first and the last run are printed below.
+    """
     headlines = [line.headline for line in lines if line.headline]
     unit = headlines[0].unit
     axis = _trend_axis([headline.estimate for headline in headlines], unit)
@@ -246,7 +252,8 @@ def _trend_chart(lines: Sequence[RunLine]) -> ChartDrawing:
     step = (RIGHT - LEFT - 2 * MARGIN) / max(len(lines) - 1, 1)
     points = []
     for index, headline in enumerate(headlines):
-        points.append((LEFT + MARGIN + index * step, y_of(headline.estimate.value or 0.0)))
+        x = LEFT + MARGIN + index * step
+        points.append((x, y_of(headline.estimate.value or 0.0)))
     builder.path(points, "front", is_open=True, series=0)
 
     for (x, y), line, headline in zip(points, lines, headlines, strict=True):

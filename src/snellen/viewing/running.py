@@ -120,15 +120,18 @@ class _Watched:
     """The progress of one run: how far each journal was read, and what was found."""
 
     def __init__(self, folder: Path, manifest: RunManifest) -> None:
-        self.folder, self.total = folder, _count(folder, manifest)
+        """Start to watch the progress of a run. Nothing of its journals has been read yet."""
+        self.folder = folder
+        self.total = _count(folder, manifest)
         self.offsets: dict[Path, int] = {}
+        """How many bytes of each journal have been read."""
         self.unreadable = 0
         self.unanswered = UnansweredRequests(manifest.by_sample)
         self.reached: set[tuple[str, str, str, int]] = set()
         self.asked = 0
         self.replies = 0
         self.session: tuple[int, SessionPace] | None = None
-        """While the run is under way: the requests before it was first seen, and the pace since then."""
+        """While the run is active: the number of requests before it was first seen, and the pace since then."""
 
     @property
     def failures(self) -> dict[str, int]:
@@ -136,16 +139,18 @@ class _Watched:
         return {**self.unanswered.by_kind(), **unreadable}
 
     def read_on(self) -> None:
-        """Read the lines that were added to the journals since the last call."""
-        before = dict(self.offsets)
-        for path, line in self._lines_from(before):
+        """Read the lines that were added to the journals of the run since the last call."""
+        offsets_before = dict(self.offsets)
+        for path, line in self._lines_from(offsets_before):
             self.offsets[path] = self.offsets.get(path, 0) + len(line)
             self._add(line)
-        if self.unanswered:
-            # A second pass, because the reply to a repeated request may be in a journal that is read before its failure.
-            for _, line in self._lines_from(before):
-                if (exchange := _stored(line)) is not None and exchange.response.error is None:
-                    self.unanswered.add_reply(exchange)
+        if not self.unanswered:
+            return
+        # A second pass, because the reply to a repeated request may be in a journal that is read before its failure.
+        for _, line in self._lines_from(offsets_before):
+            exchange = _stored(line)
+            if exchange is not None and exchange.response.error is None:
+                self.unanswered.add_reply(exchange)
 
     def _lines_from(self, offsets: Mapping[Path, int]) -> Iterator[tuple[Path, bytes]]:
         """Yield the complete lines of each journal from an offset on."""
@@ -295,12 +300,21 @@ class StartForm(Struct, frozen=True):
 
     @classmethod
     def from_form(cls, form: Mapping[str, str]) -> StartForm:
-        """Read a form. A typed model replaces the listed one; typed benchmarks and protocols add to the listed ones."""
-        fields = {name: form.get(name, "").strip()[:2000] for name in cls.__struct_fields__}
-        fields["model"] = fields["model"] or form.get("listed_model", "").strip()[:2000]
+        """Read the settings of a new run from a submitted form. Texts are cut off at a maximum length.
+
+        The form has lists to choose from and fields to type in. A typed model replaces the chosen one; typed benchmarks
+        and protocols are added to the chosen ones.
+        """
+        fields: dict[str, str] = {}
+        for name in cls.__struct_fields__:
+            fields[name] = form.get(name, "").strip()[:2000]
+        if not fields["model"]:
+            fields["model"] = form.get("listed_model", "").strip()[:2000]
         for name in ("benchmarks", "protocols"):
-            listed = form.get(f"listed_{name}", "")[:20_000]
-            fields[name] = " ".join(dict.fromkeys([*listed.split(), *fields[name].split()]))
+            chosen = form.get(f"listed_{name}", "")[:20_000].split()
+            typed = fields[name].split()
+            without_duplicates = dict.fromkeys([*chosen, *typed])
+            fields[name] = " ".join(without_duplicates)
         return cls(**fields)
 
     @property
@@ -332,16 +346,25 @@ class StartForm(Struct, frozen=True):
         return {"name": f"{model}-{time.strftime('%m%d-%H%M%S')}", **self.fields}
 
     def faults(self) -> list[str]:
-        """Return the errors of the form that can be found without loading a model or building a benchmark."""
-        checks: list[Callable[[], object]] = [
-            partial(check_model_string, self.model),
-            *(partial(matching_specs, pattern) for pattern in self.benchmarks.split()),
-            *(partial(parse_protocol, protocol) for protocol in self.protocols.split()),
-            lambda: run_spec(self.fields),
-        ]
-        faults = [] if self.model else ["name a model"]
-        faults += [] if self.benchmarks else ["name a benchmark"]
-        return faults + list(filter(None, map(_fault, checks if self.model else checks[1:])))
+        """Return the errors in the form that can be found without loading a model or building a benchmark."""
+        faults: list[str] = []
+        checks: list[Callable[[], object]] = []
+        if self.model:
+            checks.append(partial(check_model_string, self.model))
+        else:
+            faults.append("name a model")
+        if not self.benchmarks:
+            faults.append("name a benchmark")
+        for pattern in self.benchmarks.split():
+            checks.append(partial(matching_specs, pattern))
+        for protocol in self.protocols.split():
+            checks.append(partial(parse_protocol, protocol))
+        checks.append(lambda: run_spec(self.fields))
+        for check in checks:
+            fault = _fault(check)
+            if fault:
+                faults.append(fault)
+        return faults
 
 
 def _fault(check: Callable[[], object]) -> str:
@@ -362,12 +385,19 @@ FORECAST_SECONDS = 20
 
 
 def forecast_of(form: StartForm, runs: Path) -> list[str]:
-    """Return the estimated requests of a run, as lines of text. If benchmarks must be fetched first, a line says so.
+    """Estimate the requests of a run before it is started, as lines of text. Nothing is downloaded.
 
-    Nothing is fetched. Raises SnellenError if the form has errors.
+    If benchmarks must be downloaded first, a line says so instead.
+
+    Raises:
+        SnellenError: The form has errors.
     """
-    specs = [spec for pattern in form.benchmarks.split() for spec in matching_specs(pattern)]
-    if missing := [spec.name for spec in specs if not is_ready(spec)]:
+    missing: list[str] = []
+    for pattern in form.benchmarks.split():
+        for spec in matching_specs(pattern):
+            if not is_ready(spec):
+                missing.append(spec.name)
+    if missing:
         return [
             f"requests can be counted once these are fetched, which the run does first: {', '.join(missing)}"
         ]

@@ -67,9 +67,9 @@ class TrainingPage(Struct, frozen=True):
 
 
 def shown_trainings(lines: Sequence[RunLine]) -> list[ShownTraining]:
-    """Return the trainings that were evaluated at two steps or more, the latest first.
+    """Return the trainings of which at least two steps (checkpoints) were evaluated, the latest training first.
 
-    If a step was evaluated several times, the latest run counts.
+    If a step was evaluated several times, the latest run of it counts.
     """
     by_name: dict[str, dict[int, RunLine]] = {}
     for line in sorted(lines, key=lambda line: line.started, reverse=True):

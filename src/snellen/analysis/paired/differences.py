@@ -417,8 +417,8 @@ class Comparison(Struct, frozen=True):
         raise unknown_attribute(self, name, COMPARISON_HINTS)
 
     def __str__(self) -> str:
-        """The differences as lines of text, with intervals and p-values."""
-        lines = []
+        """Return one line of text for each difference between two runs, with its interval and p-value."""
+        lines: list[str] = []
         for row in self.rows:
             scope = row.benchmark if row.benchmark != OVERALL else f"mean ({row.dimension})"
             name = f"{scope}, {row.protocol}, {row.metric}: {row.first} against {row.second}"
@@ -426,12 +426,12 @@ class Comparison(Struct, frozen=True):
             if row.first_value is None or row.second_value is None or estimate.value is None:
                 lines.append(f"{name}: no difference ({row.reason})")
                 continue
-            text = f"{name}: {row.first_value:.4g} - {row.second_value:.4g} = {estimate.value:+.4g}"
+            line = f"{name}: {row.first_value:.4g} - {row.second_value:.4g} = {estimate.value:+.4g}"
             if estimate.low is not None and estimate.high is not None:
-                text += f" [{estimate.low:+.4g}, {estimate.high:+.4g}]"
+                line += f" [{estimate.low:+.4g}, {estimate.high:+.4g}]"
             if row.p is not None:
-                text += f", p = {row.p:.3g}"
-            lines.append(text)
+                line += f", p = {row.p:.3g}"
+            lines.append(line)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

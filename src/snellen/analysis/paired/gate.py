@@ -155,10 +155,10 @@ def _positive(number: str, text: str) -> float:
 def check_gate(
     candidate: ScoredRun, baseline: ScoredRun, rules: Sequence[GateRule], alpha: float = ALPHA
 ) -> GateResult:
-    """Decide whether a candidate is worse than its baseline.
+    """Decide whether a candidate model is worse than its baseline by more than is acceptable.
 
     Args:
-        candidate: The run that is to replace the baseline, one of `Results.runs`.
+        candidate: The run of the model that is to replace the baseline, one of `Results.runs`.
         baseline: The run that it is compared with. Both answered the same questions.
         rules: What must not be worse, and by how much.
         alpha: The probability of a false alarm, and of a miss.
@@ -167,7 +167,7 @@ def check_gate(
         The verdict, the exit code of `snellen compare --fail-if-worse`, and what each rule found.
 
     Raises:
-        DataError: The runs are on different builds of a benchmark, or a rule is about what they have not both measured.
+        DataError: The runs used different builds of a benchmark, or a rule names a number that one of them lacks.
 
     Examples:
         >>> models = ["snellen:oracle", "snellen:uniform"]
@@ -176,9 +176,9 @@ def check_gate(
         >>> sn.check_gate(candidate, baseline, [sn.GateRule(worse="1pt")]).verdict
         'pass'
     """
-    labels = run_labels([candidate, baseline])
-    data = [rule_data(candidate, baseline, rule) for rule in rules]
-    return judge_release(labels[0], labels[1], data, alpha)
+    candidate_label, baseline_label = run_labels([candidate, baseline])
+    measured = [rule_data(candidate, baseline, rule) for rule in rules]
+    return judge_release(candidate_label, baseline_label, measured, alpha)
 
 
 def judge_release(

@@ -172,7 +172,11 @@ def _dimensions(resampled: Sequence[_Resampled]) -> dict[str, list[_Resampled]]:
 
 
 def _share_scale(members: Sequence[_Resampled]) -> bool:
-    """Return whether a mean over benchmarks makes sense: their metrics have the same scale and direction."""
+    """Return whether a mean over some benchmarks has a meaning.
+
+    It has if their metrics have the same scale and direction (whether higher or lower is better). A single benchmark
+    needs neither.
+    """
     rows = [benchmark.measures[0].row for benchmark in members]
     if len(rows) == 1:
         return True
