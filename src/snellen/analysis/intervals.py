@@ -158,7 +158,11 @@ def unvaried_interval(value: float, groups: float, bounds: Bounds) -> Interval:
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return Wilson's 95% interval of a share of n independent trials; n may be fractional.
+    """Return Wilson's 95% confidence interval of a share.
+
+    Args:
+        share: The share of trials with some outcome.
+        n: The number of independent trials, which may be fractional.
 
     Examples:
         >>> low, high = wilson(0.9, 100)

@@ -148,6 +148,10 @@ class _Rows:
     """
 
     def __init__(self, scores: Sequence[Score]) -> None:
+        """Measure how far the rows of some scores came. A row is a question's sequence of answers.
+
+        The weights are computed twice, because rows without a longer one are shortened in between.
+        """
         self._scores = scores
         self._steps = [score.steps for score in scores]
         self._count()

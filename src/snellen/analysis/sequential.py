@@ -96,7 +96,7 @@ def open_by_width(run: ScoredRun) -> list[str]:
 
 
 def parts_of(run: ScoredRun) -> dict[str, RandomPart]:
-    """Return the part of each benchmark that a run evaluated adaptively, by its name."""
+    """Return which random part of each benchmark an adaptive run has evaluated, by the name of the benchmark."""
     parts: dict[str, RandomPart] = {}
     for use in run.manifest.benchmarks:
         if isinstance(use.part, RandomPart):

@@ -86,7 +86,12 @@ def margin_in_unit(row: MetricRow, margin: float, where: str) -> float:
 
 
 def rule_of(text: str) -> StoppingRule:
-    """Parse the rule in the manifest of a run: `accuracy ±2` or `accuracy decided`."""
+    """Parse the stopping rule of an adaptive run.
+
+    Args:
+        text: `accuracy ±2` stops when the interval is that narrow, and `accuracy decided` when one of two models is
+            better.
+    """
     metric, _, criterion = text.partition(" ")
     if criterion == DECIDED:
         return StoppingRule(bounded_row(metric, text), None)

@@ -332,6 +332,14 @@ class Benchmark:
     """
 
     def __init__(self, folder: Path) -> None:
+        """Open a built benchmark.
+
+        Args:
+            folder: Its folder.
+
+        Raises:
+            DataError: The folder has no benchmark, or one that this version of Snellen cannot read.
+        """
         self.folder = folder
         path = folder / MANIFEST
         try:
@@ -414,7 +422,7 @@ class Benchmark:
         return read_built_records(path, Sample) if path else iter(())
 
     def samples(self, selection: Selection = ALL) -> Iterator[Sample]:
-        """Yield the samples of a selection; those of one group (image) are consecutive."""
+        """Yield the samples of the benchmark, or only those of a selection. Samples with the same image follow each other."""
         chosen = self._chosen(selection)
         for sample in self._samples():
             if chosen is None or sample.id in chosen:
@@ -483,15 +491,18 @@ class Benchmark:
         )
 
     def histories(self) -> dict[str, tuple[str, ...]]:
-        """Return the published replies of each dialogue, by the id of its sample.
+        """Return the published replies of each dialogue, by the identifier of its sample.
 
         Raises:
-            DataError: The benchmark has none.
+            DataError: The benchmark has no published replies.
         """
         path = self.part(HISTORY)
         if path is None:
             raise DataError(f"{self.name} has no published dialogue history; use history=online")
-        return {history.sample_id: history.replies for history in read_built_records(path, History)}
+        replies_by_sample: dict[str, tuple[str, ...]] = {}
+        for history in read_built_records(path, History):
+            replies_by_sample[history.sample_id] = history.replies
+        return replies_by_sample
 
     def examples(self) -> list[Example]:
         """Return the few-shot examples. Raises DataError if there are none."""

@@ -172,7 +172,7 @@ def build_benchmark(
 
 
 def _check_target(target: Path) -> None:
-    """Raise DataError if a benchmark may not replace what is at `target`."""
+    """Raise DataError if a benchmark must not be written to a path, because something else is there."""
     if target.exists() and not target.is_dir():
         raise DataError(f"{target} is a file; choose another folder")
     # Another build may be replacing the folder right now; a parent that is a file is reported by `staging_folder`.
@@ -204,9 +204,11 @@ def _check_formulation(spec: BenchmarkSpec, built: Formulation) -> None:
 
 
 def _first_by_hash(drafts: Sequence[Draft], limit: int) -> Iterator[Draft]:
-    """Yield the drafts that a run with a limit uses, in order.
+    """Yield the samples that a run with a limit would use, so that only their images are read.
 
-    Images of the others are not read. The first draft carries the notes of all.
+    Args:
+        drafts: All samples. Their notes are given to the first one that is yielded.
+        limit: The number of samples.
     """
     chosen = set(first_samples([draft.id for draft in drafts], limit))
     notes: list[str] = []

@@ -101,7 +101,7 @@ class DraftChecker:
             raise DataError(f"{self._spec.name}: the source has no questions")
 
     def _check_id(self, draft: Draft) -> None:
-        """Note the id of a draft. Raises DataError if another draft has it."""
+        """Remember the identifier of a sample. Raises DataError if another sample has the same one."""
         if draft.id in self._where_by_id:
             raise DataError(
                 f"{draft.where}: the id {draft.id!r} is already used by {self._where_by_id[draft.id]}; ids must "
@@ -154,7 +154,10 @@ class DraftChecker:
         return sample, answers
 
     def without_set_apart(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yield the questions that are asked, and add the others to `set_apart`."""
+        """Yield the questions of the benchmark, without those that checks or people found bad.
+
+        The latter are collected in `set_apart`.
+        """
         for draft, sample, answers in questions:
             if draft.set_apart:
                 self._notes += draft.notes

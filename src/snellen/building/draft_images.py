@@ -89,7 +89,7 @@ def file_identity(file: ImageFile) -> Hashable:
 
 
 def _file_name(image: ImageFile | ImageSpec) -> str:
-    """Return the name of an image's file with its folder; empty if no file contains just this image."""
+    """Return the last two parts of an image's path, such as `train/1.png`; empty if the image has no file of its own."""
     file = image.file if isinstance(image, ImageSpec) else image
     if not isinstance(file, Path):
         return ""

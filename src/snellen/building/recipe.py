@@ -218,13 +218,19 @@ def _has_distractor(draft: Draft, texts: Container[str]) -> bool:
 
 
 def _exclude_distractors(draft: Draft, texts: tuple[str, ...]) -> Draft:
-    """Return a draft for which these texts are not drawn as distractors, as if they were correct too."""
+    """Prevent some texts from being drawn as wrong options of a sample, as if they were correct answers.
+
+    Args:
+        draft: The sample.
+        texts: The texts.
+    """
     rounds: list[QuestionDraft] = []
     for question in draft.rounds:
         distractors = question.distractors
         if distractors:
-            also_right = (*distractors.also_right, *texts)
-            question = replace(question, distractors=replace(distractors, also_right=also_right))
+            also_correct = (*distractors.also_right, *texts)
+            restricted = replace(distractors, also_right=also_correct)
+            question = replace(question, distractors=restricted)
         rounds.append(question)
     return replace(draft, rounds=tuple(rounds))
 
@@ -269,7 +275,10 @@ def _sampled(
 
 
 def _with_prompt(draft: Draft) -> Draft:
-    """Return a draft with a writer's prompt for each question that needs distractors from a source."""
+    """Return a sample in which a model writes the wrong options of each question that has none in its source.
+
+    A question that names no prompt for this gets the prompt `options`.
+    """
     rounds: list[QuestionDraft] = []
     for question in draft.rounds:
         distractors = question.distractors

@@ -57,7 +57,7 @@ class SoundRows:
                 raise DataError(fault)
 
     def note(self) -> tuple[str, ...]:
-        """Return a sentence on how many rows were skipped, with the first faults; nothing if none was."""
+        """Return a sentence that says how many rows of a table were skipped, with the first errors; empty if none was."""
         if not self.faults:
             return ()
         count = len(self.faults)

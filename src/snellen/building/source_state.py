@@ -155,7 +155,7 @@ def _folder_digest(folder: Path) -> str:
 
 
 def _files_digest(files: Iterable[str]) -> str:
-    """Return a digest of the paths, sizes and times of change of files."""
+    """Return a digest that changes when one of some files changes: of their paths, sizes and times of modification."""
     digest = hashlib.sha256()
     for path in sorted(files):
         with suppress(OSError):  # a broken link, or removed since it was listed

@@ -117,12 +117,12 @@ def _evaluate_model(
     progress: ProgressListener,
     announce: Announce,
 ) -> FinishedRun:
-    """Run one model on the benchmarks of a spec and score its replies.
+    """Run one model on some benchmarks and score its replies.
 
     Args:
-        spec: The whole evaluation, for this model.
+        spec: The settings of the evaluation, for this model.
         model: A model, or its model string.
-        role_models: Models in other roles, loaded when first needed.
+        role_models: Models in other roles, such as a judge, loaded when first needed.
         progress: Called after each reply.
         announce: Called with each sentence for the user.
     """

@@ -79,7 +79,11 @@ def check_models(spec: RunSpec, models: Sequence[Any], roles: Mapping[str, Any])
 
 
 def check_model_string(model: str) -> None:
-    """Raise SnellenError if a string cannot name a model, as far as that shows without running a model's own code."""
+    """Check a model string as far as that is possible without loading the model.
+
+    Raises:
+        SnellenError: The string cannot be that of a model.
+    """
     spec = parse_spec(model)
     check_opener(spec)
     if "://" in spec.target or spec.options.keys() & {"api_key", "extra_body"}:
@@ -237,7 +241,7 @@ def execute(
 
 
 def _announce_fewer_samples(plan: RunPlan, announce: Announce) -> None:
-    """Announce each benchmark of which this session selects fewer samples than an earlier session of the run."""
+    """Tell the user if a run is resumed with fewer samples of a benchmark than it had before."""
     if not (plan.folder / RUN_MANIFEST).exists():
         return
     earlier_selections = {use.name: use.selection for use in read_manifest(plan.folder).benchmarks}

@@ -623,10 +623,10 @@ class Results:
         return data_frame(flat_row(row) for row in self.rows if slices or not row.slice)
 
     def scores(self) -> polars.DataFrame:
-        """Return one row per question and metric.
+        """Return a data frame with one row per question and metric.
 
-        A missing value is unscored, and `reason` says what happened. `expected` is the expected value by the
-        probabilities of the readings; it differs from `value` where a reply is hard to read.
+        A question without a value is unscored, and `reason` says why. `expected` is the expected value if a reply can
+        be read in more than one way; otherwise it is the value.
         """
         rows = []
         for run in self.runs:
@@ -782,15 +782,16 @@ class Results:
         return headlines
 
     def _nearest(self, metric: str, benchmark: str) -> str:
-        """Return what is available instead of a missing number."""
+        """Return what is available in place of a number that does not exist, as a part of an error message."""
         benchmarks = sorted({row.benchmark for row in self.rows})
         if benchmark not in benchmarks:
             return f"the benchmarks are {', '.join(benchmarks)}"
-        metrics = sorted(
-            {row.metric for row in self.rows if row.benchmark == benchmark and not row.slice}
-        )
+        metrics: set[str] = set()
+        for row in self.rows:
+            if row.benchmark == benchmark and not row.slice:
+                metrics.add(row.metric)
         if metric not in metrics:
-            return f"the metrics of {benchmark} are {', '.join(metrics)}"
+            return f"the metrics of {benchmark} are {', '.join(sorted(metrics))}"
         return "table() shows the models and protocols that have one"
 
     def stopped(self) -> list[SequentialEstimate]:

@@ -125,7 +125,7 @@ class RunRounds(Generic[PartT]):
         return [name for name, part in self.parts.items() if not part.is_whole]
 
     def _taken(self) -> BudgetUse:
-        """Return what earlier rounds took of this session's budget."""
+        """Return how much of this session's budget earlier rounds have used: requests, cost and seconds."""
         if not self._outcomes:
             return NO_BUDGET_USED
         seconds = time.monotonic() - self._began

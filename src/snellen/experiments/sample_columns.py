@@ -69,7 +69,7 @@ COLUMNS_OF_OTHERS = {
 
 
 def describe_missing_column(name: str, columns: Iterable[str]) -> str:
-    """Return a line for a column that the table of replies lacks, with what was most likely meant.
+    """Return an error message for a column that the table of replies does not have, with the column that was probably meant.
 
     Examples:
         >>> describe_missing_column("level", ["sample_id", "tag_level"])

@@ -191,19 +191,25 @@ def _without_prompts(patterns: Sequence[str], templates: str) -> list[str]:
 
 
 def _with_other_coordinates(patterns: Sequence[str], coordinates: str) -> list[str]:
-    """Return benchmarks that can be built with these coordinates but were built with others."""
-    changed_benchmarks: list[str] = []
+    """Return the benchmarks that could state positions in other coordinates, but were built without them.
+
+    Args:
+        patterns: Names of benchmarks.
+        coordinates: The coordinates that the model expects.
+    """
+    others: list[str] = []
     for pattern in patterns:
         for spec in matching_specs(pattern):
-            choice = spec.source.choices.get("coordinates", {})
-            change = choice.get(coordinates)
-            if change is None:
+            choices = spec.source.choices.get("coordinates", {})
+            needed_settings = choices.get(coordinates)
+            if needed_settings is None:
                 continue
-            changed_settings = [spec.source.params.get(table, {}).items() for table in change]
-            wanted = [values.items() for values in change.values()]
-            if any(not want <= have for want, have in zip(wanted, changed_settings, strict=True)):
-                changed_benchmarks.append(spec.name)
-    return changed_benchmarks
+            for table, needed in needed_settings.items():
+                present = spec.source.params.get(table, {})
+                if not needed.items() <= present.items():
+                    others.append(spec.name)
+                    break
+    return others
 
 
 def compare_with_card(

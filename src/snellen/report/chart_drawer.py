@@ -375,7 +375,7 @@ class ChartDrawer:
         return panels
 
     def _accuracy_axis(self) -> ChartAxis:
-        """Return the axis of accuracy, in per cent if the runs are scored as published so."""
+        """Return the axis for accuracy: in percent if the runs are scored as in a paper that prints percentages."""
         for rows in self._rows_by_method.values():
             for _, row in rows:
                 number = row.overall("accuracy")
@@ -384,7 +384,7 @@ class ChartDrawer:
         return ChartAxis.of_metric(declared_row("accuracy"), (), SHARE)
 
     def method_scatter(self) -> list[ChartPanel]:
-        """Draw accuracy by generation against likelihood, one point per model and benchmark that has both."""
+        """Draw the accuracy by generation against that by likelihood: a point for each model and benchmark with both."""
         points: list[ScatterPoint] = []
         for series, view in enumerate(self.views):
             rows = {row.method: row for row in view.method_rows}
@@ -403,9 +403,8 @@ class ChartDrawer:
                     points.append(ScatterPoint(series, label, x, y, samples=query))
         if not points:
             return []
-        x_axis, y_axis = (
-            replace(self._accuracy_axis(), title=f"accuracy by {method}") for method in METHODS
-        )
+        axes = [replace(self._accuracy_axis(), title=f"accuracy by {method}") for method in METHODS]
+        x_axis, y_axis = axes
         title = "Generation against likelihood"
         return [ChartPanel("", scatter_chart(title, points, x_axis, y_axis, diagonal=True))]
 
@@ -471,7 +470,13 @@ def _metric_axis(metric: str, unit: str, estimates: Sequence[Estimate]) -> Chart
 
 
 def _position_name(size: int, position: int, models: Sequence[PositionEstimates]) -> str:
-    """Return `A, position 1`, or `position 1` if the option there did not always have the same label."""
+    """Return the name of an option position in a chart, such as `A, position 1`.
+
+    Args:
+        size: The number of options.
+        position: The index of the option.
+        models: The estimates of each model. If the option had several letters, the name has none.
+    """
     labels: set[str] = set()
     for estimates in models:
         for labels_in_order in estimates.labels.get(size, ()):

@@ -124,7 +124,15 @@ def _difference_cell(row: _ControlRow) -> Cell:
 
 
 def _changed_replies(score: QuestionMeasures, control: QuestionMeasures) -> str:
-    """Return how many presentations have another reply than with their image: `12 of 40`; a dash if none is shared."""
+    """Return how many replies differ from those with the right image: `12 of 40`.
+
+    Args:
+        score: The values with the right image.
+        control: The values without it.
+
+    Returns:
+        The text; a dash if no question has a reply in both.
+    """
     with_image: dict[tuple[str, Variant], Prediction] = {}
     with_control: dict[tuple[str, Variant], Prediction] = {}
     for prediction in score.scored.predictions:

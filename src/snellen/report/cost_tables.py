@@ -116,7 +116,7 @@ def cost_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _cost_rows(view: RunView) -> list[_CostRow]:
-    """Return a row for each cost of a run, with the headline number that it paid for."""
+    """Return a table row for each benchmark and protocol of a run: what it cost, and the headline number."""
     rows: list[_CostRow] = []
     for cost in view.run.costs:
         scored = view.benchmark(cost.benchmark)

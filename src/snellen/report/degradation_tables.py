@@ -45,7 +45,11 @@ class _DoseRow(Struct, frozen=True):
 
 
 def degradation_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return a table with a row for each run and dose, or no table if no run has degraded images."""
+    """Return a table of scores on degraded images, with a row for each run, benchmark and strength of the degradation.
+
+    Returns:
+        One table; none if no run has degraded images.
+    """
     rows: list[_DoseRow] = []
     for view in views:
         for scored in view.run.benchmarks:

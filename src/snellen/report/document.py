@@ -153,7 +153,12 @@ class Document:
 
 
 def _markdown_lines(block: PageBlock, level: int) -> list[str]:
-    """Return a block as lines of Markdown, under a heading of a level."""
+    """Return a part of a page (a table, a text or questions) as lines of Markdown.
+
+    Args:
+        block: The part.
+        level: The level of its heading, such as 2 for `##`.
+    """
     if isinstance(block, TableBlock):
         return markdown_tables([block.table], level)
     if isinstance(block, TextBlock):

@@ -267,9 +267,12 @@ def _against_chance(model: ModelNumbers) -> str:
 
 
 def _by_other_methods(numbers: Sequence[ModelNumbers]) -> str:
-    """Return the headline of the first model by each other method: ` Under likelihood: 55.0% (50.3 to 59.7%).`
+    """Return sentences with the headline of the first model by its other methods: ` Under likelihood: 55.0% (50.3 to 59.7%).`
 
-    A method that covers other benchmarks names their number.
+    If a method covers fewer benchmarks, the sentence says how many.
+
+    Args:
+        numbers: The numbers of each model by each method; the first one is described already.
     """
     model, *others = numbers
     text = ""
@@ -452,18 +455,21 @@ def _stability(models: Sequence[ModelNumbers]) -> str:
 
 
 def _caution(models: Sequence[ModelNumbers]) -> str:
-    """Return how many replies were not read or hard to read, and how many questions were lost or left out."""
+    """Return sentences that qualify the numbers of models.
+
+    They name the shares of replies that could not be read or are uncertain, and how many questions are missing.
+    """
+    unparsed: list[tuple[str, Estimate]] = []
+    unsure: list[tuple[str, Estimate]] = []
+    for model in models:
+        if model.unparsed and model.unparsed.value:
+            unparsed.append((model.name, model.unparsed))
+        if model.unsure and (model.unsure.value or 0.0) > MOST_UNSURE:
+            unsure.append((model.name, model.unsure))
+
     clauses: list[str] = []
-    unparsed = [
-        (model.name, model.unparsed) for model in models if model.unparsed and model.unparsed.value
-    ]
     if unparsed:
         clauses.append(f"unparsed replies, scored as wrong: {ranked_values(unparsed, SHARE)}")
-    unsure = [
-        (model.name, model.unsure)
-        for model in models
-        if model.unsure and (model.unsure.value or 0.0) > MOST_UNSURE
-    ]
     if unsure:
         clauses.append(
             f"replies read with a confidence below 90%: {ranked_values(unsure, SHARE)} ({review_advice()})"

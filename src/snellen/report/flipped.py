@@ -31,13 +31,14 @@ class _FlipCounts(NamedTuple):
 
 
 def flip_tables(runs: Sequence[ScoredRun], pairs: Iterable[tuple[str, str]]) -> list[Table]:
-    """Return a table with a row for each pair of runs and protocol.
-
-    There is no table if no question has a verdict in both runs of a pair.
+    """Return a table that counts the questions which only one of two runs answered correctly, by protocol.
 
     Args:
         runs: The runs.
-        pairs: Labels of the runs to compare.
+        pairs: Pairs of labels of the runs to compare.
+
+    Returns:
+        One table; none if no question is decided in both runs of a pair.
     """
     verdicts_by_label: dict[str, dict[QuestionKey, bool]] = {}
     for label, run in zip(run_labels(runs), runs, strict=True):

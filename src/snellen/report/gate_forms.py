@@ -91,7 +91,7 @@ def _advice(outcome: GateOutcome) -> str:
 
 
 def plan_table(plans: Sequence[GatePlan], alpha: float) -> Table:
-    """Return what the questions of two runs can detect, a row for each rule."""
+    """Return a table of what a release check could detect with the questions of two runs, with a row for each rule."""
     columns: list[Column[GatePlan]] = [
         Column("rule", lambda plan: plan.on, is_label=True),
         Column("questions", lambda plan: f"{plan.questions:,}"),

@@ -64,11 +64,11 @@ class _HeadlineRow(Struct, frozen=True):
 
 
 def headline_table(views: Sequence[RunView], *, values_alone: bool = False) -> Table:
-    """Return the headline of each benchmark, a column for each model and method, and the mean in the last row.
+    """Return the main table of results: a row for each benchmark, a column for each model and method, and a row of means.
 
     Args:
         views: The runs.
-        values_alone: Leave out the intervals except for that of the mean, so that more models fit side by side.
+        values_alone: Whether to show intervals only for the means, so that more models fit side by side.
     """
     lines = method_rows(views)
     rows = [_benchmark_row(lines, name) for name in benchmarks_of(views)]
@@ -410,7 +410,10 @@ def _side_column(metric: str) -> Column[ModelMethodRow]:
 
 
 def _side_cell(line: ModelMethodRow, metric: str) -> Cell:
-    """Return the cell with a number beside the headlines, such as the rate of unparsed replies."""
+    """Return a cell with a number that qualifies the results of a model, such as the share of replies that were not read.
+
+    The cell has a note if the number is over other benchmarks than the accuracy.
+    """
     number = line.overall(metric)
     if number is None or number.estimate.value is None:
         return DASH

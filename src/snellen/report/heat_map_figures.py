@@ -43,7 +43,16 @@ def dimension_heat_maps(views: Sequence[RunView]) -> list[ChartPanel]:
 def _heat_map_panels(
     title: str, rows: Sequence[FigureRow], views: Sequence[RunView]
 ) -> list[ChartPanel]:
-    """Draw a heat map of the rows that are shares for each method, if it has two models and two rows with values."""
+    """Draw a heat map for each method (generation or likelihood). Only shares are drawn.
+
+    Args:
+        title: The title.
+        rows: What each row shows: a metric on a benchmark or in a dimension.
+        views: The runs; each model has a column.
+
+    Returns:
+        The heat maps that have at least two models and two rows with values.
+    """
     panels: list[ChartPanel] = []
     for method in METHODS:
         model_rows = [row for row in method_rows(views) if row.method == method]

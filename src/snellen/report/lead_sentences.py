@@ -61,7 +61,16 @@ def leading_differences(
 def _leader_differences(
     compared: ComparedRuns, models: Sequence[ModelNumbers], method: Method
 ) -> list[PairedDifference]:
-    """Return the differences of the leader from each other model: overall, by benchmark and, of two, by dimension."""
+    """Return the differences between the best model and each other model.
+
+    They are the overall difference and those on single benchmarks. If there are only two models, those in ability
+    dimensions are included.
+
+    Args:
+        compared: The comparison of the runs. It may name the baseline, which then takes the place of the best model.
+        models: The numbers of the models.
+        method: Generation or likelihood.
+    """
     names = [model.name for model in models]
     leader = compared.headline.baseline
     if leader not in names:
@@ -70,11 +79,11 @@ def _leader_differences(
 
     differences: list[PairedDifference] = []
     for other in others:
-        of_pair = list(differences_of(compared.headline, leader, other, method, ""))
-        overall = overall_difference(of_pair)
+        differences_of_pair = list(differences_of(compared.headline, leader, other, method, ""))
+        overall = overall_difference(differences_of_pair)
         if overall is not None:
             differences.append(overall)
-        for difference in of_pair:
+        for difference in differences_of_pair:
             is_of_two_by_dimension = difference.scope == "dimension" and len(others) == 1
             if difference.scope == "benchmark" or is_of_two_by_dimension:
                 differences.append(difference)

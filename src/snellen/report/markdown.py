@@ -56,15 +56,13 @@ def markdown_tables(tables: Sequence[Table], level: int) -> list[str]:
 
 
 def _table_lines(table: Table) -> list[str]:
-    """Return the rows of a table, and its notes and footnotes below."""
+    """Return a table as lines of Markdown, with its notes and footnotes below."""
     footnotes = table.footnotes()
-    rules = [
-        " ---: " if table.has_numbers(column) else " --- " for column in range(len(table.header))
-    ]
-    lines = [
-        _row_line([escape_markdown(heading) for heading in table.header]),
-        f"|{'|'.join(rules)}|",
-    ]
+    headings = [escape_markdown(heading) for heading in table.header]
+    alignments: list[str] = []
+    for column in range(len(table.header)):
+        alignments.append(" ---: " if table.has_numbers(column) else " --- ")
+    lines = [_row_line(headings), f"|{'|'.join(alignments)}|"]
     for row in table.rows:
         lines.append(_row_line([_cell_text(cell, footnotes) for cell in row]))
     for note in table.all_notes:

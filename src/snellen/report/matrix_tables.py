@@ -172,10 +172,18 @@ def _capability_notes(views: Sequence[RunView]) -> tuple[str, ...]:
 
 
 def _coverage_gaps(lines: Sequence[ModelMethodRow], metric: str, dimension: str) -> str:
-    """Return what the numbers of a dimension do not cover, as the end of a sentence; empty if they are complete.
+    """Describe which benchmarks or questions the numbers in an ability dimension do not cover, as the end of a sentence.
 
-    It is `; partial, 2 of 3 benchmarks` if all lines have the same gap, and otherwise it names the lines:
+    If all models have the same gap, it is `; partial, 2 of 3 benchmarks`. Otherwise the models are named:
     `; partial (A, generation and B, generation): 2 of 3 benchmarks`.
+
+    Args:
+        lines: The results of each model by one method.
+        metric: The metric of the numbers.
+        dimension: The dimension.
+
+    Returns:
+        The text; empty if the numbers are complete.
     """
     n_numbers = 0
     labels_by_gap: dict[str, list[str]] = defaultdict(list)
@@ -239,7 +247,7 @@ def other_metrics(views: Sequence[RunView]) -> list[str]:
 
 
 def benchmark_metric_rows(scored: ScoredBenchmark) -> list[str]:
-    """Return the rows of the metrics that a benchmark's entry names."""
+    """Return the names of all numbers that the metrics of a benchmark yield. A metric can yield several numbers."""
     rows: list[str] = []
     for metric in scored.spec.metrics or DEFAULT_TEXT_METRICS:
         rows += find_metric(metric).names

@@ -161,9 +161,9 @@ def _overall_estimate(line: ModelMethodRow, metric: str) -> Estimate | None:
 
 
 def _counts_replies(line: ModelMethodRow) -> bool:
-    """Return whether the number of a run is the share of its questions with a correct reply.
+    """Return whether a number is simply the share of questions that a model answered correctly.
 
-    That holds for one reply to each question, each of which is correct or not, if all questions have equal weight.
+    That is so if each question has one reply, which is either right or wrong, and if all questions have equal weight.
     """
     rows = list(line.headlines.values())
     if len(rows) > 1 and (line.headline is None or line.headline.over != "questions"):

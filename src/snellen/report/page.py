@@ -151,7 +151,14 @@ def _sections(
     sentences: Sequence[str],
     shown_sections: Sequence[ReportSection],
 ) -> list[PageSection]:
-    """Return the sections of a report with their figures, tables and samples, in the order in which they are shown."""
+    """Return the sections of a report page, each with its charts, tables and sample questions.
+
+    Args:
+        views: The runs.
+        gallery: The sample questions.
+        sentences: The findings, for the summary.
+        shown_sections: Which sections the report has, in their order.
+    """
     figures = report_figures(views)
     sample_queries = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
     for index, view in enumerate(views):

@@ -218,7 +218,7 @@ def _mark_apart(cells: Sequence[PageCell]) -> list[PageCell]:
 
 
 def _content(cell: Cell) -> tuple[str, tuple[Figure, ...]]:
-    """Return the text of a cell, or the figures of one with a number."""
+    """Return the content of a table cell: a text, or numbers with their intervals. The other one is empty."""
     if isinstance(cell, str):
         return cell, ()
     if isinstance(cell, int):

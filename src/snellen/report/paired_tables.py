@@ -50,10 +50,11 @@ Comparisons = Mapping[str, ComparedRuns | SnellenError]
 
 
 def compare_views(views: Sequence[RunView]) -> Comparisons:
-    """Compare the runs of a report that were scored by the same rules.
+    """Compare the runs of a report. Only runs that were scored by the same rules are compared with each other.
 
     Returns:
-        The comparison by convention, such as `standard`. Conventions with a single run are left out.
+        By the scoring rules, such as `standard`, the comparison or the error that prevented it. Rules with a single run
+        are left out.
     """
     runs_by_convention: dict[str, list[ScoredRun]] = defaultdict(list)
     for view in views:
@@ -77,19 +78,23 @@ def standard_comparison(comparisons: Comparisons) -> ComparedRuns | None:
 
 
 def paired_tables(views: Sequence[RunView], comparisons: Comparisons) -> list[Table]:
-    """Return the tables of a report: each run against the first one scored by the same rules, and ranks.
+    """Return tables that compare each run of a report with the first one that was scored by the same rules, and ranks.
 
-    If a report mixes conventions, the title of each table names its convention.
+    If the runs were scored by different rules, the title of each table names them.
+
+    Args:
+        views: The runs.
+        comparisons: The result of `compare_views`.
     """
     conventions = {view.run.convention for view in views}
     tables: list[Table] = []
     for convention, compared in comparisons.items():
         if isinstance(compared, SnellenError):
             note = f"Not compared: {compared}"
-            of_convention = [Table("Paired differences", ("runs",), (), notes=(note,))]
+            tables_of_convention = [Table("Paired differences", ("runs",), (), notes=(note,))]
         else:
-            of_convention = tables_of(compared.in_both, compared.headline.labels[0])
-        for table in of_convention:
+            tables_of_convention = tables_of(compared.in_both, compared.headline.labels[0])
+        for table in tables_of_convention:
             if len(conventions) > 1:
                 tables.append(replace(table, title=f"{table.title}, {convention}"))
             else:
@@ -197,7 +202,13 @@ def _title(
     metric_text: Callable[[PairedDifference], str],
     differences: Sequence[PairedDifference],
 ) -> str:
-    """Return `Paired differences of accuracy: A minus B`, with the metric and the models if all rows share them."""
+    """Return the title of a table of differences between runs, such as `Paired differences of accuracy: A minus B`.
+
+    Args:
+        scope: What the differences are over, such as ` by benchmark`.
+        metric_text: Function that returns the metric of a difference as text.
+        differences: The rows. The metric and the two models are in the title if all rows have the same.
+    """
     metrics = {metric_text(difference) for difference in differences}
     model_pairs = {(difference.first, difference.second) for difference in differences}
     title = "Paired differences"

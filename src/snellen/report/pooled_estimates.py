@@ -158,7 +158,7 @@ def by_option_position(line: ModelMethodRow) -> PositionEstimates:
 
 
 def _protocols_with_accuracy(line: ModelMethodRow) -> Iterator[tuple[ScoredBenchmark, str]]:
-    """Yield each benchmark that has an accuracy, with the protocol whose accuracy the tables show."""
+    """Yield each benchmark that has an accuracy, with the protocol from which the tables take it."""
     for scored in line.view.run.benchmarks:
         number = line.lookup("accuracy", scored.spec.name)
         if number is not None:

@@ -117,10 +117,10 @@ class _ScoreRow(Struct, frozen=True):
 
 
 def published_table(views: Sequence[RunView], published: Sequence[PublishedScore]) -> Table:
-    """Return the published scores on the benchmarks of the runs with those of the runs, the best of a benchmark first.
+    """Return a table that compares the scores of runs with published ones, for each benchmark from the best score down.
 
-    A score of a run has its interval; published ones have none. Whether they follow the same rules is unknown
-    (`snellen reconcile` finds out if the replies are available).
+    The score of a run has an interval, and a published score has none. It is not known whether they follow the same
+    rules (`snellen reconcile` finds out if the replies are available).
     """
     benchmarks = benchmarks_of(views)
     rows_by_benchmark: dict[str, list[_ScoreRow]] = defaultdict(list)

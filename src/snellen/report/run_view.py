@@ -87,7 +87,7 @@ def question_metric(scored: ScoredBenchmark, has_options: bool) -> str:
 
 
 def count_replies(run: ScoredRun) -> list[ReplyCounts]:
-    """Count the replies of each protocol, in the order of the run."""
+    """Count the replies of a run by protocol: failed, not readable and read ones."""
     counts = {protocol: ReplyCounts(protocol) for protocol in run.manifest.protocols}
     for scored in run.benchmarks:
         for protocol_counts in counts.values():
@@ -124,7 +124,10 @@ class ReplyTotals(Struct, frozen=True):
 
 
 def count_once(run: ScoredRun) -> ReplyTotals:
-    """Count each reply to a question with options once, even if two protocols share its request."""
+    """Count the replies to multiple-choice questions, and those from which no option could be read.
+
+    If two protocols send the same request, its reply is counted once.
+    """
     replies: set[tuple[str, str]] = set()
     unparsed: set[tuple[str, str]] = set()
     for scored in run.benchmarks:
@@ -354,7 +357,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
     @property
     def chance(self) -> float | None:
-        """Chance level of the headline of the run; None if a benchmark has none."""
+        """The expected headline number of the run if the model only guesses; None if a benchmark has no such level."""
         headlines = list(self.headlines.values())
         if not headlines or any(row.benchmark not in self.chances for row in headlines):
             return None
@@ -449,11 +452,11 @@ def secondary_rows(metric: str) -> list[MetricRow]:
 
 
 def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView]:
-    """Make a view of each run.
+    """Prepare runs for a report: each with its label and its results.
 
     Args:
         runs: The runs.
-        rows: Their results, from `results_of_all`.
+        rows: The results of all runs, from `results_of_all`. Their `model` is the label of the run.
 
     Examples:
         >>> from snellen.plugin_api import aggregate_run
@@ -462,13 +465,13 @@ def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView
         >>> view.label
         'snellen:oracle'
     """
-    rows_by_model: dict[str, list[Result]] = defaultdict(list)
+    rows_by_label: dict[str, list[Result]] = defaultdict(list)
     for row in rows:
-        rows_by_model[row.model].append(row)
-    return [
-        RunView(label, run, tuple(rows_by_model[label]))
-        for label, run in zip(run_labels(runs), runs, strict=True)
-    ]
+        rows_by_label[row.model].append(row)
+    views: list[RunView] = []
+    for label, run in zip(run_labels(runs), runs, strict=True):
+        views.append(RunView(label, run, tuple(rows_by_label[label])))
+    return views
 
 
 def common_views(runs: Sequence[ScoredRun]) -> list[RunView]:

@@ -363,7 +363,11 @@ def _score_value(score: Score) -> str:
 def shown_options(
     prediction: Prediction, answer: Answer | None, options: Sequence[str]
 ) -> tuple[OptionRow, ...]:
-    """Return options in the order shown, with the choice, the ground truth and, under likelihood, the scores."""
+    """Return the options of a question as the model saw them, in their order and with their letters.
+
+    Each says whether the model chose it and whether it is correct. If options were scored by likelihood, each has its
+    score and its probability among the options.
+    """
     variant = prediction.variant
     correct = answer.options if answer else ()
     probabilities: list[float] = [0.0] * len(options)

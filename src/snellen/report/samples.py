@@ -195,9 +195,9 @@ def outcome_of(
 
 
 def question_outcome(outcomes: Sequence[Outcome], sample: Sample, declared: Declaration) -> Outcome:
-    """Return the outcome of a question: the worst of its replies.
+    """Return the outcome of a question that has several replies: the worst outcome of a reply.
 
-    It is not `right` while there are fewer replies than the protocol asks for.
+    It is `right so far` if all replies are right, but the protocol needs more of them.
     """
     worst = min(outcomes, key=OUTCOMES.index)
     if worst == "right" and len(outcomes) < declared.n_presentations(sample):
@@ -326,7 +326,7 @@ def _pick(
 
 
 def _take_turns(buckets: Sequence[Sequence[GalleryEntry]]) -> list[GalleryEntry]:
-    """Return the first entry of each bucket, then the second of each, and so on."""
+    """Merge several lists of questions: the first of each list, then the second of each, and so on."""
     entries: list[GalleryEntry] = []
     for turn in zip_longest(*buckets):
         entries.extend(entry for entry in turn if entry is not None)

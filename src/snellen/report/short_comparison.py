@@ -63,15 +63,15 @@ def _table_of_two(comparison: Comparison) -> Table:
 
 
 def _table_of_many(comparison: Comparison) -> Table:
-    """Return a row for each pair with the first run, or with the baseline."""
+    """Return a table of the differences between each run and the baseline, which is the first run unless another is named."""
     first = comparison.baseline or comparison.labels[0]
     differences: list[PairedDifference] = []
     for label in comparison.labels:
         if label == first:
             continue
         for method in METHODS:
-            of_pair = list(differences_of(comparison, label, first, method, ""))
-            differences += _widest(of_pair)
+            differences_of_pair = list(differences_of(comparison, label, first, method, ""))
+            differences += _widest(differences_of_pair)
 
     columns: list[Column[PairedDifference]] = [
         Column("run", lambda row: row.first, is_label=True),
@@ -110,7 +110,7 @@ def _subject(difference: PairedDifference) -> str:
 
 
 def _metric_text(difference: PairedDifference, methods: set[Method]) -> str:
-    """Return the metric of a benchmark, with the method if the table has several: `accuracy by generation`."""
+    """Return the metric of a difference as text: `accuracy`, or `accuracy by generation` if there are several methods."""
     metric = "" if difference.benchmark == OVERALL else short_title(difference.metric)
     if len(methods) > 1:
         return f"{metric} by {difference.method}".strip()
@@ -171,7 +171,7 @@ def _uncompared(comparison: Comparison) -> list[str]:
 
 
 def next_steps(comparison: Comparison) -> list[str]:
-    """Return what to do next, in one or two sentences."""
+    """Return advice on what to do after a comparison, in one or two sentences: how to decide open differences."""
     steps: list[str] = []
     single = [
         difference for difference in comparison.differences if difference.scope == "benchmark"

@@ -220,7 +220,7 @@ def _coverage_notes(views: Sequence[RunView]) -> list[str]:
 
 
 def _convention_notes(views: Sequence[RunView]) -> list[str]:
-    """Return the rules of runs that were scored as published, each once."""
+    """Return notes on runs that were scored as in a paper: how replies are read, and which metrics replace others."""
     notes: dict[str, None] = {}
     for view in views:
         if view.run.convention != "as-published":
@@ -282,7 +282,7 @@ def _chance_notes(views: Sequence[RunView]) -> list[str]:
 
 
 def _source_notes(views: Sequence[RunView]) -> list[str]:
-    """Return the protocol that the numbers of each method come from, each sentence once."""
+    """Return notes on which protocol the numbers of each method come from, such as `Under generation: accuracy from vanilla.`"""
     notes: dict[str, None] = {}
     for line in method_rows(views):
         titles_by_protocol: dict[str, list[str]] = defaultdict(list)

@@ -120,7 +120,11 @@ class Table(Struct, frozen=True):
 
     @property
     def own_notes(self) -> tuple[str, ...]:
-        """The notes, and how numbers are to be read if questions are missing from some."""
+        """The notes below the table.
+
+        If the table may have only some of its notes, the last one says where the others are. Otherwise a note is added
+        if questions without a reply are missing from a number.
+        """
         if self.most_notes is not None:
             notes = self.notes[: self.most_notes]
             n_hidden = len(self.notes) + len(self._footnote_texts()) - self.most_notes

@@ -147,7 +147,7 @@ def shown_words(table: Table) -> list[list[str]]:
 
 
 def _unbroken_text(cell: Cell, footnotes: dict[str, int]) -> str:
-    """Return a cell as text: a figure as `62.5% [58.1,_66.7] n=440`."""
+    """Return a cell as text in which underscores mark the spaces that must not be broken: `62.5% [58.1,_66.7] n=440`."""
     if not isinstance(cell, NumberCell):
         return short_name(cell_text(cell, footnotes))
     words: list[str] = []
@@ -221,7 +221,7 @@ class _Room(Struct, frozen=True):
 
     @classmethod
     def of(cls, table: Table, n_columns: int) -> _Room:
-        """Return the room of the first columns of a table."""
+        """Measure how much width the first columns of a table need, apart from the columns with numbers."""
         figure_columns = 0
         others = 0
         for index in range(n_columns):
@@ -315,9 +315,10 @@ class _Figure:
             self.rows.append((f"{label} {value}", interval, count))
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """Return the least and the greatest width.
+        """Return the least and the greatest width of the cell for the library rich.
 
-        Rich asks twice: with the width of the whole table, and with what is left for the column.
+        A number with its interval and n is written in one, two or three lines. Rich calls this twice: with the width of
+        the complete table, and with what is left for the column.
         """
         available = options.max_width
         value_width = max(len(value) for value, _, _ in self.rows)

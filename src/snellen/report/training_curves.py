@@ -55,7 +55,7 @@ def trainings(views: Sequence[RunView]) -> dict[str, Steps]:
 
 
 def step_headlines(view: RunView) -> dict[str, Result]:
-    """Return the headline of each benchmark of a run, and under an empty name that of the run."""
+    """Return the headline number of a run on each benchmark; that over all benchmarks is under an empty name."""
     headlines: dict[str, Result] = {}
     for line in method_rows([view]):
         for name, row in line.headlines.items():

@@ -92,17 +92,25 @@ class _Asker:
         budget: RunBudget,
         progress: ProgressCallback,
     ) -> None:
-        """Prepare to send requests to the models, by role, within a budget."""
+        """Prepare to send requests to models.
+
+        Args:
+            models: The model in each role.
+            store: Stores the responses.
+            budget: Stops sending when it is spent.
+            progress: Is called with the number of finished questions.
+        """
         self._models = models
         self._store = store
         self._budget = budget
         self._progress = progress
+        # A model can have several roles.
         self.distinct = list({id(model): model for model in models.values()}.values())
-        in_flight = sum(model.concurrency for model in self.distinct)
+        most_in_flight = sum(model.concurrency for model in self.distinct)
         # Twice as many as may be in flight, so that another one is ready when a reply arrives.
-        self.slots = 2 * in_flight
+        self.slots = 2 * most_in_flight
         # A budget counts requests when they are sent, so they must not queue inside a model.
-        self._gate = asyncio.Semaphore(in_flight) if budget.is_limited else nullcontext()
+        self._gate = asyncio.Semaphore(most_in_flight) if budget.is_limited else nullcontext()
         self._in_flight: dict[bytes, asyncio.Future[Response]] = {}
         self._sent: dict[bytes, tuple[str, Request]] = {}
         """Protocol and request of each request in flight, by identity."""
@@ -339,7 +347,10 @@ class BatchedModel:
 
 @contextmanager
 def in_batches(models: Mapping[str, Model | AsyncModel]) -> Iterator[dict[str, Model]]:
-    """Yield the models by role, with asynchronous ones adapted to answer batches, and close those at the end."""
+    """Make all models answer lists of requests, and yield them by role.
+
+    A model that answers requests asynchronously is wrapped. At the end the wrapped models are closed.
+    """
     with ExitStack() as open_models:
         batched: dict[int, Model] = {}
         for model in models.values():

@@ -257,7 +257,7 @@ def _collect(senders: list[BatchSender], store: RunStore, *, waits: bool) -> Non
 
 
 def _pending_error(pending: list[BatchSender], store: RunStore) -> PendingBatchesError:
-    """Return the error that names batches still open when the run stops."""
+    """Return the error that a run raises if it stops while the service still works on some of its batches."""
     ids = []
     for sender in pending:
         ids.extend(sent_batch.batch.id for sent_batch in sender.open.values())
@@ -507,7 +507,10 @@ class BatchSender:
         return result.key, result.outcome
 
     def _take(self, batch: RunBatch) -> None:
-        """Pass the outcomes of an ended batch to the waiting requests of the wave."""
+        """Pass the results of a finished batch to the requests that wait for them.
+
+        A request without a result counts as unfinished.
+        """
         wanted = batch.keys & self._waiting.keys()
         if wanted:
             outcomes: dict[str, HttpReply | ServerFault] = dict.fromkeys(

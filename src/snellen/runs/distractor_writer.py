@@ -176,7 +176,14 @@ class WritingItem(Struct, frozen=True):
         return NO_IMAGES
 
     def start(self) -> Writing:
-        """Ask for distractors until there are enough or all attempts are used; returns them with what was rejected."""
+        """Ask the model for wrong options until there are enough, or until all attempts are used.
+
+        Yields:
+            A list with one request. The caller sends the response back.
+
+        Returns:
+            The options, the number of rejected proposals by reason, and an error if there was one.
+        """
         rejected: dict[str, int] = {}
         options: list[str] = []
         for attempt in range(ATTEMPTS):

@@ -79,9 +79,10 @@ def drive_model(
 
 
 def load_roles(models: Mapping[str, Any]) -> dict[str, Model | AsyncModel]:
-    """Return the model of each role, from model strings or objects. Raises the errors of `load_model`.
+    """Load the model of each role. Roles with the same model string or object share one loaded model.
 
-    Roles with the same string or object share a model.
+    Args:
+        models: Model strings or objects by role. The errors of `load_model` are raised.
     """
     loaded: dict[int | str, Model | AsyncModel] = {}
     roles = {}
@@ -94,9 +95,12 @@ def load_roles(models: Mapping[str, Any]) -> dict[str, Model | AsyncModel]:
 
 
 def load_evaluated(model: Any, models: Mapping[str, Any], roles: Roles) -> Model | AsyncModel:
-    """Return the evaluated model: the loaded model of a role if it is the same, otherwise a newly loaded one.
+    """Return the evaluated model. If it is also the model of another role, it is not loaded again.
 
-    `models` are the model strings or objects of the roles.
+    Args:
+        model: The evaluated model, a model string or an object.
+        models: The model strings or objects of the other roles.
+        roles: The loaded models of the other roles.
     """
     for role, role_model in models.items():
         if _identity(role_model) == _identity(model):

@@ -74,25 +74,29 @@ class Forecast(Struct, frozen=True):
         return says_batch(self.model)
 
     def lines(self, price: TokenPrice | None) -> Iterator[str]:
-        """Yield lines for a reader."""
-        yield f"{self.model}: {_range(self.least.requests, self.most.requests)} requests to send, in {self.folder}"
+        """Yield the estimate as lines of text: requests, images, tokens and, if a price is given, the cost."""
+        requests = _range(self.least.requests, self.most.requests)
+        yield f"{self.model}: {requests} requests to send, in {self.folder}"
         if self.answered:
             yield f"  {self.answered:,} were answered earlier and are not sent again"
         if self.in_batches:
             yield f"  {self.in_batches:,} are in batches that were submitted earlier, and are not sent again"
+        images = _range(self.least.images, self.most.images)
+        input_tokens = _range(self.least.input_tokens, self.most.input_tokens)
         yield (
-            f"  {_range(self.least.images, self.most.images)} images to send; about "
-            f"{_range(self.least.input_tokens, self.most.input_tokens)} input tokens, at most {self.most.output_tokens:,} output tokens"
+            f"  {images} images to send; about {input_tokens} input tokens, at most {self.most.output_tokens:,} "
+            "output tokens"
         )
         if price is not None:
-            costs = []
+            costs: dict[str, None] = {}
             for amount in (self.least, self.most):
                 usage = Usage(amount.input_tokens, amount.output_tokens)
-                costs.append(cost_of(in_batch(usage) if self.is_batched else usage, price))
-            range_of_costs = " to ".join(dict.fromkeys(f"{cost:,.3g}" for cost in costs))
-            half = "half the price given" if self.is_batched else "the price given"
-            cache = "; no input is assumed to be cached" if len(price) > 2 else ""
-            yield f"  {range_of_costs} at {half}{cache}"
+                if self.is_batched:
+                    usage = in_batch(usage)
+                costs[f"{cost_of(usage, price):,.3g}"] = None
+            price_text = "half the price given" if self.is_batched else "the price given"
+            cache_note = "; no input is assumed to be cached" if len(price) > 2 else ""
+            yield f"  {' to '.join(costs)} at {price_text}{cache_note}"
         if self.is_batched:
             yield (
                 f"  sent in batches, which take up to {BATCH_HOURS} hours each; steps that depend on earlier replies take "

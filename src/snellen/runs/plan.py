@@ -307,9 +307,9 @@ def _announce_unverified_prompts(
 
 
 def _with_stated_sampling(templates: PromptTemplates, question: QuestionSpec) -> PromptTemplates:
-    """Return templates whose sampling is switched off if the run states temperature 0 or top-p 1.
+    """Switch off the sampling that prompt templates of a benchmark ask for, if the user set temperature 0 or top-p 1.
 
-    These values are also the defaults, which the templates of a benchmark would otherwise change.
+    These are also the default values, so that without this step the templates would take precedence over the user.
     """
     stated = {}
     if question.temperature == 0:
@@ -341,7 +341,10 @@ def image_limits(plan: RunPlan) -> tuple[str, ...]:
 
 
 def _own_protocols(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
-    """Return the protocols that a benchmark or its suite declares for the methods of a run."""
+    """Return the protocols that a benchmark, or else its suite, declares for the methods of a run.
+
+    If neither declares one, they are `vanilla` for generation, and `likelihood` for questions with options.
+    """
     suite = suite_of(spec)
     source = spec
     if suite and not spec.suite and suite.name in plan.templates.by_suite:

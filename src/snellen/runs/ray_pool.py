@@ -246,6 +246,13 @@ class RayPool:
     """
 
     def __init__(self, cluster: RayCluster, models: dict[str, WorkerModel], window: int) -> None:
+        """Prepare to divide requests between the workers of a cluster.
+
+        Args:
+            cluster: The cluster.
+            models: What is known of the model in each role.
+            window: The number of requests that are sent to a worker at a time; 0 for what the models suggest.
+        """
         self._cluster = cluster
         self.models = models
         self.batch_size = window or max(model.batch_size for model in models.values())
@@ -321,7 +328,7 @@ class RayPool:
         self._hand_out_soon()
 
     def _dismiss(self, worker: PoolWorker, why: str) -> None:
-        """Continue without a worker that cannot take part, if there are others."""
+        """Exclude a worker that cannot be used. If it is the only one, the run ends with an error."""
         self._cluster.leave_out(worker)
         if self._cluster.workers:
             self._cluster.announce(f"Ray: {worker.name} is not used: {why}")

@@ -276,7 +276,11 @@ def _may_be_of_another(plan: RunPlan) -> bool:
 def _with_folder_of_builds(
     plan: RunPlan, model: Model | AsyncModel, roles: Roles, announce: Announce
 ) -> RunPlan:
-    """Return the plan with another folder if its own has replies to other builds of the benchmarks."""
+    """Choose another folder for a run if its folder has replies to earlier builds of the same benchmarks.
+
+    Returns:
+        The plan, unchanged if the folder can be used.
+    """
     if not _may_be_of_another(plan):
         return plan
     folder = plan.folder

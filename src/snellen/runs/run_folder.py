@@ -181,7 +181,7 @@ class RunManifest(Struct, frozen=True):
 
     @property
     def by_sample(self) -> frozenset[str]:
-        """Roles whose models look up the sample."""
+        """Roles whose models need to know which sample a request is for, such as the oracle, which looks up the answer."""
         roles = {role for role, model in self.roles.items() if model.answers_by_sample}
         if self.answers_by_sample:
             roles.add(EVALUATED)
@@ -277,7 +277,16 @@ def read_manifest(folder: Path) -> RunManifest:
 
 
 def decode_manifest(folder: Path, raw: bytes) -> RunManifest:
-    """Decode the manifest of a run. Raises JSON_FAULTS for damage, StoreError for a run of another format."""
+    """Decode the manifest of a run.
+
+    Args:
+        folder: The folder of the run, for error messages.
+        raw: The content of the file.
+
+    Raises:
+        JSON_FAULTS: The content is damaged.
+        StoreError: Another version of Snellen wrote it, whose format this version cannot read.
+    """
     fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     run_format = bytes(fields.get("format", b"none")).decode()
     if run_format != str(RUN_FORMAT):
@@ -393,7 +402,7 @@ def _latest_runs_in(folder: Path) -> list[Path]:
 
 
 def _list_first(runs: Sequence[Path]) -> str:
-    """Return the first few runs as text, and how many more there are."""
+    """Join the first few paths of runs, and say how many more there are: `runs/a, runs/b and 7 more`."""
     listed = ", ".join(str(run) for run in runs[:MOST_NAMED])
     more = len(runs) - MOST_NAMED
     if more > 0:

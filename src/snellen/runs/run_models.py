@@ -76,7 +76,7 @@ def only_replies(role: str, *manifests: RunManifest) -> bool:
 
 
 def addresses_of(manifest: RunManifest, role: str) -> frozenset[str]:
-    """Return the addresses at which the model of a role was reached. Earlier versions kept them in model strings only."""
+    """Return the addresses at which the model of a role was reached in any session of a run."""
     addresses = set()
     for session in manifest.stretches:
         if role in session.models:

@@ -240,7 +240,11 @@ class RunStore:
         return response
 
     def append(self, exchanges: Iterable[Exchange]) -> None:
-        """Write exchanges to the end of the journal, in one system call. Raises StoreError."""
+        """Write requests with their responses to the end of the journal.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
         exchanges = list(exchanges)
         if self._cache is not None:
             new = [exchange for exchange in exchanges if not exchange.reused]

@@ -244,7 +244,10 @@ def _requests_only(progress: ProgressCallback) -> ProgressCallback:
 
 
 def _record_changed_objects(folder: Path, models: Roles) -> None:
-    """Record the fingerprints that objects have after they replied, so that the same objects can go on."""
+    """Record the properties that models (Python objects) have after a session, because replying may have changed them.
+
+    Without this, a later session with the same object would be refused as one of another model.
+    """
     manifest = read_manifest(folder)
     updated = manifest
     for role, model in models_of(manifest).items():

@@ -60,10 +60,10 @@ def separated_benchmarks(benchmarks: Iterable[Any]) -> list[Any]:
 
 
 def separated_protocols(protocols: str | Iterable[str]) -> list[str]:
-    """Return protocols, with `A,B` as two; a comma behind `?` belongs to the protocol's options.
+    """Split protocols at commas: `A,B` becomes two. A comma after `?` belongs to the options of a protocol.
 
     Raises:
-        UnknownNameError: A part is no protocol. The message says how several are given.
+        UnknownNameError: A part is not a protocol. The message says how to give several protocols.
 
     Examples:
         >>> separated_protocols("vanilla,circular")

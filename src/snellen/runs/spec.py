@@ -518,16 +518,16 @@ _RAY_ADDRESS = re.compile(r"auto|local|(?:[\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}")
 
 
 def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
-    """Return the spec of given fields.
+    """Make the settings of a run from values by name, and check them.
 
     Args:
-        content: Values by field. `scoring` and `judge` are records or tables, `roles` is a table. A single string may
-            replace a list of strings, and a path a string.
-        where: Prefix of errors.
+        content: Values by the name of the setting. `scoring` and `judge` are records or tables, `roles` is a table. A
+            single string may replace a list of strings, and a path a string.
+        where: Prefix of error messages.
 
     Raises:
-        DataError: A field does not exist, or a value has the wrong type or is out of bounds.
-        UnknownNameError: A name is not one of a field's choices.
+        DataError: A setting does not exist, or a value has the wrong type or is out of bounds.
+        UnknownNameError: A value is not one of the allowed names.
 
     Examples:
         >>> spec = run_spec({"models": ["snellen:oracle"], "benchmarks": ["eyechart/colour"], "limit": 12})
@@ -573,10 +573,14 @@ def judge_spec(judge: Any, where: str = "") -> JudgeSpec:
 
 
 def parse_role_models(roles: Any, where: str = "") -> RoleModels:
-    """Return a table of models by role as pairs, in the order of the roles.
+    """Check a table that names the model of each role, and return it as pairs in the order of the roles.
+
+    Args:
+        roles: The table, such as `{"questioner": "openai:gpt"}`.
+        where: Prefix of error messages.
 
     Raises:
-        DataError: `roles` is not a table, or contains something else than roles and model strings.
+        DataError: `roles` is not a table, or has something else than roles and model strings.
     """
     if not isinstance(roles, Mapping):
         raise DataError(f"{where}roles: expected a table, got {roles!r}")

@@ -1,8 +1,8 @@
 """Answers that a model takes back during a run, and that are asked again.
 
 A local model checks some of its answers against a slow reference. When one differs, the answers to requests like it may
-be wrong too. Their keys are written to `withdrawn-N.txt` before they are asked again, so that a run that ends in between
-asks them when it resumes.
+be wrong too. Their keys are written to `withdrawn-N.txt` before they are asked again, so that a run that ends in
+between asks them when it resumes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def resume_withdrawn(
 
 
 def read_withdrawn(folder: Path, worker: int) -> frozenset[str]:
-    """Return the keys that an earlier session withdrew and did not finish asking again."""
+    """Return the keys of requests whose replies an earlier session found wrong, and which were not all sent again."""
     path = withdrawn_path(folder, worker)
     if not path.is_file():
         return frozenset()

@@ -163,7 +163,7 @@ def _main() -> None:
 
 
 def _carry_out(job: _Job) -> None:
-    """Run one worker's share of a plan; progress, outcome and errors are written to stdout as JSON lines."""
+    """Do one worker process's share of a run. Progress, outcome and errors are printed as lines of JSON."""
     spec = job.spec
 
     def write(line: _Line) -> None:

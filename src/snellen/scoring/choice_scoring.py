@@ -102,7 +102,12 @@ def _hit_rate_score(question: AskedQuestion, passes: Passes) -> Score:
 
 
 def _accuracy_scores(asked: AskedQuestion, asked_passes: Passes) -> Iterator[Score]:
-    """Yield the headline, the accuracy of parsed replies, and the bounds."""
+    """Yield the four accuracy scores of a question: accuracy, that of readable replies only, and a lower and upper bound.
+
+    Args:
+        asked: The question with its replies.
+        asked_passes: The replies, one for each presentation of the question.
+    """
     question = asked.missing_unbiased_as_wrong
     # Usually nothing is missing, and the passes need not be computed again.
     passes = asked_passes if question is asked else _with_baseline(question.answered_unbiased)
@@ -221,7 +226,7 @@ def _first_passes(question: AskedQuestion) -> Passes:
 
 
 def _has_ended(question: AskedQuestion, passes: Passes) -> bool:
-    """Return whether the protocol would not ask for further passes."""
+    """Return whether the protocol needs no further presentations of a question, because it has all or the result is certain."""
     declared = question.declaration
     if len(passes) == declared.n_presentations(question.sample):
         return True

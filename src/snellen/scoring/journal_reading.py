@@ -73,11 +73,10 @@ class Talks:
         self._steps: dict[tuple[str, str, str], dict[Variant, Exchange]] = {}
 
     def add(self, exchange: Exchange) -> None:
-        """Add a request of a dialogue with its response; a failed response does not replace another one."""
+        """Add one step of an answer: a request with its response. A failure does not replace an earlier response."""
         request = exchange.request
-        steps = self._steps.setdefault(
-            (exchange.protocol, request.benchmark, request.sample_id), {}
-        )
+        key = (exchange.protocol, request.benchmark, request.sample_id)
+        steps = self._steps.setdefault(key, {})
         if exchange.response.error is None or request.variant not in steps:
             steps[request.variant] = exchange
 

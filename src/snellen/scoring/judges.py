@@ -161,7 +161,11 @@ class JudgeEnsemble:
         return [list(verdicts_on_task) for verdicts_on_task in zip(*verdicts_by_judge, strict=True)]
 
     def _verdicts_of(self, judge: Judge, tasks: Sequence[JudgeTask], unsure: int) -> list[Verdict]:
-        """Return the verdicts of one judge, and note its work. Raises ErrorBudgetError if too many are missing."""
+        """Return the verdicts of one judge on some tasks, and record how much work it had.
+
+        Raises:
+            ErrorBudgetError: Too many of its replies contain no verdict.
+        """
         verdicts, calls = judge.ask(tasks, unsure)
         failures = [verdict for verdict in verdicts if verdict.failed]
         versions = dict.fromkeys(task.label for task in tasks)
@@ -207,6 +211,19 @@ class Judge:
         *,
         moved: bool = False,
     ) -> None:
+        """Prepare a judge model, and open the folder with its earlier verdicts on a run.
+
+        Args:
+            model: The model.
+            run: The folder of the run.
+            price: The price of its tokens, if the user gave one.
+            announce: Receives lines for the user.
+            moved: Whether the user says that it is the same model although its server describes itself differently.
+
+        Raises:
+            ModelError: The model only accepts batches.
+            StoreError: The folder has verdicts of another model.
+        """
         if sends_batches(model):
             raise ModelError(
                 f"{model.name}: a judge is asked directly; remove batch=true from its model string"
@@ -296,7 +313,14 @@ class Judge:
         )
 
     def _check_servers(self) -> dict[str, tuple[str, ...]]:
-        """Return what the judge's server states now or stated before, by fact. Raises StoreError for a change."""
+        """Check that the judge's server describes itself as before.
+
+        Returns:
+            By the name of a fact, such as a version, all values that the server has stated.
+
+        Raises:
+            StoreError: It now states something else.
+        """
         earlier = _stated_before(self.folder)
         now = ask_servers({self.name: self._model}).get(self.name, {})
         changed = changed_server_fact(earlier, now)

@@ -98,7 +98,7 @@ class ScoringSettings(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the scoring: empty for the standard settings, otherwise a digest of the settings."""
+        """The name under which a scoring with these settings is stored: empty for the standard ones, otherwise a digest."""
         if not self.fingerprints and self.scoring == ScoringSpec():
             return STANDARD
         identity = msgspec.json.encode(self, order="sorted")
@@ -373,9 +373,14 @@ KeyT = TypeVar("KeyT", _OfBenchmark, _OfRow)
 def _stored(
     path: Path, record_type: type[RecordT], key_type: type[KeyT]
 ) -> dict[KeyT, StoredRecords[RecordT]]:
-    """Index a file of records by key, without loading the records.
+    """Note where the records of each key are in a file, without loading the records.
 
-    The file stays open, so the records remain readable if a new scoring replaces it.
+    The file stays open, so that they can be read even after a new scoring has replaced the file.
+
+    Args:
+        path: The file.
+        record_type: The type of a record.
+        key_type: The type of a key, which is decoded from the same line.
     """
     if path.name == COUNTS and not path.exists():
         return {}

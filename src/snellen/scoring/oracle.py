@@ -72,7 +72,11 @@ class Oracle(ShownByName):
         )
 
     def _reply(self, request: Request) -> Response:
-        """Return the right reply to a request: the label of the right option as it is shown, its text, or a reference."""
+        """Return the correct reply to a request.
+
+        It is the letter of the correct option, its text if options have no letters, or a reference answer to an open
+        question.
+        """
         answer = self._answer(request)
         if answer is None:
             return _UNKNOWN

@@ -37,16 +37,23 @@ _PER_PART = 3
 
 
 def _mean_of_parts(sums: Counts) -> tuple[float | None, ...]:
-    """Return the weighted mean over parts of the mean of each; parts without a question have no weight."""
-    total = 0.0
-    weights = 0.0
+    """Return the weighted mean over parts of a benchmark of the mean score of each part.
+
+    Args:
+        sums: For each part three numbers: the sum of its scores, the number of its questions, and that number times the
+            weight of the part. Parts without a question are left out.
+    """
+    weighted_total = 0.0
+    total_weight = 0.0
     for start in range(0, len(sums), _PER_PART):
-        values, questions, weighted = sums[start : start + _PER_PART]
-        if questions:
-            weight = weighted / questions
-            total += weight * values / questions
-            weights += weight
-    return (total / weights if weights else None,)
+        score_sum, n_questions, weighted_count = sums[start : start + _PER_PART]
+        if n_questions:
+            weight = weighted_count / n_questions
+            weighted_total += weight * score_sum / n_questions
+            total_weight += weight
+    if not total_weight:
+        return (None,)
+    return (weighted_total / total_weight,)
 
 
 PUBLISHED_MEAN_METRIC = SummedMetric(
@@ -128,7 +135,7 @@ class HeadlineScores:
         self._scores: dict[tuple[str, int], dict[str, Score]] = defaultdict(dict)
 
     def watch(self, scores: Iterable[Score]) -> Iterator[Score]:
-        """Yield scores unchanged and keep those that are needed."""
+        """Yield scores unchanged, and remember those that the published mean is computed from."""
         needed_rows = self._rule.rows
         for score in scores:
             if score.metric in needed_rows:
@@ -170,7 +177,11 @@ class HeadlineScores:
         return by_row.get("accuracy") or by_row.get(self._text_row)
 
     def _tally(self, by_part: Mapping[str, Score]) -> QuestionCounts:
-        """Return what one question adds to each part of a published mean."""
+        """Return what one question adds to the sums of each part of a published mean (see `_mean_of_parts`).
+
+        Args:
+            by_part: The score of the question, under the names of the parts that it belongs to.
+        """
         counts: list[float] = []
         for part_name, weight in self._rule.parts.items():
             score = by_part.get(part_name)

@@ -51,6 +51,12 @@ class UnansweredRequests:
     """
 
     def __init__(self, by_sample: Collection[str]) -> None:
+        """Start without requests.
+
+        Args:
+            by_sample: Roles whose models answer by sample, so that equal requests for different samples are different
+                ones.
+        """
         self._by_sample = by_sample
         self._waiting: dict[bytes, UnansweredRequest] = {}
         self._failed: set[bytes] = set()
@@ -182,11 +188,11 @@ class CostTally:
 
     def add(self, entry: JournalEntry) -> None:
         """Add a request with its response to the cost of its protocol on its benchmark."""
-        benchmark_and_protocol = (entry.request.benchmark, entry.protocol)
+        key = (entry.request.benchmark, entry.protocol)
         response = entry.response
-        self._responses.add(benchmark_and_protocol, response)
+        self._responses.add(key, response)
         if response.error is None and response.seconds is not None:
-            self._seconds[benchmark_and_protocol].append(response.seconds)
+            self._seconds[key].append(response.seconds)
 
     def costs(self, unanswered: UnansweredRequests) -> tuple[RequestCost, ...]:
         """Return the cost of each protocol on each benchmark."""
@@ -219,6 +225,7 @@ class UsageTally(Generic[KeyT]):
         self._usages: dict[KeyT, Usage] = {}
 
     def add(self, key: KeyT, response: EntryResponse) -> None:
+        """Count a response and its tokens under a key. A failure is not counted."""
         if response.error is not None:
             return
         self.answered[key] += 1
@@ -254,18 +261,21 @@ def _sum(first: int | None, second: int | None) -> int | None:
 
 
 def usage_text(usage: Usage) -> str:
-    """Format a usage, such as `3,400 input tokens (1,200 of them cached), 560 output tokens (400 of them reasoning)`.
+    """Format a number of tokens: `3,400 input tokens (1,200 of them cached), 560 output tokens (400 of them reasoning)`.
 
-    The tokens of batch requests follow, if there are any.
+    The number of tokens in batch requests follows, if there are any.
     """
-    cache_notes = []
+    text = f"{usage.prompt_tokens or 0:,} input tokens"
+    cache_notes: list[str] = []
     if usage.cached_tokens:
         cache_notes.append(f"{usage.cached_tokens:,} of them cached")
     if usage.stored_tokens:
         cache_notes.append(f"{usage.stored_tokens:,} stored in the cache")
-    cached = f" ({', '.join(cache_notes)})" if cache_notes else ""
-    reasoning = f" ({usage.reasoning_tokens:,} of them reasoning)" if usage.reasoning_tokens else ""
-    text = f"{usage.prompt_tokens or 0:,} input tokens{cached}, {usage.completion_tokens or 0:,} output tokens{reasoning}"
+    if cache_notes:
+        text += f" ({', '.join(cache_notes)})"
+    text += f", {usage.completion_tokens or 0:,} output tokens"
+    if usage.reasoning_tokens:
+        text += f" ({usage.reasoning_tokens:,} of them reasoning)"
     if usage.batch_prompt_tokens or usage.batch_completion_tokens:
         in_batches = (usage.batch_prompt_tokens or 0) + (usage.batch_completion_tokens or 0)
         text += f", {in_batches:,} of all tokens in batches at half price"
@@ -319,6 +329,7 @@ class RoleTally:
     """Sums exchanges by role."""
 
     def __init__(self, manifest: RunManifest) -> None:
+        """Prepare to count the requests and tokens of a run by the role of the model."""
         self._models = {EVALUATED: manifest.model}
         for role, use in manifest.roles.items():
             self._models[role] = use.model

@@ -218,7 +218,7 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
 
 
 def _chosen_samples(benchmark: Benchmark, ids: Sequence[str]) -> Iterable[Sample]:
-    """Return the samples with these ids, in the order of the ids; without ids, all samples."""
+    """Return the samples with some identifiers, in the order of these; without identifiers, all samples of the benchmark."""
     if not ids:
         return benchmark.samples()
     wanted_ids = set(ids)

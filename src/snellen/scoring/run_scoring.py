@@ -199,7 +199,7 @@ def uses_judge(
 
 
 def check_scoring_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> None:
-    """Check that the extractor, the metrics and the headline of a benchmark exist.
+    """Check that everything exists which is needed to score a benchmark: its extractor, metrics and headline.
 
     Raises:
         UnknownNameError: One of them is unknown; the message names the benchmark.
@@ -250,7 +250,13 @@ def rules_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
 
 
 def _reading(spec: BenchmarkSpec, scoring: ScoringSpec, rules: AsPublished | None) -> ReadingRules:
-    """Return how replies to a benchmark are read: published rules take precedence over the settings."""
+    """Return how replies to a benchmark are read: by which extractor, and by which rule from likelihoods.
+
+    Args:
+        spec: The benchmark.
+        scoring: The scoring settings of the user.
+        rules: The rules of the benchmark's paper, if they apply. They take precedence over the settings.
+    """
     extractor = rules.extractor if rules else scoring.extractor
     likelihood_rule = scoring.likelihood_rule
     if likelihood_rule == "own":
@@ -311,7 +317,15 @@ class _Scorable(Struct, frozen=True):
 def _scorable(
     use: BenchmarkUse, folder: Path, manifest: RunManifest, scoring: ScoringSpec, *, is_hidden: bool
 ) -> _Scorable:
-    """Open a benchmark of a run with its answers (corrected, if `scoring` asks for errata) and its scoring rules."""
+    """Open a benchmark of a run for scoring: its samples, its correct answers, and its scoring rules.
+
+    Args:
+        use: How the run used the benchmark.
+        folder: The folder of the run.
+        manifest: The manifest of the run.
+        scoring: The scoring settings. They can ask for corrected answers (errata).
+        is_hidden: Whether the correct answers are not to be read.
+    """
     opened = reopen_benchmark(use, folder)
     check_scoring_of(opened.spec, scoring)
     rules = rules_of(opened.spec, scoring)
@@ -409,20 +423,29 @@ class _ScoredParts:
         self._tallies[section].append(self._spool.write(tallies))
 
     def together(self, scorable: _Scorable) -> ScoredBenchmark:
-        """Return the scored benchmark, its scores and tallies ordered by section."""
-        rows: dict[RowKey, list[LineRange]] = {}
+        """Combine the parts that were scored one after the other into one scored benchmark.
+
+        The records stay in the temporary file and are read from it when needed.
+        """
+        ranges_by_row: dict[RowKey, list[LineRange]] = {}
         for _, section in sorted(self._scores.items()):
-            for key, lines in section.items():
-                rows.setdefault(key, []).extend(lines)
-        tallies = [lines for _, section in sorted(self._tallies.items()) for lines in section]
+            for row_key, line_ranges in section.items():
+                ranges_by_row.setdefault(row_key, []).extend(line_ranges)
+        tally_ranges: list[LineRange] = []
+        for _, line_ranges in sorted(self._tallies.items()):
+            tally_ranges.extend(line_ranges)
+
         file = self._spool.file
+        score_rows: dict[RowKey, StoredRecords[Score]] = {}
+        for row_key, line_ranges in ranges_by_row.items():
+            score_rows[row_key] = StoredRecords(file, Score, line_ranges)
         return ScoredBenchmark(
             scorable.spec,
             scorable.samples,
             StoredRecords(file, Prediction, self._predictions),
-            {key: StoredRecords(file, Score, lines) for key, lines in rows.items()},
+            score_rows,
             scorable.answers,
-            StoredRecords(file, QuestionCounts, tallies),
+            StoredRecords(file, QuestionCounts, tally_ranges),
             scorable.rules,
         )
 
@@ -504,7 +527,12 @@ def _rounds_before(
 def _choice_scores(
     questions: Sequence[AskedQuestion], costs: Mapping[Question, TalkCost]
 ) -> Iterator[Score]:
-    """Yield the scores that need no chosen metric: those of options, and the costs of protocols in several steps."""
+    """Yield the scores that every benchmark has: those of multiple-choice questions, and the costs of several steps.
+
+    Args:
+        questions: The questions with their replies.
+        costs: What it cost to answer a question in several steps, by question.
+    """
     for question in questions:
         if question.turn.options:
             yield from score_choice(question)

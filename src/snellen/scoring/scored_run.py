@@ -113,8 +113,11 @@ def _is_begun(question: AskedQuestion) -> bool:
 
 
 def _is_finished(question: AskedQuestion) -> bool:
-    """Return whether all promised presentations were answered, or the protocol stops early because the outcome is
-    settled."""
+    """Return whether a question has all the replies that it needs.
+
+    It has if every presentation of the protocol was answered, or if the protocol stops as soon as the result is
+    certain.
+    """
     declared = question.declaration
     predictions = question.predictions
     if question.final or len(predictions) >= declared.n_presentations(question.sample):
@@ -401,10 +404,12 @@ FIRST = ("model", "benchmark", "metric", "value", "low", "high", "n", "protocol"
 
 
 def flat_row(row: Result, *, is_kept: bool = False) -> dict[str, Any]:
-    """Return a result as a flat dict of plain values.
+    """Return a result as a dict of plain values, as in a line of a CSV file.
 
-    The standard error is None if all values are equal, because their spread cannot be estimated. With `is_kept`, for
-    storage, it is kept as it is.
+    Args:
+        row: The result.
+        is_kept: Whether it is to be stored. If not, a standard error of 0 for equal values is replaced by None, because
+            their spread cannot be estimated.
 
     Examples:
         >>> row = Result("mine", "animals", "vanilla", "generation", "accuracy", Estimate(0.75, 0.05, 0.64, 0.83, 80))
@@ -415,7 +420,8 @@ def flat_row(row: Result, *, is_kept: bool = False) -> dict[str, Any]:
     del fields["estimate"]
     if not is_kept:
         fields["stderr"] = row.stderr
-    return {name: fields[name] for name in dict.fromkeys((*FIRST, *fields))}
+    names_in_order = dict.fromkeys((*FIRST, *fields))
+    return {name: fields[name] for name in names_in_order}
 
 
 def result_of_flat(flat: Mapping[str, Any]) -> Result:

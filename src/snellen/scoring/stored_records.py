@@ -42,13 +42,16 @@ class LineRange(Struct, frozen=True):
 
 
 def encoded_lines(records: Iterable[Struct]) -> Iterator[bytes]:
-    """Yield records as lines of JSON, thousands of lines in each item."""
+    """Yield records as lines of JSON. Each item has thousands of lines."""
     if isinstance(records, StoredRecords):
         yield from records.lines()
         return
-    encode, remaining = msgspec.json.Encoder().encode_lines, iter(records)
-    while batch := list(islice(remaining, LINES_AT_ONCE)):
+    encode = msgspec.json.Encoder().encode_lines
+    remaining = iter(records)
+    batch = list(islice(remaining, LINES_AT_ONCE))
+    while batch:
         yield encode(batch)
+        batch = list(islice(remaining, LINES_AT_ONCE))
 
 
 class OpenFile:
@@ -195,6 +198,7 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
         return key in self._open or _digest(key) in self._places
 
     def __getitem__(self, key: KeyT) -> RecordT:
+        """Return the record with a key. Its block is unpacked, and some unpacked blocks are remembered."""
         record = self._open.get(key)
         if record is None:
             number = self._places.get(_digest(key))

@@ -238,7 +238,13 @@ def random_guess(seed: int) -> ReadingStage:
 
 
 def _drawn(prediction: Prediction, options: Sequence[int], seed: int) -> Prediction:
-    """Return the prediction with a random guess: one of the options, or no answer, each equally likely."""
+    """Replace an unread reply by a random choice: one of the options or none, each equally likely.
+
+    Args:
+        prediction: The prediction from the reply, without a choice.
+        options: The options that were shown.
+        seed: The seed. The draw depends on it, on the question and on its presentation.
+    """
     variant = msgspec.json.encode(prediction.variant).decode()
     purpose = f"random guess {prediction.protocol} {variant}"
     rng = rng_for(prediction.benchmark, prediction.sample_id, purpose, seed)

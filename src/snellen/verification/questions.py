@@ -121,7 +121,12 @@ class LintMaterial(Struct, frozen=True):
 
 
 def _questions(sample: Sample, answers: Mapping[Key, Answer]) -> Iterator[LintQuestion]:
-    scene = hash((tuple(image.digest for image in sample.images), sample.regions, sample.context))
+    """Yield the questions of a sample in the form that checks compare, with folded texts.
+
+    A scene is everything that is shown before a question: images, regions, context, and earlier rounds of a dialogue.
+    """
+    image_digests = tuple(image.digest for image in sample.images)
+    scene = hash((image_digests, sample.regions, sample.context))
     for number, turn in enumerate(sample.rounds):
         answer = answers.get((sample.id, number))
         question = fold_text(turn.question)

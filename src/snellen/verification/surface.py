@@ -47,15 +47,18 @@ def _alike(question: LintQuestion) -> Iterator[ItemFault]:
 
 
 def _answer_told(material: CheckMaterial) -> CheckOutcome:
-    questions = [
-        question for question in material.lint.questions if question.gold or question.texts
-    ]
-    telling = [(question, text) for question in questions if (text := _told(question))]
-    reason = "the question names its answer and none of the other options: "
-    return CheckOutcome(
-        [ItemFault(question.sample_id, reason + repr(text)) for question, text in telling],
-        len(questions),
-    )
+    """Find questions that contain their answer and none of their other options."""
+    n_checked = 0
+    faults: list[ItemFault] = []
+    for question in material.lint.questions:
+        if not question.gold and not question.texts:
+            continue
+        n_checked += 1
+        answer = _told(question)
+        if answer:
+            message = f"the question names its answer and none of the other options: {answer!r}"
+            faults.append(ItemFault(question.sample_id, message))
+    return CheckOutcome(faults, n_checked)
 
 
 def _told(question: LintQuestion) -> str:

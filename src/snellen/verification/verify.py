@@ -84,6 +84,7 @@ def alike_images(images: Images, pictures: Sequence[ImageRef]) -> dict[str, str]
 
 
 def _shows_the_same(first: Reduction, second: Reduction) -> bool:
+    """Return whether two reduced images are nearly equal: in their proportions, colours and grey levels."""
     return (
         _near(first.quarters, second.quarters, QUARTER_LEVELS)
         and abs(first.proportion / second.proportion - 1) <= PROPORTIONS
@@ -97,14 +98,17 @@ def _near(first: bytes, second: bytes, levels: int) -> bool:
 
 
 def _reduction(images: Images, picture: ImageRef) -> Reduction:
+    """Reduce an image to a few colours and grey levels, so that it can be compared with others quickly."""
     from PIL import Image
 
-    whole = decode_image(images.read(picture), f"image {picture.digest[:12]}").upright
+    image = decode_image(images.read(picture), f"image {picture.digest[:12]}").upright
     box = Image.Resampling.BOX
-    small = whole.resize((GREY_SIDE, GREY_SIDE), box)
-    colours, greys = small.resize((COLOUR_SIDE, COLOUR_SIDE), box), small.convert("L")
-    quarters = greys.resize((2, 2), box).tobytes()
-    return Reduction(whole.width / whole.height, quarters, colours.tobytes(), greys.tobytes())
+    small = image.resize((GREY_SIDE, GREY_SIDE), box)
+    colours = small.resize((COLOUR_SIDE, COLOUR_SIDE), box)
+    greys = small.convert("L")
+    quarters = greys.resize((2, 2), box)
+    proportion = image.width / image.height
+    return Reduction(proportion, quarters.tobytes(), colours.tobytes(), greys.tobytes())
 
 
 class Solvers(Struct, frozen=True):
@@ -276,23 +280,30 @@ ROUNDS = 3
 
 
 def item_checks(solvers: Solvers, names: Iterable[str] = ()) -> dict[str, QuestionCheck]:
-    """Return the checks that can be carried out with these models, by name, those that ask none first."""
-    checks: dict[str, QuestionCheck] = {
-        name: registry.find_registered("checks", name)
-        for name in names or registry.targets("checks")
-    }
-    models = {"": (None,), "jury": solvers.jury, "blind": solvers.blind}
-    able: dict[str, QuestionCheck] = {}
-    for need, asked in models.items():
-        serving = {name: check for name, check in checks.items() if check.needs == need}
-        if need and asked and not names and not serving:
+    """Return the checks of questions that can be carried out, by name. Those that query no model come first.
+
+    Args:
+        solvers: The models that checks may query.
+        names: Names of checks; by default all that are installed.
+
+    Raises:
+        UnknownNameError: There is no such check, or models were given and no installed check uses them.
+    """
+    checks: dict[str, QuestionCheck] = {}
+    for name in names or registry.targets("checks"):
+        checks[name] = registry.find_registered("checks", name)
+    models_by_need = {"": (None,), "jury": solvers.jury, "blind": solvers.blind}
+    available: dict[str, QuestionCheck] = {}
+    for need, models in models_by_need.items():
+        with_need = {name: check for name, check in checks.items() if check.needs == need}
+        if need and models and not names and not with_need:
             raise UnknownNameError(
                 f"no check here asks models ({need}); those that do come with another package: "
                 f"{sibling_install_line(LAB)}"
             )
-        if asked:
-            able |= serving
-    return able
+        if models:
+            available |= with_need
+    return available
 
 
 def verify(
@@ -372,7 +383,11 @@ class _Loop:
         """What each check found so far, by its name."""
 
     def settle(self, checks: dict[str, QuestionCheck]) -> None:
-        """Check and decide until nothing is at fault; after the last round what is at fault is set apart."""
+        """Check and rebuild the benchmark until no check finds a fault.
+
+        In each round, faulty wrong options are replaced. Questions that are still faulty after the last round are set
+        apart.
+        """
         for round_number in range(ROUNDS + 1):
             faults = self._faults(checks)
             if not faults:

@@ -51,7 +51,11 @@ class RunComparison(Struct, frozen=True):
 
 
 def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
-    """Compare the first of several runs with each of the others, for a page."""
+    """Compare the first of several runs with each of the others, and collect what a page shows of it.
+
+    If the runs cannot be compared, the result has only the error message and the questions that changed between the
+    runs.
+    """
     flips: list[Flips] = []
     for other in runs[1:]:
         flips.extend(flips_of(library, runs[0], other))
@@ -120,7 +124,7 @@ def _charts(views: Sequence[RunView]) -> Iterator[PageBlock]:
 
 
 def _were_asked_alike(views: Sequence[RunView]) -> bool:
-    """Return whether the runs were asked the same questions of each benchmark, and replied to all of them."""
+    """Return whether all runs used the same questions of each benchmark, and received a reply to each of them."""
     selections_by_benchmark: dict[str, set[bytes]] = defaultdict(set)
     for view in views:
         if any(row.estimate.unanswered for row in view.rows):

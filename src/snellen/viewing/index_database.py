@@ -64,7 +64,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def forget_runs(connection: sqlite3.Connection, kept_runs: Iterable[Path]) -> None:
-    """Delete the rows of all runs except those in these folders."""
+    """Delete from the index all runs except those in some folders."""
     kept_folders = {str(folder) for folder in kept_runs}
     for run, folder in connection.execute("SELECT id, folder FROM run").fetchall():
         if folder in kept_folders:

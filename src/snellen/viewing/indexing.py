@@ -178,6 +178,14 @@ class _RunWriter:
     def __init__(
         self, connection: sqlite3.Connection, run: int, scored: ScoredRun, hidden: Collection[str]
     ) -> None:
+        """Prepare to add a run to the index.
+
+        Args:
+            connection: The database of the index.
+            run: The number of the run in the index.
+            scored: The scored run.
+            hidden: Names of benchmarks whose correct answers must not be shown.
+        """
         self.outcomes = OutcomeCounter()
         self._connection = connection
         self._run = run
@@ -189,7 +197,7 @@ class _RunWriter:
         """Id of each entry, by question and protocol."""
 
     def write(self) -> None:
-        """Write the run to the index: its benchmarks, questions and exchanges."""
+        """Add the run to the index: its benchmarks and questions, and where its requests and responses are stored."""
         manifest = self._scored.manifest
         scored_by_name = {scored.spec.name: scored for scored in self._scored.benchmarks}
         for use in manifest.benchmarks:
@@ -311,7 +319,11 @@ class _RunWriter:
         return self._questions.get(key)
 
     def _add_replies(self, text: str) -> int:
-        """Add replies to the text that is searched, and return their row; entries with equal replies share a row."""
+        """Add replies to the texts that can be searched, unless the same text is there already.
+
+        Returns:
+            The number of the text in the index.
+        """
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         existing_row = self._connection.execute(
             "SELECT words FROM reply_digest WHERE digest = ?", (digest,)

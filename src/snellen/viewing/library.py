@@ -341,7 +341,13 @@ def _manifest_at(folder: Path, changed: int) -> RunManifest:
 
 
 def _shown(name: str, folder: Path, row: _Row | None) -> ShownRun:
-    """Return a run as the pages show it, with what the index knows of it, or with the fault that prevents reading it."""
+    """Return a run as the pages show it.
+
+    Args:
+        name: Its name.
+        folder: Its folder. If the manifest in it cannot be read, the result has the error message.
+        row: What the index has of it; None if it is not indexed yet.
+    """
     try:
         manifest = _manifest_at(folder, (folder / RUN_MANIFEST).stat().st_mtime_ns)
     except (OSError, SnellenError) as error:
@@ -420,7 +426,7 @@ def previous_run(run: ShownRun, runs: Sequence[ShownRun]) -> ShownRun | None:
 
 
 def _precedes(earlier: ShownRun, run: ShownRun) -> bool:
-    """Return whether a run is an earlier one of the same model that shares a benchmark."""
+    """Return whether one run is an earlier run of the same model as another, with a benchmark in common."""
     if earlier.manifest is None or run.manifest is None:
         return False
     if earlier.manifest.model != run.manifest.model:

@@ -199,14 +199,14 @@ class LocalPages(ViewPages):
         return f"/run?{urlencode({'run': run.name})}"
 
     def _keep_sample_note(self, form: Form) -> str:
-        """Store the note on a question from a form, and return the address of the notes."""
-        run, number = self.named_run(form.get("run", "")), self.number(form)
+        """Store the note that a user wrote on a question, and return the URL of the notes."""
+        run = self.named_run(form.get("run", ""))
+        number = self.number(form)
         [(benchmark, sample_id, turn)] = self.library.rows(
             "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
         )
-        text = (
-            form.get("text", "").replace("\r\n", "\n").strip()[:MAX_NOTE_LENGTH]
-        )  # how browsers end the lines they send
+        text = form.get("text", "").replace("\r\n", "\n")  # how browsers end lines
+        text = text.strip()[:MAX_NOTE_LENGTH]
         write_sample_note(run.folder, SampleNote(benchmark, sample_id, turn, text))
         return _question_address(form, "notes")
 
@@ -258,7 +258,7 @@ class LocalPages(ViewPages):
     # --- runs under way ------------------------------------------------------------------------------------------
 
     def start_form(self, request: Request) -> Response:
-        """The form, with what was typed where it was refused or is only looked at: its faults, or what it would run."""
+        """Return the page on which a run is started. If it was submitted for a preview, it shows errors or what would be run."""
         may_look = bool(self.about_request(request)["token"]) and self._is_from_here(request)
         is_typed = may_look and bool(request.query_params)
         form = StartForm.from_form(request.query_params) if is_typed else StartForm()
@@ -286,10 +286,11 @@ class LocalPages(ViewPages):
         return self._page(request, "start.html", values)
 
     def process(self, request: Request) -> Response:
-        """What a process that was started here has written."""
+        """Return the page of a process that was started here: its output, and the progress of its run."""
         launch = self.launcher.find(request.query_params.get("id", ""))
         runs = self.library.runs()
-        line = next(iter(self.lines([run for run in runs if run.folder == launch.run])), None)
+        lines = self.lines([run for run in runs if run.folder == launch.run])
+        line = lines[0] if lines else None
         values = {
             "launch": launch,
             "line": line,

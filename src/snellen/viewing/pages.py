@@ -355,11 +355,15 @@ class ViewPages:
         return lines
 
     def named_run(self, name: str) -> ShownRun:
-        """Return the run with this name; error 404 if there is none."""
-        run = next((run for run in self.library.runs() if run.name == name), None)
-        if run is None:
-            raise HTTPException(404, "there is no run with this name")
-        return run
+        """Return the run with a name.
+
+        Raises:
+            HTTPException: There is no such run (404).
+        """
+        for run in self.library.runs():
+            if run.name == name:
+                return run
+        raise HTTPException(404, "there is no run with this name")
 
     def number(self, query: Mapping[str, Any]) -> int:
         """The id of the question that an address or a form names."""
@@ -393,12 +397,16 @@ class ViewPages:
         return chosen if self._look.has_answers else chosen.without_answers()
 
     def _line(self, request: Request, lines: Sequence[RunLine]) -> RunLine:
-        """Return the row of the run that a request names; error 404 if there is none."""
+        """Return the table row of the run that a request names.
+
+        Raises:
+            HTTPException: There is no such run (404).
+        """
         name = request.query_params.get("run", "")
-        line = next((line for line in lines if line.run.name == name), None)
-        if line is None:
-            raise HTTPException(404, "there is no run with this name")
-        return line
+        for line in lines:
+            if line.run.name == name:
+                return line
+        raise HTTPException(404, "there is no run with this name")
 
     def _overview(self, request: Request) -> dict[str, Any]:
         """Return the values of the page with all runs."""
@@ -462,12 +470,13 @@ def run_titles(lines: Sequence[RunLine]) -> dict[str, str]:
 
 
 def _labels(runs: Sequence[ShownRun]) -> dict[str, str]:
-    """What to call each run: its model, with its name where several runs share the model."""
+    """Return a label for each run, by its name: the model, and the name in brackets if several runs have the model."""
     models = [run.label for run in runs]
-    return {
-        run.name: f"{run.label} ({run.name})" if models.count(run.label) > 1 else run.label
-        for run in runs
-    }
+    labels: dict[str, str] = {}
+    for run in runs:
+        has_model_alone = models.count(run.label) == 1
+        labels[run.name] = run.label if has_model_alone else f"{run.label} ({run.name})"
+    return labels
 
 
 # --- numbers of a run ------------------------------------------------------------------------------------------------

@@ -32,8 +32,17 @@ class PatientProtocol(HttpToolsProtocol):
     def __init__(
         self, *args: Any, open_connections: Counter[str], is_exempt: Exempt, **keywords: Any
     ) -> None:
+        """Prepare a connection.
+
+        Args:
+            args: Arguments of uvicorn.
+            open_connections: The number of open connections by client address, shared by all connections.
+            is_exempt: Function that says whether an address may have any number of connections.
+            keywords: Arguments of uvicorn.
+        """
         super().__init__(*args, **keywords)
-        self._open_connections, self._is_exempt = open_connections, is_exempt
+        self._open_connections = open_connections
+        self._is_exempt = is_exempt
         self._address = ""
         self._awaited = ""
         """What the client has to send now: `head`, `body`, or nothing."""

@@ -149,10 +149,12 @@ def _is_asked_for(column: Column, chosen: QuestionFilter, compared: Collection[s
 
 
 def _deciding(lines: Sequence[QuestionLine], chosen: QuestionFilter) -> set[str]:
-    """Return protocols whose outcomes together explain why the filter chose each question.
+    """Return the protocols that explain why a filter selected some questions.
 
-    There are as few as a greedy choice in the order of preference gives, and none if the filter has no condition on
-    replies.
+    Protocols are added in the order of preference, if they explain a question that none before explains.
+
+    Returns:
+        The protocols; none if the filter has no condition on replies.
     """
     if not chosen.is_by_replies:
         return set()
@@ -403,11 +405,17 @@ class QuestionPage(Struct, frozen=True):
 
     @property
     def letters_of_right(self) -> str:
-        """Letters of the correct options in their original order; empty without options or with hidden answers."""
+        """Letters of the correct options in their original order, such as `A, C`.
+
+        They are empty if the question has no options, or if its correct answer is not available.
+        """
         if self.answer is None or not self.round.options:
             return ""
-        letters = string.ascii_uppercase
-        return ", ".join(letters[index] for index in self.answer.options if index < len(letters))
+        letters: list[str] = []
+        for index in self.answer.options:
+            if index < len(string.ascii_uppercase):
+                letters.append(string.ascii_uppercase[index])
+        return ", ".join(letters)
 
     @property
     def most_presentations(self) -> int:

@@ -143,6 +143,15 @@ def read_margin(text: str, unit: str) -> float:
 
 
 def _positive(number: str, text: str) -> float:
+    """Return a number above 0 from its text.
+
+    Args:
+        number: The text of the number.
+        text: What the user wrote, for the error message.
+
+    Raises:
+        DataError: The text is not a finite number above 0.
+    """
     try:
         value = float(number)
     except ValueError:

@@ -171,7 +171,9 @@ def adjusted(p_values: Sequence[float], correction: Correction = "holm") -> list
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Correct m p-values by Holm's method: the i-th smallest becomes max over j <= i of (m - j + 1) p_(j), at most 1.
+    """Correct p-values for multiple comparisons by Holm's method.
+
+    Of m p-values, the i-th smallest becomes the maximum over j <= i of (m - j + 1) p_(j), at most 1.
 
     Example:
         >>> holm([0.25, 0.125])
@@ -179,16 +181,19 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     m = len(p_values)
     corrected = [0.0] * m
-    largest = 0.0
     ascending = sorted(range(m), key=lambda index: p_values[index])
+    largest_so_far = 0.0
     for position, index in enumerate(ascending):
-        largest = max(largest, min(1.0, (m - position) * p_values[index]))
-        corrected[index] = largest
+        product = (m - position) * p_values[index]
+        largest_so_far = max(largest_so_far, min(1.0, product))
+        corrected[index] = largest_so_far
     return corrected
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Correct m p-values by the false discovery rate: the i-th smallest becomes min over j >= i of m p_(j) / j.
+    """Correct p-values for multiple comparisons by the false discovery rate (Benjamini and Hochberg).
+
+    Of m p-values, the i-th smallest becomes the minimum over j >= i of m p_(j) / j.
 
     Example:
         >>> benjamini_hochberg([0.25, 0.0625])
@@ -196,12 +201,12 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """
     m = len(p_values)
     corrected = [0.0] * m
-    least = 1.0
     ascending = sorted(range(m), key=lambda index: p_values[index])
-    for rank in range(m, 0, -1):
+    least_so_far = 1.0
+    for rank in range(m, 0, -1):  # from the largest p-value down
         index = ascending[rank - 1]
-        least = min(least, m * p_values[index] / rank)
-        corrected[index] = least
+        least_so_far = min(least_so_far, m * p_values[index] / rank)
+        corrected[index] = least_so_far
     return corrected
 
 
