@@ -283,7 +283,8 @@ def published_judge(clones: Path, reproduction: Reproduction) -> sn.Scripted | N
     marks = {}
     for record in records_in(content.decode()):
         mark = record[reads["mark"]]
-        marks[str(record["id"])] = str(mark[0] if isinstance(mark, list) else mark)
+        number = str(record[reads.get("id", "id")])
+        marks[number] = str(mark[0] if isinstance(mark, list) else mark)
     return sn.Scripted(marks, name="snellen:published-marks")
 
 
@@ -360,6 +361,9 @@ def rescored(clones: Path, entry: BenchmarkSpec, reproduction: Reproduction) -> 
         value = results.value(row) if row else results.value()
     if value is None:
         raise SnellenError(f"no value of {row or 'the headline'}")
+    if "marks-from" in reproduction.reads:
+        lowest, highest = map(int, reproduction.reads["marks-from"].split())
+        value = (value - lowest) / (highest - lowest)
     return round(100 * value, 2) if reproduction.unit == "percent" else round(value, 2)
 
 
