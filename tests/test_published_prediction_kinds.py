@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from snellen.extraction.asked_reply import AskedReply
 from snellen.extraction.closed_answers import breaks_off
 from snellen.interchange.predictions.several_answers import places_named
 from snellen.interchange.predictions.shown_options import ShownOptions
+from snellen.interchange.predictions.tables import recognise_predictions
 from snellen.interchange.predictions.taking import FileReading, import_runs, taken_files
 from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.ocr import word_error_counts
@@ -274,6 +275,31 @@ def test_sentences_that_no_reply_repeats_are_long_texts(words: int, metric: str)
     assert taken.file.metrics[0] == metric
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "right"),
+    [
+        (lambda n: n % 5, lambda n: THINGS[n % 5], "label_name"),
+        (lambda n: f"a photo of a {THINGS[n % 5]}, a thing", lambda n: THINGS[n % 5], "label_name"),
+        (lambda n: THINGS[n % 5], lambda n: f"the {THINGS[n % 5]}, a thing", "label"),
+    ],
+)
+def test_of_several_labels_that_counts_which_replies_have(
+    first: Callable[[int], Any], second: Callable[[int], str], right: str
+) -> None:
+    rows = [
+        {
+            "id": f"x{n}",
+            "label": first(n),
+            "label_name": second(n),
+            "response": f"It is the {THINGS[(n + (n % 4 == 0)) % 5]}.",
+        }
+        for n in range(N)
+    ]
+    path = write_lines("labels.jsonl", rows)
+    assert recognise_predictions(path).column("answer") == right
+    assert sn.score(path).value() == 0.75
+
+
 def test_options_joined_in_a_cell_are_right_together() -> None:
     shown = ShownOptions(("Rising, then falling", "Falling", "Cannot be told", "Flat"))
     assert places_named("Cannot be told, Rising, then falling", shown) == (0, 2)
@@ -327,6 +353,17 @@ def test_long_near_copies_are_transcripts_without_any_hint() -> None:
     ]
     [taken] = taken_files(write_lines("pages.jsonl", rows), FileReading())
     assert taken.file.metrics[0] == "character_error_rate"
+
+
+@pytest.mark.parametrize("scores", [("cer", "wer"), ("wer", "cer"), ("wer",)])
+def test_columns_of_error_rates_call_for_them(scores: tuple[str, ...]) -> None:
+    rows = [
+        {"image": f"{n}.png", "reference": text, "hypothesis": text} | dict.fromkeys(scores, 0.0)
+        for n, text in enumerate(SENTENCES)
+    ]
+    [taken] = taken_files(write_lines("scores.jsonl", rows), FileReading())
+    expected = "character_error_rate" if "cer" in scores else "word_error_rate"
+    assert taken.file.metrics[0] == expected
 
 
 def test_the_word_error_rate_sums_edits_and_words() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+_WORD = re.compile(r"[^\W_]+")
 _SEPARATORS = re.compile(r"[-_\s]+")
 
 
@@ -35,6 +36,16 @@ def whole_number(text: str) -> int | None:
 def folded_name(name: str) -> str:
     """A column's name for comparison: small letters, one underscore for any run of spaces, dashes and underscores."""
     return _SEPARATORS.sub("_", name.strip().casefold())
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in small letters; an underscore separates them, too, as in names of classes.
+
+    Examples:
+        >>> words_of("Acadian_Flycatcher (bird)")
+        ['acadian', 'flycatcher', 'bird']
+    """
+    return _WORD.findall(text.casefold())
 
 
 def folded(text: str) -> str:

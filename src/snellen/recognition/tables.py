@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
@@ -41,7 +41,7 @@ from snellen.recognition.columns import (
     split_options,
     usual_names,
 )
-from snellen.recognition.folding import as_text, folded_name
+from snellen.recognition.folding import as_text, folded_name, words_of
 from snellen.recognition.profiles import LOOKED_AT, ColumnProfile, profiles_of
 from snellen.recognition.reply_columns import reply_columns
 from snellen.recognition.reply_names import (
@@ -471,6 +471,7 @@ class _Assignment:
         if golds:
             rows, form = self._answers(golds)
             self._faults.clear()  # the reader counts rows with unusable answers
+            self._settle_met_answer(self._still_free(free))
         elif self._are_options_unnamed:
             self._roles["options"] = ()
         if not self._roles.get("answer") and not is_gold_known:
@@ -535,6 +536,45 @@ class _Assignment:
     def _is_source_of_reply(self, name: str) -> bool:
         """Whether the reply was made of a column: `cleaned_output` of `output`."""
         return any(is_made_of(reply, name) for reply in self._roles["reply"])
+
+    def _settle_met_answer(self, free: Mapping[str, ColumnProfile]) -> None:
+        """Take another column of labels for the right answers if replies have its cells, and hardly those of the first.
+
+        A table may have several, such as the number of a class and its name, or a short and a long name.
+        """
+        chosen = self._roles.get("answer", ())
+        replies = self._roles["reply"]
+        if not chosen or not replies or "answer" in self._given or self._roles["options"]:
+            return
+        if says_of_reply(chosen[0], self._profiles[chosen[0]]):
+            return
+        candidates = [
+            name
+            for name, profile in free.items()
+            if profile.is_scalar
+            and max(name_score("answer", name), name_score("label", name)) >= PARTLY
+            and not says_of_reply(name, profile)
+        ]
+        shares = self._shares_in_replies((*chosen, *candidates), replies[0])
+        best = max(candidates, key=lambda name: shares[name], default="")
+        if not best or shares[chosen[0]] > HARDLY or shares[best] < OFTEN_MET:
+            return
+        self._roles["answer"] = (best,)
+        self._doubts = [doubt for doubt in self._doubts if doubt.role != "answer"]
+        why = f"replies have the cells of {best!r}, and hardly those of {chosen[0]!r}"
+        self._doubts.append(Doubt("answer", (best, *chosen), why))
+
+    def _shares_in_replies(self, names: Sequence[str], reply: str) -> dict[str, float]:
+        """Return for each column the share of the rows in which its cell stands in the reply, whole words only."""
+        n_rows = 0
+        counts: Counter[str] = Counter()
+        for row in self._rows():
+            said = f" {' '.join(words_of(as_text(row.cells.get(reply, ''))))} "
+            n_rows += 1
+            for name in names:
+                words = " ".join(words_of(as_text(row.cells.get(name, ""))))
+                counts[name] += bool(words) and f" {words} " in said
+        return {name: counts[name] / max(1, n_rows) for name in names}
 
     def _reference_captions(self, free: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
         """Return the column of captions that replies are compared with, in a table of images that asks no question."""
@@ -864,6 +904,9 @@ _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
 """By role of annotations, whether the cells of a column may hold it; a column gets the first role that fits its name."""
 
 
+HARDLY = 0.05
+OFTEN_MET = 0.2
+"""Shares of the replies in which the cells of a column of right answers stand at most, and those of a better one at least."""
 SENTENCE = 4
 """Words of replies on average from which they are sentences, and do not only name an option."""
 

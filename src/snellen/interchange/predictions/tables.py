@@ -662,12 +662,17 @@ def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[s
     answer = folded_name(reading.column("answer").rpartition(".")[2])
     if answer in _TRANSCRIPTS:
         return _CER, (f"the right answers are transcripts: {_CER[0]}",)
-    if transcribed := _metrics_of_transcripts(reading):
-        return transcribed, (f"the replies are transcripts: {transcribed[0]}",)
+    scored: dict[tuple[str, ...], str] = {}
     for name in reading.roles.profiles:
         metrics = _SCORES.get(folded_name(name.rpartition(".")[2]))
         if metrics is not None:
-            return metrics, (_scores_note(reading, name, metrics[0]),)
+            scored.setdefault(metrics, name)
+    if _CER in scored:
+        scored.pop(_WER, None)  # of writing both are given, and characters tell more
+    for metrics, name in scored.items():
+        return metrics, (_scores_note(reading, name, metrics[0]),)
+    if transcribed := _metrics_of_transcripts(reading):
+        return transcribed, (f"the replies are transcripts: {transcribed[0]}",)
     for name in reading.roles.profiles:
         first = text_in_cell(reading.rows[0].cells.get(name)).casefold()
         if not any(first in halves for halves in _CHART_HALVES):
