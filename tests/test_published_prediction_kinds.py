@@ -146,6 +146,15 @@ def test_verdicts_far_from_the_numbers_of_several_models_are_in_the_first_senten
     assert "small_pred" not in first
 
 
+def test_flags_are_no_replies_of_models() -> None:
+    rows = [
+        {"case": f"c{n}", "gold": ("true", "false")[n % 2], "is_control": n % 3 == 0, "ok": n < 9}
+        for n in range(N)
+    ]
+    with pytest.raises(DataError, match="no column is recognised as the replies"):
+        sn.score(write_lines("flags.jsonl", rows))
+
+
 # --- layouts ---------------------------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ from snellen.recognition.reply_names import (
     FACT_WORDS,
     MADE_WORDS,
     RAW_WORDS,
+    are_binary,
     is_name_of_reply,
     is_verdict,
 )
@@ -149,6 +150,8 @@ def columns_in_words_of(golds: Sequence[str], profiles: Profiles) -> tuple[str, 
             continue
         is_fact = is_verdict(name) or not (FACT_WORDS | MADE_WORDS).isdisjoint(split_name(name))
         if name in used or not profile.is_scalar or is_fact or _NOT_REPLIES.search(name):
+            continue
+        if are_binary(profile):  # whether something holds of the row
             continue
         has_other_role = any(name_score(role, name) for role in (*_OTHER_ROLES, "answer", "label"))
         cells = sum(profile.texts.values())
