@@ -202,6 +202,7 @@ def test_every_entry_of_today_declares_its_published_number(spec: BenchmarkSpec)
     number = spec.published
     assert number is not None
     assert bool(number.prompt) == bool(number.prompt_source)
+    assert not number.aggregate_source or number.aggregate
     if number.judge is not None:
         assert number.judge.source
         assert not number.judge.text or number.judge.licence

@@ -95,6 +95,8 @@ class PublishedNumber(Struct, frozen=True, forbid_unknown_fields=True):
     """The makers' decoding in a few words, with its source. The set of `prompt` applies it."""
     aggregate: str = ""
     """How the printed figure is made of the scores of questions."""
+    aggregate_source: str = ""
+    """Repository, commit and file of the code that makes it so; empty where none was read."""
     split: str = ""
     """The split that the printed figure covers."""
     extractor: Annotated[str, names_of("extractors")] = ""
