@@ -202,7 +202,18 @@ def ask_for_labels(
 
 
 def _label(item: LabelItem, pressed: str) -> str | None:
-    """Return the label that a key stands for; None if it stands for none."""
+    """Return the label that a pressed key stands for.
+
+    The keys 1 to 9, and letters after them, stand for the options in order; 0 and x for no option. With up to nine
+    options, a letter stands for the option with that label.
+
+    Args:
+        item: The reply with its options.
+        pressed: The key.
+
+    Returns:
+        The label, or None if the key stands for none.
+    """
     if pressed in ("0", "x"):
         return NO_OPTION
     option_index = KEYS.find(pressed) if len(pressed) == 1 else -1
@@ -211,19 +222,30 @@ def _label(item: LabelItem, pressed: str) -> str | None:
     # With more than nine options, letters are keys for positions, so they do not stand for labels.
     if len(item.option_labels) > 9 or pressed in RESERVED:
         return None
-    pressed_labels = [label for label in item.option_labels if label.lower() == pressed]
-    return pressed_labels[0] if len(pressed_labels) == 1 else None
+    matching_labels = [label for label in item.option_labels if label.lower() == pressed]
+    if len(matching_labels) == 1:
+        return matching_labels[0]
+    return None
 
 
 def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
-    """One screen: what happened to the one before, then the question, its options and the reply."""
+    """Show a reply to be labelled on a cleared screen, with its question and options.
+
+    Args:
+        item: The reply.
+        number: Its number, from 1.
+        count: Number of all replies.
+        notice: What happened to the previous reply, such as how it was labelled; may be empty.
+    """
     unparsed = item.unparsed
+    heading = f"{number} of {count}"
+    if notice:
+        heading += f" ({notice})"
     console.clear()
-    console.rule(f"{number} of {count}" + (f" ({notice})" if notice else ""))
+    console.rule(heading)
     console.print(strip_controls(f"{unparsed.turn.question}\n"))
-    for key, label, option in zip(
-        KEYS, item.option_labels, unparsed.displayed_options, strict=False
-    ):
+    options = zip(KEYS, item.option_labels, unparsed.displayed_options, strict=False)
+    for key, label, option in options:
         console.print(f"  {key}   ({short_name(label)}) {short_name(option)}")
     reply = shortened(unparsed.reply)
     console.print(strip_controls(f"\nReply: {reply}\n"), style="bold")

@@ -160,13 +160,20 @@ def lint_command(
 
 
 def _finding(benchmark: Benchmark, name: str, outcome: CheckOutcome) -> Finding:
-    """Return the finding of lint for the outcome of a check: its message, number of questions found and first examples."""
+    """Return the outcome of a check of questions as a finding of lint.
+
+    Args:
+        benchmark: The benchmark.
+        name: Name of the check.
+        outcome: The questions at fault, how many were checked, and by which models.
+    """
     check: QuestionCheck = find_registered("checks", name)
-    asked_models = f" (asked: {', '.join(outcome.by)})" if outcome.by else ""
+    message = f"have {check.title}"
+    if outcome.by:
+        message += f" (asked: {', '.join(outcome.by)})"
     ids = list(dict.fromkeys(fault.sample_id for fault in outcome.faults))
     details = [outcome.detail, against_people(benchmark, ids)]
     details_text = "; ".join(detail for detail in details if detail)
-    message = f"have {check.title}{asked_models}"
     if details_text:
         message += f": {details_text}"
     severity = "warning" if ids else "note"
@@ -185,18 +192,22 @@ def _keep(benchmark: Benchmark, name: str, solvers: Solvers, as_json: bool) -> N
 
 
 def _asked(run: ScoredRun, benchmark: Benchmark) -> bool:
-    """Return whether a run asked the benchmark.
+    """Return whether a benchmark was evaluated in a run.
 
     Raises:
-        DataError: The run asked another version of the benchmark.
+        DataError: If another version of the benchmark was evaluated.
     """
-    use = next((use for use in run.manifest.benchmarks if use.name == benchmark.name), None)
-    if use and not use.fits(benchmark.manifest.version, benchmark.manifest.questions):
-        raise DataError(
-            f"{run.folder} asked {benchmark.name} version {use.version}, which is version {benchmark.manifest.version} "
-            "now; run the model again"
-        )
-    return use is not None
+    manifest = benchmark.manifest
+    for use in run.manifest.benchmarks:
+        if use.name != benchmark.name:
+            continue
+        if not use.fits(manifest.version, manifest.questions):
+            raise DataError(
+                f"{run.folder} asked {benchmark.name} version {use.version}, which is version {manifest.version} "
+                "now; run the model again"
+            )
+        return True
+    return False
 
 
 def _blind(

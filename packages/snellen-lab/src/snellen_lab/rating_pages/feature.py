@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -25,6 +26,7 @@ from sqlalchemy import (
     Integer,
     String,
     Table,
+    and_,
     insert,
     select,
     update,
@@ -173,30 +175,28 @@ def save_ratings(
 
 
 def ratings_of(connection: Connection, form: str, rater: Account) -> ItemRatings:
-    """Return all ratings that one rater gave, by item."""
-    chosen = select(item_rating).where(
-        item_rating.c.form == form, item_rating.c.account_id == rater.id
-    )
-    return {
-        row.item: row.ratings for row in connection.execute(chosen.order_by(item_rating.c.item))
-    }
+    """Return all ratings that one rater gave on a form, by item."""
+    is_own = and_(item_rating.c.form == form, item_rating.c.account_id == rater.id)
+    query = select(item_rating).where(is_own).order_by(item_rating.c.item)
+    return {row.item: row.ratings for row in connection.execute(query)}
 
 
 def all_sheets(connection: Connection, opened: OpenForm) -> list[RaterSheet]:
-    """Return a rating sheet for each rater, by name."""
-    chosen = (
+    """Return all ratings of a form, as a sheet for each rater, sorted by name."""
+    query = (
         select(item_rating, account.c.name)
         .join(account, account.c.id == item_rating.c.account_id)
         .where(item_rating.c.form == opened.form)
         .order_by(account.c.name, item_rating.c.item)
     )
-    by_rater: dict[tuple[str, str], ItemRatings] = {}
-    for row in connection.execute(chosen):
-        by_rater.setdefault((row.name, row.account_id), {})[row.item] = row.ratings
-    return [
-        RaterSheet(name, ratings, order=tuple(opened.order(account_id)))
-        for (name, account_id), ratings in by_rater.items()
-    ]
+    ratings_by_rater: dict[tuple[str, str], ItemRatings] = defaultdict(dict)
+    for row in connection.execute(query):
+        ratings_by_rater[row.name, row.account_id][row.item] = row.ratings
+    sheets = []
+    for (name, account_id), ratings in ratings_by_rater.items():
+        order = tuple(opened.order(account_id))
+        sheets.append(RaterSheet(name, ratings, order=order))
+    return sheets
 
 
 ROOT, LIMIT = "/ratings", "ratings"

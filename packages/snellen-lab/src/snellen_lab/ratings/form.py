@@ -42,15 +42,16 @@ NOTHING = "(The reply is empty.)"
 
 
 class RatedReply(Struct, frozen=True):
-    """A reply of a run, with what it answers."""
+    """A reply of a run, with the question that it answers."""
 
     model: str
     scene: str
-    """Benchmark and sample, which replies of several models to one question share."""
+    """Benchmark, sample and round: the same for the replies of all models to a question."""
     task: str
+    """The prompt as text."""
     reply: str
     pictures: tuple[str, ...]
-    """Digests."""
+    """Digests of the images in the prompt."""
 
 
 class Replies(Struct, frozen=True):
@@ -135,17 +136,24 @@ def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
 
 
 def _rated(model: str, request: Request, text: str) -> RatedReply:
-    """Return a reply as raters see it, with its task: what the model was asked, without images and prefix of the reply."""
+    """Return a reply as raters see it.
+
+    Args:
+        model: Name of the model.
+        request: The request. The text of its messages is the task, without a beginning of the reply that it sets.
+        text: The reply.
+    """
     texts = [message.text.strip() for message in request.messages if message.role != "assistant"]
     question = f"{request.benchmark} {request.sample_id}"
     if request.variant.turn:
         question += f" round {request.variant.turn + 1}"
+    digests = dict.fromkeys(image.digest for image in request.images)
     return RatedReply(
-        model,
-        question,
-        "\n\n".join(filter(None, texts)),
-        text.strip() or NOTHING,
-        tuple(dict.fromkeys(image.digest for image in request.images)),
+        model=model,
+        scene=question,
+        task="\n\n".join(text for text in texts if text),
+        reply=text.strip() or NOTHING,
+        pictures=tuple(digests),
     )
 
 
@@ -170,25 +178,35 @@ def _named(replies: Sequence[RatedReply]) -> Iterator[str]:
 def blinded_items(
     study: RatingStudy, replies: Sequence[RatedReply], checks: int, rng: random.Random
 ) -> tuple[tuple[FormItem, ...], tuple[KeyItem, ...]]:
-    """Items numbered from 1 in a random order, and what each number is.
+    """Arrange replies in a random order, without the names of their models, and add checks of attention.
 
-    A check shows the image and task of a reply drawn at random, and in place of the reply asks for one value.
+    A check shows the images and the task of a random reply. In place of the reply, it asks the rater to choose a given
+    value in every dimension.
+
+    Args:
+        study: The dimensions and the scale.
+        replies: The replies.
+        checks: Number of checks.
+        rng: Random generator.
+
+    Returns:
+        The items that raters see, numbered from 1, and for each number the model or the expected values of the check.
     """
     entries = [(reply, KeyItem(0, reply.model, reply.scene)) for reply in replies]
     for _ in range(checks):
-        reply, value = rng.choice(replies), rng.choice(study.values)
+        reply = rng.choice(replies)
+        value = rng.choice(study.values)
         expected = {dimension.name: value for dimension in study.dimensions}
-        entries.append(
-            (replace(reply, reply=CHECK.format(value=value)), KeyItem(0, "", reply.scene, expected))
-        )
+        check = replace(reply, reply=CHECK.format(value=value))
+        entries.append((check, KeyItem(0, "", reply.scene, expected)))
     rng.shuffle(entries)
-    return (
-        tuple(
-            FormItem(n, reply.task, reply.reply, reply.pictures)
-            for n, (reply, _) in enumerate(entries, 1)
-        ),
-        tuple(replace(item, number=n) for n, (_, item) in enumerate(entries, 1)),
-    )
+
+    form_items = []
+    key_items = []
+    for number, (reply, key_item) in enumerate(entries, 1):
+        form_items.append(FormItem(number, reply.task, reply.reply, reply.pictures))
+        key_items.append(replace(key_item, number=number))
+    return tuple(form_items), tuple(key_items)
 
 
 # --- the form --------------------------------------------------------------------------------------------------------
@@ -198,7 +216,7 @@ FORM_FILE = "form.html"
 
 
 class MadeForm(Struct, frozen=True):
-    """A form that was written, and what is behind it."""
+    """A form that was written, with its key: which model wrote which item."""
 
     path: Path
     key: RatingKey
@@ -206,7 +224,7 @@ class MadeForm(Struct, frozen=True):
 
 
 class PreparedForm(Struct, frozen=True):
-    """What raters see, and what is behind it."""
+    """The items that raters see, with the key: which model wrote which item."""
 
     items: tuple[FormItem, ...]
     key: RatingKey
@@ -218,16 +236,25 @@ class PreparedForm(Struct, frozen=True):
 def prepare_form(
     runs: Sequence[Path], study: RatingStudy, *, checks: int = 2, seed: int = 0
 ) -> PreparedForm:
-    """Return the items of the replies of `runs`, in one random order that follows from the seed; the same every time.
+    """Return the items to rate: the replies of runs in a random order. The same runs and seed give the same form.
 
-    `checks` are items that ask for a given value. Raises DataError, StoreError.
+    Args:
+        runs: Folders of the runs, one for each model.
+        study: The dimensions and the scale.
+        checks: Number of items that ask for a given value, to see whether raters read them.
+        seed: Seed of the order and the checks.
+
+    Raises:
+        DataError: If the runs have no replies, or two are of the same model.
+        StoreError: If a folder is not a run.
     """
     replies = replies_of(runs)
-    items, key_items = blinded_items(
-        study, replies.replies, checks, rng_for("ratings", study.name, "form", seed)
-    )
-    digest = hashlib.sha256(msgspec.json.encode((study, items))).hexdigest()[:12]
-    return PreparedForm(items, RatingKey(study, key_items, digest), replies.pictures, replies.notes)
+    rng = rng_for("ratings", study.name, "form", seed)
+    items, key_items = blinded_items(study, replies.replies, checks, rng)
+    # The digest connects ratings with the form that they were given on.
+    form_digest = hashlib.sha256(msgspec.json.encode((study, items))).hexdigest()[:12]
+    key = RatingKey(study, key_items, form_digest)
+    return PreparedForm(items, key, replies.pictures, replies.notes)
 
 
 def make_form(

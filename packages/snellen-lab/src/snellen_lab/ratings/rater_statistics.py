@@ -69,10 +69,13 @@ def alpha_estimate(units: Sequence[Sequence[float]], rng: random.Random) -> Esti
 
 
 def _alpha(units: Sequence[_Moments]) -> float | None:
-    """Return Krippendorff's alpha for interval values, from the moments of each unit's ratings.
+    """Return Krippendorff's alpha for interval values (see `alpha_estimate`).
+
+    Args:
+        units: For each item, the number, the sum and the sum of squares of its ratings.
 
     Returns:
-        None if all ratings are equal, because agreement by chance is then certain.
+        Alpha; None if all ratings are equal, because agreement by chance is then certain.
     """
     n_ratings = math.fsum(unit.n for unit in units)
     total = math.fsum(unit.total for unit in units)
@@ -84,7 +87,8 @@ def _alpha(units: Sequence[_Moments]) -> float | None:
     for unit in units:
         disagreement = unit.n * unit.squares - unit.total * unit.total
         disagreements.append(disagreement / (unit.n - 1))
-    return 1 - (n_ratings - 1) * math.fsum(disagreements) / expected_disagreement
+    observed_disagreement = (n_ratings - 1) * math.fsum(disagreements)
+    return 1 - observed_disagreement / expected_disagreement
 
 
 def crossed_mean(

@@ -66,21 +66,24 @@ class RatingKey(Struct, frozen=True, omit_defaults=True):
 
 
 def published_key(study: RatingStudy) -> RatingKey:
-    """Return the key of a study's published sheet. Raises DataError where the study declares none."""
+    """Return which model wrote which item of a study's published sheet.
+
+    Items are numbered scene by scene, and within a scene model by model.
+
+    Raises:
+        DataError: If the study declares no sheet.
+    """
     sheet = study.sheet
     if sheet is None:
         raise DataError(
             f"the study {study.name} declares no [sheet], so the model of each item is unknown; "
             "read the ratings into the folder that `snellen rate form` made"
         )
-    scenes_and_models = [(scene, model) for scene in sheet.scenes for model in sheet.models]
-    return RatingKey(
-        study,
-        tuple(
-            KeyItem(number, model, scene)
-            for number, (scene, model) in enumerate(scenes_and_models, 1)
-        ),
-    )
+    items: list[KeyItem] = []
+    for scene in sheet.scenes:
+        for model in sheet.models:
+            items.append(KeyItem(len(items) + 1, model, scene))
+    return RatingKey(study, tuple(items))
 
 
 def read_key(folder: Path) -> RatingKey:
@@ -164,19 +167,26 @@ class _Saved(Struct, frozen=True):
 
 
 def _read_saved(path: Path, key: RatingKey) -> RaterSheet:
-    """Read the file that a rating form saves. Raises DataError."""
+    """Read the file that a rating form saves.
+
+    Raises:
+        DataError: If the file is of another form, has no rater, or a rating is not allowed.
+    """
     try:
         saved = msgspec.json.decode(read_file(path), type=_Saved)
     except (OSError, msgspec.DecodeError) as error:
         raise DataError(f"{path}: not a file that a rating form saves ({error})") from None
     _check_form(saved.form, key, str(path))
-    if not saved.rater.strip():
+    rater = saved.rater.strip()
+    if not rater:
         raise DataError(f"{path}: the rater has no name; give one in the file ('rater')")
+    ratings: ItemRatings = {}
     for number, values in saved.ratings.items():
         for dimension, value in values.items():
             _check(key, number, dimension, value, f"{path}: item {number}, {dimension}")
-    ratings = {number: dict(values) for number, values in saved.ratings.items() if values}
-    return RaterSheet(saved.rater.strip(), ratings, path.name, saved.order)
+        if values:
+            ratings[number] = dict(values)
+    return RaterSheet(rater, ratings, path.name, saved.order)
 
 
 def _check_form(form: str, key: RatingKey, where: str) -> None:
@@ -188,11 +198,23 @@ def _check_form(form: str, key: RatingKey, where: str) -> None:
 
 
 def _check(key: RatingKey, number: int, dimension: str, value: int, where: str) -> None:
-    """Check that a rating is about an item and a dimension of the study, and within its scale. Raises DataError."""
+    """Check a rating against the study.
+
+    Args:
+        key: The study and its items.
+        number: Number of the rated item.
+        dimension: Name of the dimension.
+        value: The rating.
+        where: File, line and item, for the message.
+
+    Raises:
+        DataError: If the study has no such item or dimension, or the value is not on its scale.
+    """
     if not 1 <= number <= len(key.items):
         raise DataError(f"{where}: there is no item {number}; the study has {len(key.items)}")
-    if dimension not in (names := [declared.name for declared in key.study.dimensions]):
-        raise DataError(f"{where}: the study has no such dimension; it has {', '.join(names)}")
+    dimensions = [declared.name for declared in key.study.dimensions]
+    if dimension not in dimensions:
+        raise DataError(f"{where}: the study has no such dimension; it has {', '.join(dimensions)}")
     if value not in key.study.values:
         raise DataError(
             f"{where}: {value} is not on the scale from {key.study.lowest} to {key.study.highest}; correct it, or leave it empty"

@@ -199,47 +199,65 @@ class _Ratings:
     def complete_cells(
         self, number: int, dimensions: Sequence[str], values: Mapping[str, Ratings]
     ) -> Iterator[tuple[str, float]]:
-        """Yield each rater who rated an item in all `dimensions`, with the mean over these."""
+        """Yield the raters who rated an item in all of some dimensions, each with the mean of these ratings.
+
+        Args:
+            number: Number of the item.
+            dimensions: Names of the dimensions.
+            values: The ratings by dimension, and in it by rater and item.
+        """
         for rater in self._raters:
             cell = (rater, number)
-            if all(cell in values[name] for name in dimensions):
-                total = math.fsum(values[name][cell] for name in dimensions)
+            if all(cell in values[dimension] for dimension in dimensions):
+                total = math.fsum(values[dimension][cell] for dimension in dimensions)
                 yield rater, total / len(dimensions)
 
     def agreement(self, dimension: str, seed: int) -> DimensionAgreement:
-        """Return the agreement of raters in a dimension."""
+        """Return how well raters agree in a dimension; `seed` is that of the bootstrap interval of alpha."""
         ratings = self.oriented[dimension]
-        units = []
+        ratings_by_item = []
         for item in self._items:
             cells = [(rater, item.number) for rater in self._raters]
-            units.append([ratings[cell] for cell in cells if cell in ratings])
+            ratings_by_item.append([ratings[cell] for cell in cells if cell in ratings])
+        mean = None
+        if ratings:
+            mean = math.fsum(ratings.values()) / len(ratings)
+        rng = rng_for("ratings", dimension, "bootstrap", seed)
         return DimensionAgreement(
             dimension=dimension,
-            mean=math.fsum(ratings.values()) / len(ratings) if ratings else None,
-            alpha=alpha_estimate(units, rng_for("ratings", dimension, "bootstrap", seed)),
+            mean=mean,
+            alpha=alpha_estimate(ratings_by_item, rng),
             missing=len(self._raters) * len(self._items) - len(ratings),
         )
 
 
 def _z_scores(ratings: Ratings) -> Ratings:
-    """Return z-scores by rater. A rater without variation, or with a single rating, has none."""
+    """Standardise ratings by rater: (value - mean) / standard deviation of the rater's values.
+
+    Args:
+        ratings: The ratings by rater and item.
+
+    Returns:
+        The z-scores. A rater with a single rating, or with equal ones, has none.
+    """
     values_by_rater: dict[str, list[float]] = defaultdict(list)
     for (rater, _), value in ratings.items():
         values_by_rater[rater].append(value)
 
-    mean_and_sd: dict[str, tuple[float, float]] = {}
+    means: dict[str, float] = {}
+    deviations: dict[str, float] = {}
     for rater, values in values_by_rater.items():
         n = len(values)
         mean = math.fsum(values) / n
-        squares = math.fsum((value - mean) ** 2 for value in values)
-        if n > 1 and squares > 0:
-            mean_and_sd[rater] = (mean, math.sqrt(squares / (n - 1)))
+        sum_of_squares = math.fsum((value - mean) ** 2 for value in values)
+        if n > 1 and sum_of_squares > 0:
+            means[rater] = mean
+            deviations[rater] = math.sqrt(sum_of_squares / (n - 1))
 
     z_scores = {}
     for (rater, number), value in ratings.items():
-        if rater in mean_and_sd:
-            mean, sd = mean_and_sd[rater]
-            z_scores[rater, number] = (value - mean) / sd
+        if rater in means:
+            z_scores[rater, number] = (value - means[rater]) / deviations[rater]
     return z_scores
 
 
