@@ -87,6 +87,10 @@ class Settings(Struct, frozen=True):
     """Which of `TEMPLATES` the flavour vllm has."""
     token_ids: bool = True
     """The flavour vllm lists a prompt's token ids when asked, as it does since 0.10.2."""
+    tokenizes: bool = False
+    """The flavour vllm has an address that tokenises prompts."""
+    next_tokens: bool = False
+    """The flavour vllm tells the log-probabilities of chosen tokens after a prompt, as it does since 0.22."""
     candidates: int = 20
     """How many of a token's candidates it tells at most; 0 tells none, as a server without log-probabilities."""
     streams: bool = True
@@ -320,6 +324,7 @@ class _Asked(Struct):
     return_token_ids: bool = False
     logprobs: bool = False
     top_logprobs: int = 0
+    logprob_token_ids: list[int] = []
     stream: bool = False
 
 
@@ -355,6 +360,8 @@ class Service:
             return Fault(body=self._models())
         if path in self.config.pages:
             return Fault(body=_dump(self.config.pages[path]))
+        if self.config.tokenizes and path in ("/tokenize", "/detokenize"):
+            return Fault(body=_dump(self._tokenised(path, body)))
         if path != "/v1/chat/completions" or method != "POST":
             return Fault(404, error_body("Not Found"))
         self.requests += 1
@@ -422,6 +429,8 @@ class Service:
                     400,
                     error_body("Unknown parameter: 'continue_final_message'.", "unknown_parameter"),
                 )
+        if asked.logprob_token_ids and self.config.next_tokens:
+            return Fault(body=_dump(self._next_tokens(asked)))
         if self.config.flavour == "vllm" and (
             asked.prompt_logprobs is not None or asked.return_token_ids
         ):
@@ -445,6 +454,24 @@ class Service:
                 else {str(toy_id(token)): {"logprob": toy_logprob(tokens[:i], token), "rank": 1}}
                 for i, token in enumerate(tokens)
             ]
+        return reply
+
+    def _tokenised(self, path: str, body: bytes) -> dict[str, Any]:
+        """The ids of a prompt's tokens; or the text of tokens, which are among those that the server has seen."""
+        if path == "/detokenize":
+            return {"prompt": "".join(_TEXTS[i] for i in msgspec.json.decode(body)["tokens"])}
+        asked = msgspec.json.decode(body, type=_Asked)
+        return {"tokens": _ids(toy_tokens(toy_prompt(asked, self.config.template)))}
+
+    def _next_tokens(self, asked: _Asked) -> dict[str, Any]:
+        """A chat completion of one token, with the log-probabilities of the tokens that were asked for."""
+        tokens = toy_tokens(toy_prompt(asked, self.config.template))
+        reply = msgspec.json.decode(reply_body(" x", finish="length"))
+        reply["prompt_token_ids"] = _ids(tokens)
+        candidates = {
+            f"token_id:{i}": toy_logprob(tokens, _TEXTS[i]) for i in asked.logprob_token_ids
+        }
+        reply["choices"][0]["logprobs"] = {"content": [_position("token_id:1", candidates)]}
         return reply
 
     def _lettered(self, asked: _Asked) -> dict[str, Any]:
@@ -489,6 +516,8 @@ def _digest(text: str) -> int:
 
 TEMPLATES = {
     "plain": ("", ""),
+    # As most: a reply begins after the end of a line, with which no token of it can join.
+    "line": ("\n", "\n"),
     # As Qwen3's: a prompt opens a thought, which is empty in a finished talk.
     "thinks": ("<think>\n", "<think>\n\n</think>\n\n"),
     # As MiniCPM-V 4.5's: a finished talk alone has an empty thought.
@@ -517,6 +546,17 @@ def toy_tokens(text: str) -> list[str]:
 
 def toy_id(token: str) -> int:
     return _digest(token)
+
+
+_TEXTS: dict[int, str] = {}
+"""The text of each token that a prompt had."""
+
+
+def _ids(tokens: list[str]) -> list[int]:
+    """The ids of tokens, whose texts are kept."""
+    ids = [toy_id(token) for token in tokens]
+    _TEXTS.update(zip(ids, tokens, strict=True))
+    return ids
 
 
 def toy_logprob(before: list[str], token: str) -> float:

@@ -363,3 +363,78 @@ def test_a_served_model_runs_the_likelihood_protocol(questions: Benchmark, tmp_p
             runs=tmp_path,
         )
     assert results.value("accuracy", benchmark=questions.name, protocol="likelihood") is not None
+
+
+# --- next tokens ---------------------------------------------------------------------------------------------------
+
+
+NEXT_TOKENS: dict[str, Any] = {
+    "flavour": "vllm",
+    "tokenizes": True,
+    "next_tokens": True,
+    "template": "line",
+}
+
+
+def chat_bodies(server: Server) -> list[Any]:
+    return [seen.asked for seen in server.seen()]
+
+
+def test_options_are_scored_after_one_prompt_that_the_server_computes_once() -> None:
+    with start_server(**NEXT_TOKENS) as server:
+        model = model_at(server)
+        response = ask_one(model, question("cat", "dog", "a red cat", "a red dog"))
+        bodies = chat_bodies(server)
+    assert response.notes == ("likelihood by next_tokens",)
+    # One request for each beginning that another token follows: none, "a" and "a red".
+    openings = [
+        body["messages"][-1]["content"] for body in bodies if "continue_final_message" in body
+    ]
+    assert len(bodies) == 3 and openings == ["a", "a red"]
+    assert all("prompt_logprobs" not in body and body["max_tokens"] == 1 for body in bodies)
+    assert [score.tokens for score in response.scores] == [1, 1, 3, 3]
+
+
+@pytest.mark.parametrize("opened", ["", "The animal is", "The answer is ("])
+def test_next_tokens_and_prompt_logprobs_give_the_same_scores(opened: str) -> None:
+    options = ("cat", "a red cat", "a red dog", "it is")
+    with start_server(**NEXT_TOKENS) as server:
+        asked = question(*options, opened=opened)
+        sums = []
+        for likelihood in ("next_tokens", "prompt_logprobs"):
+            model = model_at(server, likelihood=likelihood, prefix="send")
+            response = ask_one(model, asked)
+            assert response.error is None and f"likelihood by {likelihood}" in response.notes
+            sums.append([(score.sum, score.tokens) for score in response.scores])
+    assert sums[0] == sums[1]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({}, id="no address that tokenises"),
+        pytest.param(
+            NEXT_TOKENS | {"next_tokens": False}, id="an older vLLM that ignores the field"
+        ),
+        # The header before a finished reply is not the one that a reply follows.
+        pytest.param(NEXT_TOKENS | {"template": "adds"}, id="adds"),
+        pytest.param(NEXT_TOKENS | {"template": "skips"}, id="skips"),
+        # The blank at the end of the header becomes part of an option's first token.
+        pytest.param(NEXT_TOKENS | {"template": "plain"}, id="joins"),
+    ],
+)
+def test_a_server_without_next_tokens_is_asked_for_the_prompt(settings: dict[str, Any]) -> None:
+    with start_server(**{"flavour": "vllm", **settings}) as server:
+        first, second = ask(model_at(server), question("cat", "dog"), question("bird", "a cow"))
+        tokenised = server.seen("/tokenize")
+    for response in (first, second):
+        assert response.error is None and "likelihood by prompt_logprobs" in response.notes
+    # It is found out once.
+    assert len(tokenised) == (4 if settings else 1)
+
+
+def test_a_fault_that_passes_does_not_change_how_options_are_scored() -> None:
+    with start_server(**NEXT_TOKENS) as server:
+        server.script(broken(times=2))
+        response = ask_one(model_at(server), question("cat", "a dog"))
+    assert response.error is None and response.notes == ("likelihood by next_tokens",)

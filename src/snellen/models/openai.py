@@ -10,7 +10,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
 from snellen.extraction.thoughts import split_thoughts
 from snellen.formats.json_files import JSON_FAULTS, decode_whole
-from snellen.models import chat, served, server_facts
+from snellen.models import chat, next_tokens, served, server_facts
 from snellen.models.api_keys import api_key, key_not_sent, refuse_secrets
 from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ReplyListener, ShownByName, failed
 from snellen.models.batches import BatchCalls, OpenAIBatches, only_one_server
@@ -40,7 +40,7 @@ from snellen.models.options import read_options
 from snellen.models.served import ImageEncoder, LikelihoodSource, PromptTokens
 from snellen.models.server_faults import ServerFault
 from snellen.models.template_dates import date_note
-from snellen.records import ImageRef, Request, RequestKind, Response
+from snellen.records import ImageRef, Message, Request, RequestKind, Response, TextPart
 
 ADAPTER = "openai-2"
 """Version of the adapter; increases if the same request would be sent differently."""
@@ -56,7 +56,9 @@ class OpenAIOptions(ClientOptions, frozen=True):
 
     prefix: Literal["auto", "send", "drop"] = "auto"
     max_tokens_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
-    likelihood: Literal["auto", "extension", "prompt_logprobs", "letters", "off"] = "auto"
+    likelihood: Literal["auto", "extension", "next_tokens", "prompt_logprobs", "letters", "off"] = (
+        "auto"
+    )
     """How continuations are scored (see `served`); auto uses what the server offers, but never letters."""
     detail: Literal["", "auto", "low", "high", "original"] = ""
     """The detail in which the service looks at an image (`image_url.detail`); empty if the service decides."""
@@ -224,6 +226,8 @@ class OpenAIModel(ShownByName):
         if likelihood != "auto" and likelihood != "off":
             self._likelihood_source = likelihood
         self._header_note: tuple[str, ...] | None = None
+        self._gives_next_tokens: bool | None = None
+        """Whether continuations can be scored by next tokens; None before it was tried."""
         """Note on scored options, once it is known whether they follow the same header as replies."""
         self._detecting = asyncio.Lock()
 
@@ -454,7 +458,12 @@ class OpenAIModel(ShownByName):
             return source
         started = time.perf_counter()
         outcome: Response | ServerFault
-        if source == "prompt_logprobs":
+        by_next_tokens: Response | ServerFault | None = None
+        if source == "next_tokens" and self._gives_next_tokens is not False:
+            by_next_tokens = await self._score_next_tokens(request, images, dialect)
+        if by_next_tokens is not None:
+            outcome = by_next_tokens
+        elif source in ("next_tokens", "prompt_logprobs"):
             outcome = await self._score_prompts(request, images, dialect, answered_prompts)
         elif source == "extension":
             reply = await self._send(
@@ -481,6 +490,114 @@ class OpenAIModel(ShownByName):
         if self._likelihood_source is None:  # the server answers, but says nothing of itself
             self._likelihood_source = source
         return replace(outcome, seconds=time.perf_counter() - started)
+
+    async def _score_next_tokens(
+        self, request: Request, images: Images, dialect: Dialect
+    ) -> Response | ServerFault | None:
+        """Score continuations by the probabilities of their tokens after a prompt that the server computes once.
+
+        Returns None if the server has no such addresses, or if these tokens cannot be scored in this way; then
+        `_score_prompts` scores them.
+        """
+
+        async def tokenise(continuation: str | None) -> tuple[int, ...] | ServerFault:
+            reply = await self._send(
+                next_tokens.TOKENIZE_PATH,
+                images,
+                lambda encode_image: next_tokens.tokenize_body(
+                    self._served, request, continuation, encode_image
+                ),
+                from_root=True,
+            )
+            if isinstance(reply, ServerFault):
+                return reply
+            return next_tokens.read_tokens(reply, self.client.now())
+
+        prompts: list[tuple[int, ...]] = []
+        mark = served.border_mark(request.continuations)
+        for continuation in (None, mark, *request.continuations):
+            prompt = await tokenise(continuation)
+            if isinstance(prompt, ServerFault):
+                # A fault that another attempt may mend is one of the request; any other means that it is not served.
+                if prompt.retry:
+                    return prompt
+                self._gives_next_tokens = False
+                return None
+            prompts.append(prompt)
+        alone, marked, *continued = prompts
+        endings = next_tokens.endings_after(alone, continued)
+        # Where the header before a scored reply is another one, no prompt of a reply has these tokens after it.
+        if endings is None or len(marked) > len(alone) + served.MARK_TOKENS:
+            if self._gives_next_tokens is None:
+                self._gives_next_tokens = False
+            return None
+
+        logprobs: dict[next_tokens.Beginning, Mapping[int, float]] = {}
+        read_prompt: tuple[int, ...] = ()
+        for beginning, tokens in next_tokens.tokens_after_beginnings(endings).items():
+            if len(tokens) > next_tokens.MOST_TOKENS:
+                return None
+            messages = await self._begun_messages(request, endings, beginning, images)
+            if messages is None or isinstance(messages, ServerFault):
+                return messages
+            after = await self._ask_next_tokens(messages, tokens, images, dialect)
+            if isinstance(after, ServerFault):
+                return after
+            if after is None:
+                self._gives_next_tokens = False
+                return None
+            if not beginning:
+                read_prompt = after.prompt
+            if after.prompt != (*read_prompt, *beginning):
+                return None
+            logprobs[beginning] = after.logprobs
+        self._gives_next_tokens = True
+        return next_tokens.summed_scores(endings, request.continuations, logprobs)
+
+    async def _begun_messages(
+        self,
+        request: Request,
+        endings: Sequence[tuple[int, ...]],
+        beginning: next_tokens.Beginning,
+        images: Images,
+    ) -> tuple[Message, ...] | ServerFault | None:
+        """Return the conversation whose reply has begun with these tokens; None if their text cannot be cut out."""
+        if not beginning:
+            return request.messages
+        place = next(i for i, ending in enumerate(endings) if ending[: len(beginning)] == beginning)
+        [*earlier, opened] = served.with_continuation(
+            request.messages, request.continuations[place]
+        )
+        reply = await self._send(
+            next_tokens.DETOKENIZE_PATH,
+            images,
+            lambda _: next_tokens.detokenize_body(self._served, endings[place][len(beginning) :]),
+            from_root=True,
+        )
+        if isinstance(reply, ServerFault):
+            return reply
+        rest = next_tokens.read_token_text(reply, self.client.now())
+        if isinstance(rest, ServerFault):
+            return rest
+        begun = opened.text.removesuffix(rest).rstrip()
+        if not rest or begun == opened.text or not begun:
+            return None
+        return (*earlier, Message("assistant", (TextPart(begun),)))
+
+    async def _ask_next_tokens(
+        self, messages: tuple[Message, ...], tokens: Sequence[int], images: Images, dialect: Dialect
+    ) -> next_tokens.NextTokens | ServerFault | None:
+        """Ask for the log-probabilities of tokens after a prompt; None if the server does not tell them."""
+        reply = await self._send(
+            chat.PATH,
+            images,
+            lambda encode_image: next_tokens.next_tokens_body(
+                self._served, messages, tokens, dialect, encode_image
+            ),
+        )
+        if isinstance(reply, ServerFault):
+            return reply
+        return next_tokens.read_next_tokens(reply, tokens, self.client.now())
 
     async def _score_prompts(
         self,
@@ -545,6 +662,8 @@ class OpenAIModel(ShownByName):
         images: Images,
         write: Callable[[ImageEncoder], bytes],
         watch: Callable[[bytes], None] | None = None,
+        *,
+        from_root: bool = False,
     ) -> HttpReply | ServerFault:
         """Post a body to a path, and return the reply. A body that cannot be built is also a fault.
 
@@ -553,6 +672,7 @@ class OpenAIModel(ShownByName):
             images: Where images are read.
             write: Returns the body; it receives a function that encodes images.
             watch: Called with the bytes of the reply as they arrive.
+            from_root: Whether the path begins at the root of the server.
         """
 
         def encode_image(image: ImageRef) -> msgspec.Raw:
@@ -563,7 +683,7 @@ class OpenAIModel(ShownByName):
                 body = write(encode_image)
             except ValueError as error:
                 raise DataError(str(error)) from None
-            return HttpRequest("POST", path + self._place.query, body)
+            return HttpRequest("POST", path + self._place.query, body, from_root=from_root)
 
         try:
             return await self.client.exchange(compose, watch)

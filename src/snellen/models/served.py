@@ -1,6 +1,6 @@
 """Log-likelihoods from a server: encoding requests and reading replies. No I/O.
 
-There are three sources, of which a run uses one:
+There are these sources. `next_tokens` and `prompt_logprobs` give the same scores; a run uses no other two of them:
 
 extension        `snellen worker` announces in its list of models that it scores continuations itself.
 prompt_logprobs  vLLM gives the log-probability of each prompt token. Each continuation is sent as an open
@@ -8,6 +8,8 @@ prompt_logprobs  vLLM gives the log-probability of each prompt token. Each conti
                  all of these share are context, the others are scored. A token that straddles the
                  border thus belongs to the continuation, for all continuations alike, and what the
                  template writes before any reply, such as an empty thought, to none.
+next_tokens      vLLM gives the log-probabilities of chosen tokens after a prompt, which it computes only once for all
+                 continuations (see `next_tokens`).
 letters          For servers that give only the most likely candidates of the first tokens (OpenAI, SGLang,
                  llama.cpp): options are shown with letters, and the letters' probabilities are read.
                  This is a different quantity: never chosen by default, never mixed with the others.
@@ -31,7 +33,7 @@ from snellen.models.connections import HttpReply
 from snellen.models.server_faults import ServerFault, no_completion
 from snellen.records import ContinuationScore, ImageRef, Message, Request, Response, TextPart
 
-LikelihoodSource = Literal["extension", "prompt_logprobs", "letters"]
+LikelihoodSource = Literal["extension", "next_tokens", "prompt_logprobs", "letters"]
 ImageEncoder = Callable[[ImageRef], msgspec.Raw]
 
 EXTENSION_PATH = "/loglikelihood"
@@ -50,6 +52,8 @@ NO_LETTER = "no option letter is among the most likely tokens"
 MARKS = ("@", "#", "~", "^", "|", "=", "x")
 """Replies by which the end of the header is found: each is a token of its own in most vocabularies."""
 OTHER_HEADER = "options are scored after a different header than replies have"
+MARK_TOKENS = 2
+"""The most tokens that a mark has: a space before it may be one of its own."""
 _OPENING = ("(", "[", "{", "<", '"', "'")
 _AROUND = " \t\n\r([{<*\"'`.:,)>]}"
 
@@ -65,7 +69,7 @@ def likelihood_note(source: LikelihoodSource) -> str:
 def likelihood_source_of(reply: HttpReply, model: str) -> LikelihoodSource | ServerFault:
     """Return how a server scores continuations, by its list of models.
 
-    Without an announcement, prompt log-probabilities are tried. A worker whose class cannot score is a fatal fault.
+    Without an announcement, vLLM is asked for next tokens, and any other server for prompt log-probabilities. A worker whose class cannot score is a fatal fault.
     """
     if reply.status != OK:
         return "prompt_logprobs"
@@ -73,6 +77,7 @@ def likelihood_source_of(reply: HttpReply, model: str) -> LikelihoodSource | Ser
         models = msgspec.json.decode(reply.body)["data"]
         entries = [entry for entry in models if entry.get("id") == model] or models
         extensions = []
+        is_vllm = any(entry.get("owned_by") == "vllm" for entry in entries)
         for entry in entries:
             extension = entry.get("snellen")
             if isinstance(extension, dict):
@@ -80,7 +85,7 @@ def likelihood_source_of(reply: HttpReply, model: str) -> LikelihoodSource | Ser
     except (*JSON_FAULTS, KeyError, TypeError, AttributeError):
         return "prompt_logprobs"
     if not extensions:
-        return "prompt_logprobs"
+        return "next_tokens" if is_vllm else "prompt_logprobs"
     if any(extension.get("loglikelihood") is True for extension in extensions):
         return "extension"
     return ServerFault(
@@ -268,7 +273,7 @@ def has_other_header(alone: PromptTokens, marked: PromptTokens) -> bool:
         marked: The prompt with a mark in the place of a continuation.
     """
     shared = _common_length([alone.ids, marked.ids])
-    return shared < len(alone.ids) - 1 or shared < len(marked.ids) - 2
+    return shared < len(alone.ids) - 1 or shared < len(marked.ids) - MARK_TOKENS
 
 
 def _common_length(texts: Sequence[Sequence[int]]) -> int:
