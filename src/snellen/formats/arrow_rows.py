@@ -54,10 +54,16 @@ def parquet_rows(path: Path) -> Iterator[SourceRow]:
 def _with_class_names(
     cells: dict[str, Any], classes: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """Replace the numbers of class labels by their names."""
-    return {
-        name: classes[name][value] if name in classes else value for name, value in cells.items()
-    }
+    """Return the cells of a row with class names in place of class numbers.
+
+    Args:
+        cells: The cells by column.
+        classes: For each column of class numbers, the names by number.
+    """
+    named_cells: dict[str, Any] = {}
+    for column, value in cells.items():
+        named_cells[column] = classes[column][value] if column in classes else value
+    return named_cells
 
 
 def _shortest_decimal(number: float) -> float:
@@ -82,22 +88,30 @@ def _folder_and_pattern(path: Path) -> tuple[Path, tuple[str]]:
 
 
 def _in_file_order(cells: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    """Sort cells by the columns of the file; fields of a nested column keep the position of that column."""
-    position = {name: index for index, name in enumerate(columns)}
+    """Return the cells of a row, by column, in the order of the columns of the file.
 
-    def rank(name: str) -> int:
+    A cell of a nested column, such as `answer.text`, gets the position of its outer column, `answer`. Cells of unknown
+    columns come last.
+    """
+    position_by_column = {name: index for index, name in enumerate(columns)}
+
+    def position(name: str) -> int:
         outer_column = name.partition(".")[0]
-        return position.get(name, position.get(outer_column, len(position)))
+        for column in (name, outer_column):
+            if column in position_by_column:
+                return position_by_column[column]
+        return len(columns)
 
-    return {name: cells[name] for name in sorted(cells, key=rank)}
+    return {name: cells[name] for name in sorted(cells, key=position)}
 
 
 def _holds_bytes(kind: Any, pa: Any) -> bool:
-    """Return whether a column of this type holds images: bytes, or records with `bytes` and `path`."""
+    """Return whether an Arrow type is that of images: bytes, or a structure with `bytes` and `path`, or a list of these."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         kind = kind.value_type
     if pa.types.is_struct(kind):
-        return {"bytes", "path"} <= {field.name for field in kind}
+        field_names = {field.name for field in kind}
+        return {"bytes", "path"} <= field_names
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 

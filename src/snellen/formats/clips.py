@@ -45,7 +45,12 @@ class FrameSampling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Args:
             times: Time of each frame of the clip in seconds, ascending.
 
-        Raises: DataError: The number of frames, or of frames per second, is not positive.
+        Raises:
+            DataError: The number of frames, or of frames per second, is not positive.
+
+        Examples:
+            >>> FrameSampling(frames=3).positions([0.0, 0.1, 0.2, 0.3, 0.4])
+            [0, 2, 4]
         """
         if self.frames < 1 or self.fps <= 0:
             raise DataError(
@@ -53,22 +58,38 @@ class FrameSampling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             )
         if self.rule == "middles":
             count = min(self.frames, len(times))
+            # The middle of part k of n equal parts is at (2 k + 1) / (2 n) of the clip.
             return [(2 * part + 1) * len(times) // (2 * count) for part in range(count)]
-        candidates = _frames_at_rate(times, self.fps) if self.rule == "fps" else range(len(times))
+
+        if self.rule == "fps":
+            candidates: Sequence[int] = _frames_at_rate(times, self.fps)
+        else:
+            candidates = range(len(times))
         count = min(self.frames, len(candidates))
         intervals = max(count - 1, 1)
-        return [candidates[step * (len(candidates) - 1) // intervals] for step in range(count)]
+        last = len(candidates) - 1
+        return [candidates[step * last // intervals] for step in range(count)]
 
 
 def _frames_at_rate(times: Sequence[float], fps: float) -> list[int]:
-    """Return the indices of the frames that are shown at each step of 1 / fps seconds; a frame that lasts for
-    several steps is listed once."""
-    steps = int((times[-1] - times[0]) * fps + _EPSILON) + 1
-    frames: dict[int, None] = {}
-    for step in range(steps):
-        time = times[0] + step / fps
-        frames[bisect_right(times, time + _EPSILON) - 1] = None
-    return list(frames)
+    """Return the indices of the frames that are visible every 1 / fps seconds, from the first frame on.
+
+    A frame that is visible at several of these moments is listed once.
+
+    Args:
+        times: Time of each frame in seconds, ascending.
+        fps: Frames per second.
+    """
+    duration = times[-1] - times[0]
+    moment_count = int(duration * fps + _EPSILON) + 1
+    frames: list[int] = []
+    for number in range(moment_count):
+        moment = times[0] + number / fps
+        # The visible frame is the last one that began at this moment or before.
+        frame = bisect_right(times, moment + _EPSILON) - 1
+        if not frames or frame != frames[-1]:
+            frames.append(frame)
+    return frames
 
 
 class _Index(Struct, frozen=True):
@@ -118,22 +139,34 @@ def _frames_of_folder(path: Path, sampling: FrameSampling, where: str) -> list[C
 def indexed_frames(
     path: Path, sampling: FrameSampling, where: str, read_index: Callable[[Path, str], _Index]
 ) -> list[ClipFrame]:
-    """Return the sampled frames by an index of the clip. Empty if the index has no times, or times at which no
-    frame is decoded. Raises DataError for a damaged clip."""
+    """Return the sampled frames of a clip, found by an index of its frames.
+
+    Args:
+        path: The clip.
+        sampling: Which frames to return.
+        where: What names the clip, for messages.
+        read_index: Returns the index of a clip: the time stamps of its frames and keyframes.
+
+    Returns:
+        The frames; empty if the index has no times, or times at which no frame is decoded.
+
+    Raises:
+        DataError: The clip is damaged.
+    """
     index = read_index(path, where)
     if not index.stamps:
         return []
     all_times = [stamp * index.tick for stamp in index.stamps]
     stamps = [index.stamps[position] for position in sampling.positions(all_times)]
-    times = [round((stamp - index.stamps[0]) * index.tick, 3) for stamp in stamps]
-    names = ["/".join(path.parts[-2:]) + f"#t={time:.3f}" for time in times]
     pictures = list(_decode_frames(path, index, stamps, where))
-    if len(pictures) != len(names):
+    if len(pictures) != len(stamps):
         return []
-    return [
-        ClipFrame(name, picture, time)
-        for name, picture, time in zip(names, pictures, times, strict=True)
-    ]
+    clip_name = "/".join(path.parts[-2:])
+    frames: list[ClipFrame] = []
+    for stamp, picture in zip(stamps, pictures, strict=True):
+        time = round((stamp - index.stamps[0]) * index.tick, 3)
+        frames.append(ClipFrame(f"{clip_name}#t={time:.3f}", picture, time))
+    return frames
 
 
 def packet_index(path: Path, where: str) -> _Index:

@@ -56,7 +56,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _has_ids(value: Any) -> bool:
-    """Whether a value is an object with as many keys as may be ids."""
+    """Return whether a value is an object with enough keys that they may be ids."""
     return isinstance(value, dict) and len(value) >= FEWEST_IDS
 
 
@@ -103,42 +103,51 @@ def _in_lists(content: Object) -> Records:
 
 
 def _in_parts_with_facts(content: Object) -> Records:
-    """Return the records of several parts, each an object with one list of records and facts about it.
+    """Return the records of several parts, each an object with one list of records and some facts; empty if there are
+    no such parts.
 
-    The parts are in the object itself, or in one of its fields. A record has the texts among the facts of its part, such
-    as the name of a model; numbers are of all records together, and left out.
+    `{"gpt": {"model": "GPT", "acc": 0.5, "rows": [{"id": 1}]}, ...}` gives `{"split": "gpt", "model": "GPT", "id": 1}` and
+    so on. Numbers among the facts describe all records together and are left out. The parts may also be in one of the
+    fields of `content`.
     """
     for parts in (content, *content.values()):
         if not _has_ids(parts):
             continue
-        names = {_field_of_list(part) for part in parts.values()}
-        if len(names) > 1 or "" in names:
+        list_fields = {_field_of_list(part) for part in parts.values()}
+        if len(list_fields) > 1 or "" in list_fields:
             continue
-        [name] = names
+        [list_field] = list_fields
         records: Records = []
         for key, part in parts.items():
             texts = {field: value for field, value in part.items() if isinstance(value, str)}
-            for record in part[name]:
+            for record in part[list_field]:
                 records.append({PART: key, **texts, **record})
         return records
     return []
 
 
 def _field_of_list(part: Any) -> str:
-    """Return the field with the only list of records in an object that has plain fields, too; empty if it has none."""
-    if not isinstance(part, dict) or not any(_is_plain(value) for value in part.values()):
+    """Return the field of an object that holds its only list of records: `rows` for `{"acc": 0.5, "rows": [{...}]}`.
+
+    Empty if the object has no such list, several, or no plain field.
+    """
+    if not isinstance(part, dict):
         return ""
-    names = [name for name, value in part.items() if value and _is_list_of_objects(value)]
-    return names[0] if len(names) == 1 else ""
+    has_plain_field = any(_is_plain(value) for value in part.values())
+    if not has_plain_field:
+        return ""
+    fields = [field for field, value in part.items() if value and _is_list_of_objects(value)]
+    return fields[0] if len(fields) == 1 else ""
 
 
 # --- tables by column ---------------------------------------------------------------------------------------------------
 
 
 def _in_columns(content: Object) -> Records:
-    """Return the rows of a table whose columns an object holds.
+    """Return the rows of a table that an object stores column by column; empty if it is not such a table.
 
-    They are lists or, as pandas writes them, objects by row number, or apart from their names (`orient="split"`).
+    A column is a list (`{"id": [1, 2], "reply": ["A", "B"]}`) or, as pandas writes it, an object by row number
+    (`{"id": {"0": 1, "1": 2}, ...}`). With `orient="split"`, pandas writes `{"columns": [...], "data": [[...], ...]}`.
     """
     if {"columns", "data"} <= content.keys():
         return _in_rows(content["columns"], content["data"])
@@ -158,17 +167,29 @@ def _in_columns(content: Object) -> Records:
 
 
 def _in_rows(names: Any, rows: Any) -> Records:
-    """Return the records of rows whose cells are in the order of the names of their columns."""
+    """Convert rows, which are lists of cells, to records.
+
+    `["id", "reply"]` and `[[1, "A"], [2, "B"]]` give `[{"id": 1, "reply": "A"}, {"id": 2, "reply": "B"}]`. Empty if
+    there are fewer than two columns, or the values have another form.
+
+    Args:
+        names: The names of the columns.
+        rows: For each row, its cells in the order of the names.
+    """
     if not isinstance(names, list) or not isinstance(rows, list) or len(names) < 2:
         return []
     if not all(isinstance(name, str) for name in names):
         return []
-    if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
-        return []
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    records: Records = []
+    for row in rows:
+        if not isinstance(row, list) or len(row) != len(names):
+            return []
+        records.append(dict(zip(names, row, strict=True)))
+    return records
 
 
 def _is_numbered(rows: Object) -> bool:
+    """Return whether the keys of an object are "0", "1", "2", ... in this order."""
     return bool(rows) and list(rows) == [str(number) for number in range(len(rows))]
 
 
@@ -176,7 +197,12 @@ def _is_numbered(rows: Object) -> bool:
 
 
 def _in_maps_by_id(content: Object) -> Records:
-    """Return a record for each id of maps from ids to plain values: the object itself, or several side by side in it."""
+    """Return a record for each id of an object that maps ids to texts or numbers; empty if it is not such an object.
+
+    `{"7": "A dog.", "8": "A cat."}` gives `[{"id": "7", "prediction": "A dog."}, ...]`. The object may also hold several
+    maps with the same ids: `{"scores": {"7": 1, ...}, "outputs": {"7": "B", ...}}` gives
+    `[{"id": "7", "scores": 1, "outputs": "B"}, ...]`.
+    """
     if _has_ids(content) and _are_plain(content):
         return [{ID: key, VALUE: value} for key, value in content.items()]
     maps: dict[str, Object] = {}
@@ -185,16 +211,18 @@ def _in_maps_by_id(content: Object) -> Records:
             maps[name] = value
     if not maps:
         return []
-    # Other maps say something of all records; that of the replies is the largest, and maps beside it have its ids.
+    # The largest map holds the replies. Smaller ones, with other keys, are facts about all records.
     largest = max(maps.values(), key=len)
     if len(largest) <= len(content):
-        return []  # each key is the id of a record with a few plain fields
-    by_id = {name: value for name, value in maps.items() if value.keys() == largest.keys()}
-    if len(by_id) == 1:
-        by_id = {VALUE: largest}
+        return []  # each key of `content` is the id of a record with a few plain fields
+    maps_with_same_ids = {
+        name: values for name, values in maps.items() if values.keys() == largest.keys()
+    }
+    if len(maps_with_same_ids) == 1:
+        return [{ID: key, VALUE: value} for key, value in largest.items()]
     records: Records = []
     for key in largest:
-        values = {name: values_by_id[key] for name, values_by_id in by_id.items()}
+        values = {name: values_by_id[key] for name, values_by_id in maps_with_same_ids.items()}
         records.append({ID: key, **values})
     return records
 
@@ -204,21 +232,23 @@ def _are_plain(values: Object) -> bool:
 
 
 def _are_settings(values: Object) -> bool:
-    """Whether plain values are of too many kinds to be replies: texts, numbers and flags, as those of a command are."""
-    kinds = {type(value) for value in values.values()}
-    has_numbers = int in kinds or float in kinds
-    return bool in kinds and str in kinds and has_numbers
+    """Return whether an object mixes texts, numbers and Booleans, like the settings of a command; replies do not."""
+    types = {type(value) for value in values.values()}
+    has_numbers = int in types or float in types
+    return bool in types and str in types and has_numbers
 
 
 # --- records under their ids ----------------------------------------------------------------------------------------------
 
 
 def _without_facts(content: Object) -> Object:
-    """Return the one object of records that stands beside facts about all of them: `{"acc": 0.5, "results": {...}}`.
+    """Return the object of records inside an object that also has facts about all of them.
 
-    Facts are plain values and objects of them; what is no such object is returned as it is.
+    `{"acc": 0.5, "results": {"7": {...}, "8": {...}}}` gives `{"7": {...}, "8": {...}}`. The object is returned as it is
+    if it has no plain value, or not exactly one object of records.
     """
-    if all(isinstance(value, (dict, list)) for value in content.values()):
+    has_plain_values = not all(isinstance(value, (dict, list)) for value in content.values())
+    if not has_plain_values:
         return content
     objects_of_records: list[Object] = []
     for value in content.values():
@@ -228,26 +258,30 @@ def _without_facts(content: Object) -> Object:
 
 
 def _nested(content: Object, path: tuple[str, ...] = ()) -> Records | None:
-    """Return the records at the ends of objects within objects; None if an end is something else.
+    """Return the records inside objects within objects; None if a value inside is neither a record nor a level of keys.
 
-    A record has a plain field; an object with only objects and lists of objects in it is a level of keys. A record
-    without an id of its own gets its path of keys.
+    An object with a plain value is a record; one whose values are all objects or lists is a level of keys. A record
+    without an id gets its keys as id: `{"video": {"a": {"reply": "B"}}}` gives `{"id": "video/a", "reply": "B"}`.
+
+    Args:
+        content: The object.
+        path: The keys that lead to it.
     """
     if len(path) >= DEEPEST:
         return None
     records: Records = []
     for key, value in content.items():
-        place = (*path, key)
+        value_path = (*path, key)
         if value and _is_list_of_objects(value):
             for number, record in enumerate(value):
-                own_place = (*place, str(number)) if len(value) > 1 else place
-                records.append({ID: "/".join(own_place), **record})
+                record_path = (*value_path, str(number)) if len(value) > 1 else value_path
+                records.append({ID: "/".join(record_path), **record})
         elif not isinstance(value, dict) or not value:
             return None
         elif any(_is_plain(inner) for inner in value.values()):
-            records.append({ID: "/".join(place), **value})
+            records.append({ID: "/".join(value_path), **value})
         else:
-            inner_records = _nested(value, place)
+            inner_records = _nested(value, value_path)
             if inner_records is None:
                 return None
             records += inner_records
@@ -261,34 +295,48 @@ IsName = Callable[[str], bool]
 
 
 def question_list(record: Object, is_reply: IsName, is_answer: IsName) -> str:
-    """Return the field of a record that holds a list of questions; empty if none does, or if the record asks one itself.
+    """Return the field of a record that holds a list of questions; empty if there is none.
 
-    Questions are objects with a `question`, or with a reply and a right answer as the callables tell by names. Of several
-    lists the one counts that has replies.
+    A list holds questions if its first object has the field `question`, or fields for a reply and for a correct answer.
+    If a record has several such lists, the one with replies is meant. A record with a `question` of its own has none.
+
+    Args:
+        record: The record.
+        is_reply: Whether a field with a given name holds a reply.
+        is_answer: Whether a field with a given name holds a correct answer.
     """
     if "question" in record:
         return ""
     lists: list[str] = []
-    with_replies: list[str] = []
+    lists_with_replies: list[str] = []
     for name, value in record.items():
         if not value or not _is_list_of_objects(value):
             continue
-        replies = {field for field in value[0] if is_reply(field)}
-        answers = {field for field in value[0] if is_answer(field)}
-        if "question" in value[0] or (answers and replies - answers):
+        first_object = value[0]
+        replies = {field for field in first_object if is_reply(field)}
+        answers = {field for field in first_object if is_answer(field)}
+        has_answer_and_reply = bool(answers) and bool(replies - answers)
+        if "question" in first_object or has_answer_and_reply:
             lists.append(name)
             if replies:
-                with_replies.append(name)
+                lists_with_replies.append(name)
     if len(lists) > 1:
-        lists = with_replies
+        lists = lists_with_replies
     return lists[0] if len(lists) == 1 else ""
 
 
 def unfolded(record: Object, name: str, is_reply: IsName) -> list[Object]:
-    """Return the questions that a record holds in a list, each with the other fields of the record.
+    """Return a record for each question in a list of a record, with the other fields of the record.
 
-    `{"image": "a.png", "questions": [{"question": ..., "answer": ...}]}` becomes one record for each question. A reply to
-    all of them is left out if each has its own.
+    `{"image": "a.png", "qa": [{"question": "Q1"}, {"question": "Q2"}]}` becomes
+    `[{"image": "a.png", "question": "Q1"}, {"image": "a.png", "question": "Q2"}]`. A record with the id 7 gives the ids
+    `7/0`, `7/1`, ... to questions without an id of their own.
+
+    Args:
+        record: The record with the list.
+        name: The field that holds the list.
+        is_reply: Whether a field with a given name holds a reply. A reply of the outer record is left out of questions
+            that have replies of their own.
     """
     shared = {field: value for field, value in record.items() if field != name}
     shared_without_replies = {
@@ -297,10 +345,10 @@ def unfolded(record: Object, name: str, is_reply: IsName) -> list[Object]:
     questions: list[Object] = []
     for number, question in enumerate(record[name]):
         has_reply = any(is_reply(field) for field in question)
-        own_id = {ID: f"{record[ID]}/{number}"} if ID in record else {}
-        questions.append(
-            {**(shared_without_replies if has_reply else shared), **own_id, **question}
-        )
+        unfolded_question = dict(shared_without_replies if has_reply else shared)
+        if ID in record:
+            unfolded_question[ID] = f"{record[ID]}/{number}"
+        questions.append({**unfolded_question, **question})
     return questions
 
 
@@ -312,41 +360,55 @@ _OF_MESSAGES = frozenset({"role", "from", "type", "finish_reason", "message"})
 
 
 def with_listed_replies(record: Object, is_reply: IsName) -> list[Object]:
-    """Return a record whose replies stand in a list of objects with these replies beside its other fields.
+    """Move replies that are in a list of objects into a list of texts.
 
-    `{"question": ..., "samples": [{"output": "a"}, {"output": "b"}]}` becomes a record with the replies `["a", "b"]` in
-    `samples.output`. Where each object names its model, there is a record for each model, with all its replies. Any
-    other record is returned as it is.
+    `{"question": ..., "samples": [{"output": "a"}, {"output": "b"}]}` becomes
+    `{"question": ..., "samples.output": ["a", "b"]}`. If each object names its model, the result has one record per
+    model, with the replies of that model.
+
+    Args:
+        record: The record, which may hold such a list.
+        is_reply: Whether a field with a given name holds a reply.
+
+    Returns:
+        The new records. Only the record itself if it has no such list, or several.
 
     Examples:
         >>> record = {"id": 1, "tries": [{"reply": "a"}, {"reply": "b"}]}
         >>> with_listed_replies(record, lambda name: name == "reply")
         [{'id': 1, 'tries.reply': ['a', 'b']}]
     """
-    found: list[tuple[str, str]] = []
+    reply_fields: list[
+        tuple[str, str]
+    ] = []  # (field of the list, field of the reply in its objects)
     for name, value in record.items():
         if not value or not _is_list_of_objects(value) or not _OF_MESSAGES.isdisjoint(value[0]):
             continue
         for field, reply in value[0].items():
             if is_reply(field) and _is_plain(reply):
-                found.append((name, field))
-    if not found or len({name for name, _ in found}) > 1:
+                reply_fields.append((name, field))
+    list_names = {name for name, _ in reply_fields}
+    if len(list_names) != 1:
         return [record]
 
-    name, field = found[0]
-    objects = record[name]
-    others = {key: value for key, value in record.items() if key != name}
-    model_fields = [
-        key for key in MODEL_FIELDS if all(isinstance(one.get(key), str) for one in objects)
-    ]
-    model_field = model_fields[0] if model_fields else ""
+    list_name, reply_field = reply_fields[0]
+    objects = record[list_name]
+    model_field = ""
+    for candidate in MODEL_FIELDS:
+        if not model_field and all(isinstance(item.get(candidate), str) for item in objects):
+            model_field = candidate
+
     replies_by_model: dict[Any, list[Any]] = {}
-    for one in objects:
-        replies = replies_by_model.setdefault(one.get(model_field), [])
-        if one.get(field) is not None:
-            replies.append(one[field])
+    for item in objects:
+        replies = replies_by_model.setdefault(item.get(model_field), [])
+        if item.get(reply_field) is not None:
+            replies.append(item[reply_field])
+
     records: list[Object] = []
     for model, replies in replies_by_model.items():
-        of_model = {"model": model} if model_field else {}
-        records.append({**others, **of_model, f"{name}.{field}": replies})
+        new_record = {field: value for field, value in record.items() if field != list_name}
+        if model_field:
+            new_record["model"] = model
+        new_record[f"{list_name}.{reply_field}"] = replies
+        records.append(new_record)
     return records

@@ -35,7 +35,17 @@ class _Regularity(NamedTuple):
 
 
 def delimited_rows(file: BinaryIO, path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of an open table in UTF-8. Raises DataError if it is not a table."""
+    """Yield the rows of a table of text, such as a .csv file, with their cells by column.
+
+    A row with another number of cells than the header is yielded with a `fault`. Blank rows are skipped.
+
+    Args:
+        file: The file in UTF-8, opened for reading bytes.
+        path: Its path, for messages.
+
+    Raises:
+        DataError: The file is not a table.
+    """
     delimiter, header_index = _detect_layout(file, path)
     for line, _, cells, fault in DelimitedTable(file, path, delimiter, header_index, is_own=True):
         named_cells = {name: cell for name, cell in cells.items() if name}
@@ -62,11 +72,14 @@ def _detect_layout(file: BinaryIO, path: Path) -> tuple[str, int]:
 
 
 def _regularity(records: Sequence[Sequence[str]]) -> _Regularity:
-    counts = Counter(len(cells) for cells in records if cells)
-    if not counts:
+    """Return how much records, each a list of cells, look like a table: how many have the most frequent width."""
+    widths = Counter(len(cells) for cells in records if cells)
+    if not widths:
         return _Regularity(has_columns=False, share=0.0, width=0)
-    [(width, frequency)] = counts.most_common(1)
-    return _Regularity(width > 1, frequency / counts.total(), width)
+    [(usual_width, frequency)] = widths.most_common(1)
+    return _Regularity(
+        has_columns=usual_width > 1, share=frequency / widths.total(), width=usual_width
+    )
 
 
 def _first_records(file: BinaryIO, path: Path, delimiter: str) -> list[list[str]]:

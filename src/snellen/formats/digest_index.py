@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 FEW = 50_000
 """Up to this many are held in a dict, which is faster."""
@@ -15,10 +15,18 @@ class DigestIndex:
     """Numbers from 0 by digests, which are bytes of one length, at least 8: a hash table of open addressing."""
 
     def __init__(self, size: int, kind: str = "q") -> None:
-        """`size` is that of a digest in bytes, `kind` the type of the numbers in an array."""
-        self._size, self._kind = size, kind
+        """Create an empty index.
+
+        Args:
+            size: Size of each digest in bytes.
+            kind: Type code of the numbers, as in `array.array`.
+        """
+        self._size = size
+        self._kind = kind
         self._few: dict[bytes, int] = {}
-        self._keys, self._values, self._count = bytearray(), array(kind), 0
+        self._keys = bytearray()
+        self._values = array(kind)
+        self._count = 0
 
     def __len__(self) -> int:
         return self._count or len(self._few)
@@ -27,20 +35,22 @@ class DigestIndex:
         return self.get(digest) is not None
 
     def get(self, digest: bytes) -> int | None:
-        """The number of a digest; None for one that has none."""
-        if not self._count:
+        """Return the number of a digest; None if it has none."""
+        is_table = self._count > 0
+        if not is_table:
             return self._few.get(digest)
-        value = self._values[self._slot(digest)]
+        value = self._values[_find_slot(self._keys, self._values, digest)]
         return None if value == _EMPTY else value
 
     def set(self, digest: bytes, value: int) -> None:
         """Set the number of a digest, replacing an earlier one."""
-        if not self._count:
+        is_table = self._count > 0
+        if not is_table:
             self._few[digest] = value
             if len(self._few) > FEW:
                 self._move_to(2 * len(self._few))
             return
-        slot = self._slot(digest)
+        slot = _find_slot(self._keys, self._values, digest)
         if self._values[slot] == _EMPTY:
             self._keys[slot * self._size : (slot + 1) * self._size] = digest
             self._count += 1
@@ -48,27 +58,39 @@ class DigestIndex:
         if self._count > _FULL * len(self._values):
             self._move_to(len(self._values) * 3 // 2)
 
-    def _slot(self, digest: bytes | bytearray) -> int:
-        """Where a digest stands, or would stand."""
-        keys, values, size, slots = self._keys, self._values, self._size, len(self._values)
-        slot = int.from_bytes(digest[:8], "little") % slots
-        while values[slot] != _EMPTY and keys[slot * size : (slot + 1) * size] != digest:
-            slot = (slot + 1) % slots
-        return slot
+    def _entries(self) -> Iterator[tuple[bytes | bytearray, int]]:
+        """Yield all digests with their numbers."""
+        if self._few:
+            yield from self._few.items()
+            return
+        size = self._size
+        for slot, value in enumerate(self._values):
+            if value != _EMPTY:
+                yield self._keys[slot * size : (slot + 1) * size], value
 
-    def _move_to(self, slots: int) -> None:
-        keys, values, size = self._keys, self._values, self._size
-        stored = (
-            (keys[slot * size : (slot + 1) * size], value)
-            for slot, value in enumerate(values)
-            if value != _EMPTY
-        )
-        before: Iterable[tuple[bytes | bytearray, int]] = self._few.items() if self._few else stored
-        count = len(self)
-        self._keys, self._values = bytearray(slots * size), array(self._kind, (_EMPTY,)) * slots
-        for digest, value in before:
-            slot = self._slot(digest)
-            self._keys[slot * size : (slot + 1) * size] = digest
-            self._values[slot] = value
+    def _move_to(self, slot_count: int) -> None:
+        """Move all digests, from the dictionary or the present table, into a new table with `slot_count` slots."""
+        size = self._size
+        keys = bytearray(slot_count * size)
+        values = array(self._kind, (_EMPTY,)) * slot_count
+        for digest, value in self._entries():
+            slot = _find_slot(keys, values, digest)
+            keys[slot * size : (slot + 1) * size] = digest
+            values[slot] = value
+        self._count = len(self)
+        self._keys = keys
+        self._values = values
         self._few = {}
-        self._count = count
+
+
+def _find_slot(keys: bytearray, values: array[int], digest: bytes | bytearray) -> int:
+    """Return the slot of a digest in a hash table; if it is not in the table, the slot that it would get.
+
+    Slot n has the bytes n * size to (n + 1) * size of `keys`, and the number `values[n]`. A digest whose own slot is
+    taken is in the next free one.
+    """
+    size = len(digest)
+    slot = int.from_bytes(digest[:8], "little") % len(values)
+    while values[slot] != _EMPTY and keys[slot * size : (slot + 1) * size] != digest:
+        slot = (slot + 1) % len(values)
+    return slot

@@ -164,10 +164,13 @@ class ImageColumn:
 
     def __init__(self, column: str) -> None:
         self._column = column
+        # The row group that is being read, as (file, number of the group), and its further batches.
         self._reading: tuple[Path, int] | None = None
         self._column_batches: Iterator[pa.RecordBatch] = iter(())
+        # The batch in memory: its cells, and the number of its first row in the file.
         self._held: Any = ()
         self._first = 0
+        # By file: (number, first row) of each row group, and the number of images in each row.
         self._groups: dict[Path, list[tuple[int, int]]] = {}
         self._counts: dict[Path, list[int]] = {}
 

@@ -114,7 +114,7 @@ def _cells(sample: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _last_of_user(prompt: Any) -> Any:
-    """The input; of messages the content of the user's last."""
+    """Return the content of the last message of the user in a conversation; a prompt that is a text is returned as it is."""
     if not isinstance(prompt, list):
         return prompt
     contents = [message.get("content") for message in prompt if message.get("role") == "user"]
@@ -122,13 +122,22 @@ def _last_of_user(prompt: Any) -> Any:
 
 
 def _with_attachments(cell: Any, attachments: Mapping[str, str]) -> Any:
-    """A text, several, or the texts of a message's parts without its reasoning, with attached texts in their places."""
-    if isinstance(cell, list) and cell and isinstance(cell[0], dict):
-        parts = [part for part in cell if isinstance(part, dict)]
-        texts = [part.get("text") or "" for part in parts if part.get("type") == "text"]
-        return "\n".join(_with_attachments(texts, attachments))
-    if isinstance(cell, list):
-        return [_with_attachments(text, attachments) for text in cell]
+    """Return a cell of a log of Inspect with its attached texts in place of references to them.
+
+    Args:
+        cell: A text, a list of texts, or the parts of a message (`[{"type": "text", "text": ...}, ...]`). Parts become
+            one text, without reasoning and images.
+        attachments: The attached texts by name.
+    """
     if isinstance(cell, str) and cell.startswith(ATTACHMENT):
         return attachments.get(cell.removeprefix(ATTACHMENT), cell)
-    return cell
+    if not isinstance(cell, list):
+        return cell
+    is_message = bool(cell) and isinstance(cell[0], dict)
+    if not is_message:
+        return [_with_attachments(text, attachments) for text in cell]
+    texts: list[str] = []
+    for part in cell:
+        if isinstance(part, dict) and part.get("type") == "text":
+            texts.append(_with_attachments(part.get("text") or "", attachments))
+    return "\n".join(texts)

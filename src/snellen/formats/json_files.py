@@ -290,29 +290,48 @@ def _items(file: BinaryIO, path: Path, name: str) -> Iterator[msgspec.Raw]:
 
 
 def _next(file: BinaryIO, window: bytes) -> bytes:
-    """The window from the next item, or from the end of the list."""
-    while not (remainder := window.lstrip(_BLANK).removeprefix(b",").lstrip(_BLANK)):
+    """Skip blanks and a comma inside a list, reading on if the window ends there.
+
+    Returns:
+        The window from the next item, or from the bracket that ends the list.
+    """
+    while True:
+        remainder = window.lstrip(_BLANK).removeprefix(b",").lstrip(_BLANK)
+        if remainder:
+            return remainder
         chunk = file.read(WINDOW)
         if not chunk:
             raise ValueError("the file ends within the list")
         window += chunk
-    return remainder
 
 
 def _opening(file: BinaryIO, path: Path, name: str) -> bytes:
-    """The window after the opening bracket of the outermost object's list `name`."""
+    """Read a JSON file up to the list `name` of its outermost object.
+
+    Returns:
+        What was read of the list, from its first item on.
+
+    Raises:
+        DataError: The outermost object has no such list.
+    """
     opening = re.compile(rb'"%s"\s*:\s*\[' % re.escape(name.encode()))
-    window, searched = b"", 0
+    window = b""
+    searched = 0  # bytes of the window without a match
     while chunk := file.read(WINDOW):
         window += chunk
         for match in opening.finditer(window, searched):
             if _is_outermost(window[: match.end()], name):
                 return _next(file, window[match.end() :])
+        # A match may begin in this window and end in the next one.
         searched = max(0, len(window) - len(name) - 100)
     raise DataError(f"{path}: there is no list {name!r}; is this the right file?")
 
 
 def _is_outermost(head: bytes, name: str) -> bool:
+    """Return whether the list `name` that opens at the end of `head` belongs to the outermost object.
+
+    If it does, closing the list and the object makes `head` complete JSON with this field.
+    """
     try:
         return name in msgspec.json.decode(head + b"]}", type=dict[str, msgspec.Raw])
     except JSON_FAULTS:

@@ -68,11 +68,15 @@ def _contents(value: Any) -> str:
 
 
 def _begins_with_record(file: BinaryIO) -> bool:
-    """Return whether the first line may be a complete record, and not the beginning of a list or a longer object."""
+    """Return whether the first line of a file may be a complete JSON record.
+
+    It is not if it begins a list, or is only the bracket of an object over several lines.
+    """
     beginning = file.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()
     file.seek(0)
     first_line = beginning.partition(b"\n")[0].rstrip()
-    return not beginning.startswith(b"[") and first_line != b"{"
+    is_list = beginning.startswith(b"[")
+    return not is_list and first_line != b"{"
 
 
 def _consecutive_values(content: bytes) -> list[Any]:
@@ -119,7 +123,16 @@ def _row_of(record: Any, where: str, number: int) -> SourceRow:
 
 
 def _row_with_surrogate(record: Any, surrogate: str, where: str, number: int) -> SourceRow:
-    """Return a faulty row whose cells have U+FFFD in place of unpaired surrogates."""
+    """Return the row of a record that contains an unpaired surrogate, with a message about it in `fault`.
+
+    In the cells of the row, U+FFFD replaces unpaired surrogates, as they cannot be encoded.
+
+    Args:
+        record: The decoded record.
+        surrogate: The surrogate as an escape, such as `\\ud83d`.
+        where: File and line.
+        number: Number of the line.
+    """
     fault = f"{where}: a text contains {surrogate!r}, an unpaired surrogate; replace it with the complete character"
     repaired = json.loads(whole_characters(json.dumps(record, ensure_ascii=False)))
     if not isinstance(repaired, dict):

@@ -79,7 +79,7 @@ def python_literal(text: str) -> Any:
 
 
 def _are_labels(names: Sequence[Any]) -> bool:
-    """Return whether names are at least two consecutive letters from A, or numbers from 1."""
+    """Return whether names are the labels of options: "A", "B", ... or "1", "2", ..., at least two of them."""
     if len(names) < 2:
         return False
     labels = [str(name).strip().upper() for name in names]

@@ -9,7 +9,7 @@ import os
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -19,9 +19,14 @@ from snellen.errors import DataError
 
 
 def locate_file(folder: Path | None, *names: str) -> Path:
-    """The first of `names` (relative paths) found in `folder` or up to two folders below it.
+    """Return the first of `names` that exists in a folder or up to two levels below it.
 
-    Raises DataError naming everything that was looked for; `folder` is None when the user named no source.
+    Args:
+        folder: The folder to search; None if the user gave no source.
+        names: Relative paths, the preferred one first.
+
+    Raises:
+        DataError: None of the files exists. The message lists them.
 
     Examples:
         >>> _ = Path("data").mkdir(), Path("data/birds.csv").write_text("id\\n")
@@ -40,30 +45,42 @@ def locate_file(folder: Path | None, *names: str) -> Path:
 
 
 def locate_or_none(folder: Path | None, *names: str) -> Path | None:
-    """Like `locate_file`, but None when nothing is found; `.` is the folder itself. Raises DataError when a file is found
-    twice."""
+    """Return the first of `names` that exists in a folder or up to two levels below it; None if there is none.
+
+    The name `.` is the folder itself. Raises DataError if a file exists twice at the same level.
+    """
     if folder is None:
         return None
-    for pattern in ("", "*/", "*/*/"):
+    for parent_pattern in ("", "*/", "*/*/"):
         for name in names:
-            if matches := [folder] if name == "." else sorted(folder.glob(pattern + name)):
-                if matches[0].is_file() and len(matches) > 1:
-                    raise DataError(
-                        f"{matches[0]} and {matches[1]} both exist; name the folder of one with {source_setting()}"
-                    )
-                return matches[0]
+            matches = [folder] if name == "." else sorted(folder.glob(parent_pattern + name))
+            if not matches:
+                continue
+            if matches[0].is_file() and len(matches) > 1:
+                raise DataError(
+                    f"{matches[0]} and {matches[1]} both exist; name the folder of one with {source_setting()}"
+                )
+            return matches[0]
     return None
 
 
 def base_of(picture: str, bases: Iterable[Path | None], where: str) -> Path:
-    """The first of the folders `bases` that holds the image. Raises DataError naming the folders."""
-    tried = [base for base in bases if base is not None]
-    for base in tried:
-        if (base / picture).is_file():
-            return base
-    raise DataError(
-        f"{where}: the image {picture} is in none of {', '.join(map(str, tried))}; unpack the images"
-    )
+    """Return the first folder of `bases` that contains an image.
+
+    Args:
+        picture: Path of the image, relative to one of the folders.
+        bases: Folders to try; None is skipped.
+        where: What names the image, such as `a.csv:3`, for the message.
+
+    Raises:
+        DataError: None of the folders contains the image.
+    """
+    folders = [base for base in bases if base is not None]
+    for folder in folders:
+        if (folder / picture).is_file():
+            return folder
+    tried = ", ".join(str(folder) for folder in folders)
+    raise DataError(f"{where}: the image {picture} is in none of {tried}; unpack the images")
 
 
 _PADDED = re.compile(r"0\d+", re.ASCII)
@@ -78,55 +95,81 @@ SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "
 
 
 def is_image(file: Path) -> bool:
-    """Whether a file's name is that of an image."""
+    """Return whether the name of a file has an image extension and does not begin with a dot."""
     return bool(PICTURE_FILE.fullmatch(file.name)) and not file.name.startswith(".")
 
 
 def name_in_words(stem: str) -> str:
-    """What a file is called, without the number at its end: `red_fox-2` is a red fox. Empty for a number alone."""
-    return re.sub(r"[\W_]+", " ", re.sub(r"[\W_]*\d+$", "", stem)).strip()
+    """Return a file name as words, without the number at its end; empty if it is only a number.
+
+    Examples:
+        >>> name_in_words("red_fox-2")
+        'red fox'
+    """
+    without_number = re.sub(r"[\W_]*\d+$", "", stem)
+    return re.sub(r"[\W_]+", " ", without_number).strip()
 
 
 def splits_in(folder: Path) -> list[str]:
-    """The folders of splits in a folder; none where its folders are classes."""
-    names = sorted(
-        home.name for home in folder.iterdir() if home.is_dir() and not home.name.startswith(".")
-    )
-    return names if names and SPLITS.issuperset(map(str.casefold, names)) else []
+    """Return the names of the folders in a folder if all are splits (`train`, `val`, `test`); else an empty list."""
+    names = [
+        path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
+    ]
+    are_splits = all(name.casefold() in SPLITS for name in names)
+    return sorted(names) if are_splits else []
 
 
 def _folded(name: str) -> str:
-    """A name for comparison: in small letters, with accents as one letter each, as not all systems write them."""
+    """Return a name for comparison: in lower case, and each accented letter as one character (NFC)."""
     return unicodedata.normalize("NFC", name).casefold()
 
 
 Folders = tuple[str, ...]
-"""Names of folders within one another, for comparison."""
+"""The folders of a path, from the outermost to the innermost, in lower case: `images/train/` is `("images", "train")`."""
+Located = tuple[Folders, list[tuple[Folders, Path]]]
+"""The folders that a cell names, and the images with its file name, each with the folders that it is in."""
 ANY_FOLDER: Folders = ("*",)
-"""As the beginning that a shift replaces: all folders of a cell, whatever they are called."""
+"""In `FolderShift.replaced`: all folders that a cell names."""
 
 
 class FolderShift(NamedTuple):
-    """One rule by which files lie elsewhere than the cells of a column say: another beginning of the path."""
+    """A rule that replaces the first folders of the paths in a column: with `("train",)` by `("images",)`, the cell
+    `train/a.jpg` finds `images/a.jpg`."""
 
     replaced: Folders
     by: Folders
 
     def place(self, folders: Folders) -> Folders | None:
-        """Where the rule looks for what a cell gives in these folders; None where it says nothing of them."""
+        """Return the folders of a file whose cell names `folders`; None if the rule does not apply to them."""
         if self.replaced == ANY_FOLDER:
             return self.by
         count = len(self.replaced)
-        return (*self.by, *folders[count:]) if folders[:count] == self.replaced else None
+        if folders[:count] != self.replaced:
+            return None
+        return (*self.by, *folders[count:])
+
+
+class _ImagePaths(NamedTuple):
+    """Paths of images by three keys; several images may share a key."""
+
+    by_name: dict[str, list[str]]
+    """By file name, in lower case."""
+    by_stem: dict[str, list[str]]
+    """By file name without its extension, in lower case."""
+    by_number: dict[str, list[str]]
+    """By number, for names such as `000042.jpg`: the key is `42`."""
 
 
 class ImageFinder:
-    """The images below a folder by name.
+    """Finds the images below a folder by the names in the cells of a table.
 
-    An image that is not where its cell says is taken from elsewhere only if one `FolderShift` explains every cell of
-    its column (`learn`): else a missing image would be replaced by another one of the same name.
-    A cell may leave out the first folders of its path, but not if another cell of its column gives its whole path.
-    `moved` holds what was found by such a rule, `numbered` what was found by its number alone.
+    An image in another folder than its cell says is accepted only if one `FolderShift` explains every cell of the
+    column (`learn`). Otherwise a missing image would be replaced by another one with the same name.
+    A cell may leave out the first folders of its path, but not if another cell of its column gives a complete path.
+
+    Attributes:
+        moved: Images found by such a rule, by cell.
+        numbered: Images found only by their number, by cell.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -137,151 +180,199 @@ class ImageFinder:
         self._whole_paths: set[str] = set()
 
     @cached_property
-    def _paths(self) -> tuple[Mapping[str, list[str]], ...]:
-        """By name, by name without its ending, and by a name's number without the zeros before it.
+    def _paths(self) -> _ImagePaths:
+        """Paths of all images below the folder.
 
-        The folder is looked through when an image is first asked for: much may lie beside a table that has none.
+        The folder is searched when the first image is looked up: a table without images may be in a folder with
+        many files.
         """
-        by_name, by_stem, by_number = (defaultdict[str, list[str]](list) for _ in range(3))
-        count = 0
-        for place, folders, names in os.walk(self._folder):
-            count += len(names)
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            if len(Path(place).relative_to(self._folder).parts) >= DEEPEST or count > MOST_FILES:
-                folders.clear()
-            for name in sorted(filter(PICTURE_FILE.fullmatch, names)):
-                by_name[_folded(name)].append(f"{place}/{name}")
+        paths = _ImagePaths(defaultdict(list), defaultdict(list), defaultdict(list))
+        file_count = 0
+        for folder, subfolders, names in os.walk(self._folder):
+            file_count += len(names)
+            depth = len(Path(folder).relative_to(self._folder).parts)
+            if depth >= DEEPEST or file_count > MOST_FILES:
+                subfolders.clear()
+            # os.walk visits what remains in this list, in its order.
+            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+
+            image_names = [name for name in names if PICTURE_FILE.fullmatch(name)]
+            for name in sorted(image_names):
+                path = f"{folder}/{name}"
                 stem = name.rpartition(".")[0]
-                by_stem[_folded(stem)].append(f"{place}/{name}")
+                paths.by_name[_folded(name)].append(path)
+                paths.by_stem[_folded(stem)].append(path)
                 if _PADDED.fullmatch(stem):
-                    by_number[stem.lstrip("0") or "0"].append(f"{place}/{name}")
-        return by_name, by_stem, by_number
+                    number = stem.lstrip("0") or "0"
+                    paths.by_number[number].append(path)
+        return paths
 
     def learn(self, cells: Iterable[object]) -> None:
-        """Look at all cells of a column, for the one rule that says where its images are."""
-        names = dict.fromkeys(cell for cell in map(_picture_name, cells) if cell)
+        """Compare all cells of a column with the images, and remember the one rule that says where its images are."""
+        names: dict[str, None] = {}  # without duplicates, in order
+        for content in cells:
+            name = _picture_name(content)
+            if name:
+                names[name] = None
         self._shifted |= self._shift(names)
-        for cell in names:
-            folders, candidates = self._candidates(cell)
-            if any(place == folders for place, _ in candidates):
+        for name in names:
+            folders, candidates = self._candidates(name)
+            gives_whole_path = any(actual == folders for actual, _ in candidates)
+            if gives_whole_path:
                 self._whole_paths.update(names)
                 return
 
     def _shift(self, cells: Iterable[object]) -> dict[str, Path]:
-        """By cell, the files that one rule gives; empty where there is no such rule, or more than one."""
-        places: dict[str, tuple[Folders, list[tuple[Folders, Path]]]] = {}
+        """Return the file of each cell if exactly one rule explains where all of them are; else an empty dictionary."""
+        located: dict[str, Located] = {}
         for content in cells:
-            cell = _picture_name(content)
-            if cell in places or not cell:
+            name = _picture_name(content)
+            if name in located or not name:
                 continue
-            folders, candidates = self._candidates(cell)
+            folders, candidates = self._candidates(name)
             if folders and candidates:
-                places[cell] = (folders, candidates)
-        rules: set[FolderShift] | None = None
-        for folders, candidates in places.values():
-            possible = {rule for place, _ in candidates for rule in _shifts(folders, place)}
-            rules = possible if rules is None else rules & possible
-            if not rules:
-                return {}
-        found: set[tuple[Path, ...]] = set()
-        for rule in rules or ():
-            if len(places) == 1 and rule.replaced and rule.by:
-                continue  # one image is no evidence that a folder was renamed
-            files = _files_under(rule, places.values())
-            if len(set(files)) == len(places):
-                found.add(files)
-        if len(found) != 1:
-            return {}
-        [files] = found
-        return dict(zip(places, files, strict=True))
+                located[name] = (folders, candidates)
 
-    def _candidates(self, cell: str) -> tuple[Folders, list[tuple[Folders, Path]]]:
-        """The folders that a cell names, and the files of its name, each with the folders that it lies in."""
+        common_rules: set[FolderShift] | None = None
+        for folders, candidates in located.values():
+            rules: set[FolderShift] = set()
+            for actual, _ in candidates:
+                rules.update(_shifts(folders, actual))
+            common_rules = rules if common_rules is None else common_rules & rules
+            if not common_rules:
+                return {}
+
+        solutions: set[tuple[Path, ...]] = set()
+        for rule in common_rules or ():
+            if len(located) == 1 and rule.replaced and rule.by:
+                continue  # one image is no evidence that a folder was renamed
+            files = _files_under(rule, located.values())
+            are_distinct = len(set(files)) == len(located)
+            if are_distinct:
+                solutions.add(files)
+        if len(solutions) != 1:
+            return {}
+        [files] = solutions
+        return dict(zip(located, files, strict=True))
+
+    def _candidates(self, cell: str) -> Located:
+        """Return the folders named by a cell, and the images with its file name, each with the folders that it is in.
+
+        The cell `train/a.jpg` gives `("train",)` and, for example, `[(("images", "train"), Path("images/train/a.jpg"))]`.
+        """
         folder, _, name = _folded(cell.strip().replace("\\", "/")).rpartition("/")
-        by_name, by_stem, by_number = self._paths
-        paths = by_name.get(name) or by_stem.get(name) or by_number.get(name) or []
-        base = _folded(str(self._folder))
-        candidates = []
+        paths = (
+            self._paths.by_name.get(name)
+            or self._paths.by_stem.get(name)
+            or self._paths.by_number.get(name)
+            or []
+        )
+        root = _folded(str(self._folder))
+        candidates: list[tuple[Folders, Path]] = []
         for path in paths:
-            if not self._is_other_split(path, folder):
-                place = _folded(path).removeprefix(base).rpartition("/")[0]
-                candidates.append((_folders(place), Path(path)))
+            if self._is_other_split(path, folder):
+                continue
+            actual_folder = _folded(path).removeprefix(root).rpartition("/")[0]
+            candidates.append((_folders(actual_folder), Path(path)))
         return _folders(folder), candidates
 
     def find(self, cell: object) -> Path | None:
-        """The one image that a cell names, or None where there is none, or several. An image of one split is not
-        taken for that of another."""
-        folders, candidates = self._candidates(str(cell))
-        if str(cell) in self._whole_paths:
-            there = [path for place, path in candidates if place == folders]
-        else:
-            count = len(folders)
-            there = [path for place, path in candidates if place[len(place) - count :] == folders]
-        if len(there) != 1:
-            shifted = self._shifted.get(str(cell))
-            if shifted is not None:
-                self.moved[str(cell)] = shifted
-            return shifted
-        if there[0] in self.of_number(cell):
-            self.numbered[str(cell)] = there[0]
-        return there[0]
+        """Return the image that a cell names; None if there is none, or more than one.
+
+        A cell that names a split, such as `train/1.jpg`, never finds an image of another split.
+        """
+        name = str(cell)
+        folders, candidates = self._candidates(name)
+        matches: list[Path] = []
+        for actual, path in candidates:
+            ends_alike = actual[len(actual) - len(folders) :] == folders
+            if actual == folders or (ends_alike and name not in self._whole_paths):
+                matches.append(path)
+
+        if len(matches) == 1:
+            [image] = matches
+            if image in self.of_number(cell):
+                self.numbered[name] = image
+            return image
+        moved_image = self._shifted.get(name)
+        if moved_image is not None:
+            self.moved[name] = moved_image
+        return moved_image
 
     def of_number(self, cell: object) -> list[Path]:
-        """The images whose names are the number of a cell with zeros before it, as in COCO."""
+        """Return the images whose names are the number in a cell, padded with zeros as in COCO: `000042.jpg` for `42`."""
         folder, _, number = str(cell).strip().replace("\\", "/").rpartition("/")
-        paths = self._paths[2].get(number, [])
+        paths = self._paths.by_number.get(number, [])
         return [Path(path) for path in paths if not self._is_other_split(path, _folded(folder))]
 
     def _is_other_split(self, path: str, folder: str) -> bool:
-        """Whether an image lies in the folder of one split, and a cell names that of another."""
-        splits = [
-            {part[:3] for part in parts if part in SPLITS}
-            for parts in (
-                folder.split("/"),
-                _folded(path.removeprefix(str(self._folder))).split("/"),
-            )
-        ]
-        return all(splits) and not splits[0] & splits[1]
+        """Return whether an image is in the folder of one split, such as `train`, and a cell names the folder of another."""
+        image_splits = _splits_of(_folded(path.removeprefix(str(self._folder))))
+        cell_splits = _splits_of(folder)
+        if not image_splits or not cell_splits:
+            return False
+        return image_splits.isdisjoint(cell_splits)
 
     def share(self, cells: list[str]) -> float:
-        """The share of a column's cells that name one of the images, or have the number of several."""
+        """Return the share of cells, from 0 to 1, that name one of the images, or have the number of several."""
+        if not cells:
+            return 0.0
         shifted = self._shift(cells)
-        named = sum(
-            cell in shifted or self.find(cell) is not None or bool(self.of_number(cell))
-            for cell in cells
-        )
-        return named / len(cells) if cells else 0.0
+        found_count = 0
+        for cell in cells:
+            if cell in shifted or self.find(cell) is not None or self.of_number(cell):
+                found_count += 1
+        return found_count / len(cells)
 
 
-def _files_under(
-    rule: FolderShift, places: Iterable[tuple[Folders, list[tuple[Folders, Path]]]]
-) -> tuple[Path, ...]:
-    """The file that a rule gives each cell; none at all where it gives some cell none, or several."""
-    files = []
-    for folders, candidates in places:
+def _splits_of(path: str) -> set[str]:
+    """Return the splits among the folders of a path, as their first three letters: `val` for `validation`."""
+    return {folder[:3] for folder in path.split("/") if folder in SPLITS}
+
+
+def _files_under(rule: FolderShift, located: Iterable[Located]) -> tuple[Path, ...]:
+    """Return the file that a rule gives for each cell; empty if it gives a cell no file, or several."""
+    files: list[Path] = []
+    for folders, candidates in located:
         expected = rule.place(folders)
-        matching = [path for place, path in candidates if place == expected]
-        if len(matching) != 1:
+        matches = [path for actual, path in candidates if actual == expected]
+        if len(matches) != 1:
             return ()
-        files.append(matching[0])
+        files.append(matches[0])
     return tuple(files)
 
 
 def _picture_name(content: object) -> str:
-    """What a cell calls its file; empty if it holds an image, or nothing."""
+    """Return the file name in a cell, which is a text, a number, or `{"path": ...}`.
+
+    Empty if the cell is empty, or so long that it contains the image itself.
+    """
     name = content.get("path") if isinstance(content, dict) else content
-    if not isinstance(name, (str, int)) or len(str(name)) > LONGEST_CELL:
+    if not isinstance(name, (str, int)):
         return ""
-    return str(name)
+    text = str(name)
+    return text if len(text) <= LONGEST_CELL else ""
 
 
 def _folders(path: str) -> Folders:
     return tuple(part for part in path.split("/") if part not in ("", "."))
 
 
-def _shifts(said: Folders, place: Folders) -> Iterator[FolderShift]:
-    """All rules that lead from the folders that a cell names to those that a file lies in."""
-    yield FolderShift(ANY_FOLDER, place)
-    for count in range(min(len(said), len(place)) + 1):
-        if said[len(said) - count :] == place[len(place) - count :]:
-            yield FolderShift(said[: len(said) - count], place[: len(place) - count])
+def _shifts(named: Folders, actual: Folders) -> Iterator[FolderShift]:
+    """Yield all rules that turn the folders named by a cell into the folders that a file is in.
+
+    For `named = ("train", "a")` and `actual = ("images", "a")` the rules are: anything becomes `images/a`,
+    `train/a` becomes `images/a`, and `train` becomes `images`.
+
+    Args:
+        named: The folders in the path that a cell gives.
+        actual: The folders in the path of the file.
+    """
+    yield FolderShift(ANY_FOLDER, actual)
+    for shared_count in range(min(len(named), len(actual)) + 1):
+        named_beginning = named[: len(named) - shared_count]
+        actual_beginning = actual[: len(actual) - shared_count]
+        named_end = named[len(named_beginning) :]
+        actual_end = actual[len(actual_beginning) :]
+        if named_end == actual_end:
+            yield FolderShift(named_beginning, actual_beginning)

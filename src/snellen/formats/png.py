@@ -27,119 +27,159 @@ _LENGTHS = (
 def encode_png(
     width: int, height: int, pixels: bytes, palette: Sequence[tuple[int, int, int]]
 ) -> bytes:
-    """PNG file of an indexed image: `pixels` holds width x height palette indices, row by row.
+    """Return an indexed image as the content of a PNG file.
+
+    Args:
+        width: Width in pixels.
+        height: Height in pixels.
+        pixels: `width * height` indices into the palette, one byte each, row by row.
+        palette: Red, green and blue of each colour, from 0 to 255.
 
     Examples:
         >>> encode_png(1, 1, b"\\x00", [(255, 0, 0)])[:8]
         b'\\x89PNG\\r\\n\\x1a\\n'
     """
-    differences = _minus(pixels, bytes(width) + pixels[:-width])
-    filtered = b"".join(UP + differences[y * width : (y + 1) * width] for y in range(height))
+    row_above = bytes(width) + pixels[:-width]
+    differences = _subtract(pixels, row_above)
+    rows = [differences[start : start + width] for start in range(0, width * height, width)]
+    filtered = b"".join(UP + row for row in rows)
+
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     colours = b"".join(bytes(colour) for colour in palette)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        _chunk(name, content)
-        for name, content in (
-            (b"IHDR", header),
-            (b"PLTE", colours),
-            (b"IDAT", _deflate(filtered, width)),
-            (b"IEND", b""),
-        )
-    )
+    chunks = [
+        _chunk(b"IHDR", header),
+        _chunk(b"PLTE", colours),
+        _chunk(b"IDAT", _deflate(filtered, width)),
+        _chunk(b"IEND", b""),
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
-def _minus(minuend: bytes, subtrahend: bytes) -> bytes:
-    """Each byte less that of the other, modulo 256."""
-    first, second = (
-        Image.frombytes("L", (len(values), 1), values) for values in (minuend, subtrahend)
+def _subtract(minuend: bytes, subtrahend: bytes) -> bytes:
+    """Subtract two byte strings of the same length byte by byte, modulo 256."""
+    # Pillow does this in C: both become images that are one pixel high.
+    size = (len(minuend), 1)
+    difference = ImageChops.subtract_modulo(
+        Image.frombytes("L", size, minuend), Image.frombytes("L", size, subtrahend)
     )
-    return ImageChops.subtract_modulo(first, second).tobytes()
+    return difference.tobytes()
 
 
 def _chunk(name: bytes, content: bytes) -> bytes:
-    return (
-        struct.pack(">I", len(content))
-        + name
-        + content
-        + struct.pack(">I", zlib.crc32(name + content))
-    )
+    """Return a PNG chunk: length, name, content and checksum."""
+    length = struct.pack(">I", len(content))
+    checksum = struct.pack(">I", zlib.crc32(name + content))
+    return length + name + content + checksum
 
 
 def _deflate(content: bytes, width: int) -> bytes:
-    packed = _stored(content) if content.count(0) * 4 < len(content) else _in_runs(content, width)
-    return b"\x78\x01" + packed + struct.pack(">I", zlib.adler32(content))
+    """Compress the filtered rows of an image, each a filter byte and `width` bytes, to a zlib stream (RFC 1950)."""
+    is_noise = content.count(0) * 4 < len(content)
+    blocks = _stored_blocks(content) if is_noise else _compressed_block(content, width)
+    checksum = struct.pack(">I", zlib.adler32(content))
+    return b"\x78\x01" + blocks + checksum
 
 
-def _stored(content: bytes) -> bytes:
-    """Blocks of content as it is (RFC 1951, 3.2.4)."""
-    parts = [content[start : start + 65535] for start in range(0, len(content), 65535)]
-    return b"".join(
-        struct.pack("<BHH", number == len(parts), len(part), len(part) ^ 0xFFFF) + part
-        for number, part in enumerate(parts, 1)
-    )
+def _stored_blocks(content: bytes) -> bytes:
+    """Return content as uncompressed deflate blocks of at most 65,535 bytes (RFC 1951, 3.2.4)."""
+    blocks: list[bytes] = []
+    for start in range(0, len(content), 65535):
+        part = content[start : start + 65535]
+        is_last = start + 65535 >= len(content)
+        inverted_length = len(part) ^ 0xFFFF
+        block_header = struct.pack("<BHH", is_last, len(part), inverted_length)
+        blocks.append(block_header + part)
+    return b"".join(blocks)
 
 
-def _in_runs(content: bytes, width: int) -> bytes:
-    """One block of fixed codes, of rows of a filter byte and `width` others."""
-    bits, bits_written = 0b011, 3  # final block, fixed codes
-    out = bytearray()
+def _compressed_block(content: bytes, width: int) -> bytes:
+    """Return content as one deflate block with fixed Huffman codes, in which only runs of a byte are shortened.
+
+    Args:
+        content: Rows of an image, each a filter byte followed by `width` bytes.
+        width: Width of the image.
+    """
+    pending_bits = 0b011  # final block, fixed codes
+    pending_count = 3
+    output = bytearray()
     for run in _runs(width).finditer(content):
         start, end = run.span()
         if run.lastgroup == "same_rows":
-            code, size = _same_rows(width, (end - start) // (width + 1))
+            row_count = (end - start) // (width + 1)
+            code, size = _same_rows(width, row_count)
         else:
             code, size = _repeated(content[start], end - start)
-        bits |= code << bits_written
-        bits_written += size
-        if bits_written >= 256:
-            whole = bits_written // 8
-            out += (bits & ((1 << whole * 8) - 1)).to_bytes(whole, "little")
-            bits >>= whole * 8
-            bits_written -= whole * 8
-    code, size = _SYMBOL[256]
-    out += (bits | code << bits_written).to_bytes((bits_written + size + 7) // 8, "little")
-    return bytes(out)
+        pending_bits |= code << pending_count
+        pending_count += size
+        if pending_count >= 256:
+            byte_count = pending_count // 8
+            complete_bytes = pending_bits & ((1 << byte_count * 8) - 1)
+            output += complete_bytes.to_bytes(byte_count, "little")
+            pending_bits >>= byte_count * 8
+            pending_count -= byte_count * 8
+
+    code, size = _SYMBOL[256]  # end of block
+    pending_bits |= code << pending_count
+    pending_count += size
+    output += pending_bits.to_bytes((pending_count + 7) // 8, "little")
+    return bytes(output)
 
 
 @lru_cache(maxsize=256)
 def _runs(width: int) -> re.Pattern[bytes]:
-    """Runs of a byte; at once, rows that are as the one above. Zeros, which are most, have a faster pattern of their
-    own."""
-    row = rb"%b\x00{%d}" % (UP, width)
-    return re.compile(rb"(?P<same_rows>(?:%b)+)|\x00+|(?P<byte>.)(?P=byte)*" % row, re.DOTALL)
+    """Return a pattern that divides filtered rows into runs.
+
+    A run is several rows equal to the row above (a filter byte and `width` zeros), or one byte repeated. Runs of
+    zeros are the most frequent, so they have an alternative of their own, which is faster.
+    """
+    same_row = rb"%b\x00{%d}" % (UP, width)
+    return re.compile(rb"(?P<same_rows>(?:%b)+)|\x00+|(?P<byte>.)(?P=byte)*" % same_row, re.DOTALL)
 
 
 @lru_cache(maxsize=1 << 12)
 def _same_rows(width: int, count: int) -> tuple[int, int]:
-    """(code, size) of so many rows that are as the one above: the code of one, again and again."""
-    (filter_code, filter_size), (zeros, zeros_size) = _repeated(UP[0], 1), _repeated(0, width)
-    size = filter_size + zeros_size
-    each = ((1 << size * count) - 1) // ((1 << size) - 1)
-    return (filter_code | zeros << filter_size) * each, size * count
+    """Return the Huffman code of `count` rows that equal the row above, and its size in bits."""
+    filter_code, filter_size = _repeated(UP[0], 1)
+    zeros_code, zeros_size = _repeated(0, width)
+    row_code = filter_code | zeros_code << filter_size
+    row_size = filter_size + zeros_size
+    # A number with a 1 at bit 0, row_size, 2 * row_size, ...: times the code of a row, it repeats this code.
+    repeat = ((1 << row_size * count) - 1) // ((1 << row_size) - 1)
+    return row_code * repeat, row_size * count
 
 
 @lru_cache(maxsize=1 << 14)
 def _repeated(value: int, count: int) -> tuple[int, int]:
-    """(code, size) of `count` bytes of one value: the byte, then as many repetitions of it as fit."""
-    bits = size_so_far = 0
-    runs, remainder = divmod(count - 1, 258)
-    codes = [
-        _LITERAL[value],
-        *_RUN[258] * runs,
-        *(_RUN[remainder] if remainder >= 3 else [_LITERAL[value]] * remainder),
-    ]
+    """Return the Huffman code of `count` bytes of one value, and its size in bits.
+
+    It is the code of the byte itself, followed by codes for "repeat it n times", with n at most 258.
+    """
+    longest_runs, remainder = divmod(count - 1, 258)
+    codes = [_LITERAL[value], *_RUN[258] * longest_runs]
+    if remainder >= 3:
+        codes += _RUN[remainder]
+    else:
+        codes += [_LITERAL[value]] * remainder  # deflate has no runs shorter than 3
+
+    joined = 0
+    joined_size = 0
     for code, size in codes:
-        bits |= code << size_so_far
-        size_so_far += size
-    return bits, size_so_far
+        joined |= code << joined_size
+        joined_size += size
+    return joined, joined_size
 
 
 def _reverse(value: int, size: int) -> int:
-    return int(f"{value:0{size}b}"[::-1], 2)
+    """Return a number of `size` bits with its bits in reverse order."""
+    bits = f"{value:0{size}b}"
+    return int(bits[::-1], 2)
 
 
 def _fixed(symbol: int) -> tuple[int, int]:
-    """(code, size) of a literal/length symbol in the fixed table, bits in the order they are sent."""
+    """Return the fixed Huffman code of a literal or length symbol (RFC 1951, 3.2.6), and its size in bits.
+
+    The bits are in the order in which they are written.
+    """
     if symbol < 144:
         return _reverse(0x30 + symbol, 8), 8
     if symbol < 256:
@@ -150,10 +190,16 @@ def _fixed(symbol: int) -> tuple[int, int]:
 
 
 def _run(length: int) -> tuple[tuple[int, int], ...]:
-    """Codes for "repeat the last byte `length` times": length symbol, extra bits, distance 1."""
-    place = max(i for i, (shortest, _) in enumerate(_LENGTHS) if shortest <= length)
-    shortest, extra = _LENGTHS[place]
-    return _fixed(257 + place), (length - shortest, extra), (0, 5)
+    """Return the codes for "repeat the last byte `length` times": length symbol, extra bits, and the distance 1.
+
+    Each is a pair of the code and its size in bits.
+    """
+    index = 0
+    for position, (shortest, _) in enumerate(_LENGTHS):
+        if shortest <= length:
+            index = position
+    shortest, extra_bits = _LENGTHS[index]
+    return _fixed(257 + index), (length - shortest, extra_bits), (0, 5)
 
 
 _SYMBOL = [_fixed(symbol) for symbol in range(286)]

@@ -28,7 +28,7 @@ HALF_CHARACTERS = "half characters"
 
 
 def whole_characters(text: str) -> str:
-    """`text` with U+FFFD for each half of a surrogate pair, which no file can hold."""
+    """Return a text with U+FFFD in place of each unpaired surrogate, which cannot be written to a file."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -43,36 +43,46 @@ def short_name(text: str) -> str:
 
 
 def object_line(kind: object, subject: str, **counts: int) -> str:
-    """How an object is shown in Python: `<Results: snellen:tiny in runs/a; benchmarks: 2, numbers: 154>`.
+    """Return the `repr` of an object, such as `<Results: snellen:tiny in runs/a; benchmarks: 2, numbers: 154>`.
+
+    Args:
+        kind: The object. Its class name begins the text.
+        subject: What the object is about, such as the name of a benchmark; may be empty.
+        counts: How many of each thing the object has, by the word for it.
 
     Examples:
         >>> object_line("Benchmark", "animals", questions=120)
         '<str: animals; questions: 120>'
     """
-    how_many = ", ".join(f"{name}: {count:,}" for name, count in counts.items())
-    return f"<{type(kind).__name__}: {'; '.join(filter(None, (short_name(subject), how_many)))}>"
+    class_name = type(kind).__name__
+    count_texts = [f"{name}: {count:,}" for name, count in counts.items()]
+    parts = [short_name(subject), ", ".join(count_texts)]
+    filled_parts = [part for part in parts if part]
+    return f"<{class_name}: {'; '.join(filled_parts)}>"
 
 
 def csv_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows with the same columns as CSV; an empty field stands for no value.
+    """Return rows as CSV text with a header; None becomes an empty field.
 
     A text that a spreadsheet would run as a formula begins with an apostrophe, as OWASP advises.
+
+    Args:
+        rows: Each row maps the names of the columns to values. All rows have the same columns.
 
     Examples:
         >>> csv_table([{"bird": "wren", "songs": 3}])
         'bird,songs\\nwren,3\\n'
     """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    columns = list(rows[0]) if rows else []
+    file = io.StringIO()
+    writer = csv.DictWriter(file, fieldnames=columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(
-        {
-            name: guard_formula(value) if isinstance(value, str) else value
-            for name, value in row.items()
-        }
-        for row in rows
-    )
-    return text.getvalue()
+    for row in rows:
+        safe_row: dict[str, Any] = {}
+        for name, value in row.items():
+            safe_row[name] = guard_formula(value) if isinstance(value, str) else value
+        writer.writerow(safe_row)
+    return file.getvalue()
 
 
 def guard_formula(text: str) -> str:

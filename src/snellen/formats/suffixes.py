@@ -20,10 +20,14 @@ ARCHIVES = (".zip", ".tar", ".tgz", ".7z", ".rar", ".bz2", ".xz", ".zst")
 def row_suffix(path: Path) -> str:
     """Return the suffix that determines the format of a file, in lower case.
 
-    It is the last, or the one before a suffix that says how the file was packed or made: `.csv` for `a.csv.gz`, and
-    `.json` for `a.json.processed`.
+    Usually it is the last one. It is the one before it if the last says only how the file was packed or made: `.csv` for
+    `a.csv.gz`, and `.json` for `a.json.processed`.
     """
-    suffix = path.suffix.lower()
-    before = Path(path.stem).suffix.lower()
-    is_readable = suffix not in (*SUFFIXES, *ARCHIVES) and before in TEXT_FORMATS
-    return before if suffix == ".gz" or is_readable else suffix
+    last = path.suffix.lower()
+    inner = Path(path.stem).suffix.lower()
+    if last == ".gz":
+        return inner
+    is_unknown = last not in (*SUFFIXES, *ARCHIVES)
+    if is_unknown and inner in TEXT_FORMATS:
+        return inner
+    return last

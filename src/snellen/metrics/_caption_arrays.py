@@ -26,36 +26,44 @@ _ORDERS = 4
 
 
 class Corpus(Struct, frozen=True):
-    """All captions as one array of word numbers: first every reference, then every reply."""
+    """All captions: first the references, image by image, then one reply for each image."""
 
     words: Ints
+    """The words of all captions one after the other, each as a number; shape (words of all captions,)."""
     lengths: Ints
-    """Words in each caption; shape (references + replies,)."""
-    image: Ints
-    """Image of each reference; shape (references,)."""
-    vocabulary: int
+    """Number of words in each caption; shape (references + replies,)."""
+    image_of_reference: Ints
+    """Index of the image of each reference, ascending; shape (references,)."""
+    n_words: int
     """Number of different words."""
 
     @property
-    def references(self) -> int:
-        return len(self.image)
+    def n_references(self) -> int:
+        return len(self.image_of_reference)
 
     @property
-    def images(self) -> int:
-        return len(self.lengths) - len(self.image)
+    def n_images(self) -> int:
+        return len(self.lengths) - len(self.image_of_reference)
 
 
 class Counts(Struct, frozen=True):
-    """How often each n-gram of one order occurs in each caption; parallel arrays, by code, then by caption."""
+    """How often each n-gram, for one n, occurs in each caption.
+
+    The arrays have one item for each pair of a caption and an n-gram in it, sorted by n-gram, then by caption.
+    """
 
     caption: Ints
+    """Index of the caption."""
     code: Ints
+    """Number of the n-gram, from 0."""
     count: Ints
-    codes: int
-    """Number of codes, which start at 0."""
+    """How often the n-gram occurs in the caption."""
+    n_codes: int
+    """Number of different n-grams."""
 
-    def where(self, keep: NDArray[np.bool_], shift: int = 0) -> tuple[Ints, Ints, Ints]:
-        return self.caption[keep] - shift, self.code[keep], self.count[keep]
+    def where(self, keep: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+        """Return caption, code and count of the pairs where `keep` is true."""
+        return self.caption[keep], self.code[keep], self.count[keep]
 
 
 def encode(words: list[str], end: str, sizes: list[int]) -> Corpus:
@@ -66,15 +74,15 @@ def encode(words: list[str], end: str, sizes: list[int]) -> Corpus:
         end: The text in `words` after each caption.
         sizes: Number of references of each image.
     """
-    # An unknown word gets the next number.
+    # Looking up an unknown word gives it the next number.
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
-    numbers[end]  # gets 0
+    end_number = numbers[end]  # 0
     codes = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
-    ends = np.flatnonzero(codes == 0)
+    ends = np.flatnonzero(codes == end_number)
     lengths = np.diff(ends, prepend=-1) - 1
     image_of_reference = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
     n_words = len(numbers) - 1
-    return Corpus(codes[codes > 0] - 1, lengths, image_of_reference, n_words)
+    return Corpus(codes[codes != end_number] - 1, lengths, image_of_reference, n_words)
 
 
 def ngrams(corpus: Corpus) -> list[Counts]:
@@ -86,186 +94,251 @@ def ngrams(corpus: Corpus) -> list[Counts]:
     caption_ends = np.repeat(np.cumsum(lengths), lengths)
     words_left = caption_ends - np.arange(len(words))
 
-    # The first word of each n-gram, and a number for its words.
+    # For each n-gram in the text: the index of its first word, and a number that equal n-grams share.
     position = np.arange(len(words))
     code = words
-    grams = []
+    counts_by_n = []
     for n in range(1, _ORDERS + 1):
         if n > 1:
             has_n_words = words_left[position] >= n
             position = position[has_n_words]
-            code = code[has_n_words] * corpus.vocabulary + words[position + n - 1]
+            last_word = words[position + n - 1]
+            code = code[has_n_words] * corpus.n_words + last_word
+
+        # Sorted, equal n-grams are adjacent, and those of one caption among them.
         order = _stable_order(code)
         captions = caption[position[order]]
-        new_code = _changes(code[order])
-        dense_code = np.cumsum(new_code) - 1
-        first = np.flatnonzero(new_code | _changes(captions))
+        is_new_code = _changes(code[order])
+        dense_code = np.cumsum(is_new_code) - 1  # numbers without gaps: 0, 1, 2, ...
+        first = np.flatnonzero(is_new_code | _changes(captions))
         count = np.diff(first, append=len(order))
-        grams.append(Counts(captions[first], dense_code[first], count, int(new_code.sum())))
+        n_codes = int(is_new_code.sum())
+        counts_by_n.append(Counts(captions[first], dense_code[first], count, n_codes))
+
+        # Back to the order of the text, for the next n.
         code = np.empty_like(code)
         code[order] = dense_code
-    return grams
+    return counts_by_n
 
 
 def _stable_order(keys: Ints) -> Ints:
-    """`np.argsort(keys, kind="stable")`, by the much faster sort of plain values where they fit 63 bits."""
+    """Return `np.argsort(keys, kind="stable")` for numbers from 0.
+
+    Where key and index fit into 63 bits together, their sums are sorted as plain numbers, which is much faster.
+    """
     n = len(keys)
     if n == 0 or (int(keys.max()) + 1) * n >= 2**63:
         return np.argsort(keys, kind="stable")
-    order: Ints = np.sort(keys * n + np.arange(n)) % n
+    keys_with_index = keys * n + np.arange(n)
+    order: Ints = np.sort(keys_with_index) % n
     return order
 
 
 def _changes(values: Ints) -> NDArray[np.bool_]:
-    """Where a value differs from the one before; the first always does."""
+    """Return, for each value of an array, whether it differs from the one before. The first one always does."""
     changes = np.ones(len(values), dtype=bool)
     changes[1:] = values[1:] != values[:-1]
     return changes
 
 
 def cider_arrays(corpus: Corpus) -> Floats:
-    """CIDEr-D of each reply; shape (images,). The formula is in `captions.cider`."""
-    bigrams = np.maximum(corpus.lengths - 1, 0)
-    delta = bigrams[corpus.references :][corpus.image] - bigrams[: corpus.references]
-    penalty = np.exp(-(delta**2) / (2 * _SIGMA**2))
-    similarity = np.zeros(corpus.images)
+    """Return CIDEr-D of each reply; shape (images,). The formula is in `captions.cider`."""
+    # Number of word pairs in each caption; the penalty depends on the difference between reply and reference.
+    n_bigrams = np.maximum(corpus.lengths - 1, 0)
+    reply_bigrams = n_bigrams[corpus.n_references :]
+    reference_bigrams = n_bigrams[: corpus.n_references]
+    difference = reply_bigrams[corpus.image_of_reference] - reference_bigrams
+    penalty = np.exp(-(difference**2) / (2 * _SIGMA**2))  # shape (references,)
+
+    similarity = np.zeros(corpus.n_images)  # summed over the references of an image and over n
     for counts in ngrams(corpus):
-        if counts.codes:
+        if counts.n_codes:
             cosine = _cosines(corpus, counts, _idf(corpus, counts))
-            similarity += np.bincount(corpus.image, cosine * penalty, corpus.images)
-    per_image = np.bincount(corpus.image, minlength=corpus.images)
-    return similarity / _ORDERS / per_image * 10.0
+            similarity += np.bincount(corpus.image_of_reference, cosine * penalty, corpus.n_images)
+    references_per_image = np.bincount(corpus.image_of_reference, minlength=corpus.n_images)
+    return similarity / _ORDERS / references_per_image * 10.0
 
 
 def _idf(corpus: Corpus, counts: Counts) -> Floats:
-    """Return the inverse document frequency of each n-gram, where the captions of one image are a document."""
-    captions, codes, _ = counts.where(counts.caption < corpus.references)
-    once = _changes(codes) | _changes(corpus.image[captions])
-    document_counts = np.bincount(codes[once], minlength=counts.codes)
-    idf: Floats = math.log(corpus.images) - np.log(np.maximum(1.0, document_counts))
+    """Return the inverse document frequency of each n-gram: log(images / images with the n-gram in a reference).
+
+    The result has one number for each n-gram; shape (n_codes,). An n-gram in no reference counts as if in one.
+    """
+    captions, codes, _ = counts.where(counts.caption < corpus.n_references)
+    # Several references of an image may have the n-gram; they are adjacent, and count once.
+    is_new_image = _changes(codes) | _changes(corpus.image_of_reference[captions])
+    image_counts = np.bincount(codes[is_new_image], minlength=counts.n_codes)
+    idf: Floats = math.log(corpus.n_images) - np.log(np.maximum(1.0, image_counts))
     return idf
 
 
 def _cosines(corpus: Corpus, counts: Counts, idf: Floats) -> Floats:
-    """Clipped cosine of each reference with the reply of its image, for one order; shape (references,)."""
-    of_reference = counts.caption < corpus.references
-    reference, reference_code, reference_count = counts.where(of_reference)
-    image, reply_code, reply_count = counts.where(~of_reference, shift=corpus.references)
-    reference_weight, reply_weight = (
-        reference_count * idf[reference_code],
-        reply_count * idf[reply_code],
-    )
-    reference_norm = np.sqrt(np.bincount(reference, reference_weight**2, corpus.references))
-    reply_norm = np.sqrt(np.bincount(image, reply_weight**2, corpus.images))
+    """Return the cosine of each reference with the reply of its image, for the n-grams of one n; shape (references,).
 
-    # Join on (n-gram, image): every n-gram of a reply meets its equals in that image's references.
-    keys, reply_keys = (
-        reference_code * corpus.images + corpus.image[reference],
-        reply_code * corpus.images + image,
-    )
-    low = np.searchsorted(keys, reply_keys, "left")
-    matches = np.searchsorted(keys, reply_keys, "right") - low
-    within = np.arange(matches.sum()) - np.repeat(np.cumsum(matches) - matches, matches)
-    matched_rows = np.repeat(low, matches) + within
-    product = (
-        np.minimum(np.repeat(reply_weight, matches), reference_weight[matched_rows])
-        * reference_weight[matched_rows]
-    )
+    A caption is a vector of its n-gram counts, weighted by `idf`. In the product, a weight of the reply is clipped to
+    that of the reference, as CIDEr-D prescribes.
+    """
+    is_reference = counts.caption < corpus.n_references
+    reference, reference_code, reference_count = counts.where(is_reference)
+    reply_caption, reply_code, reply_count = counts.where(~is_reference)
+    image = reply_caption - corpus.n_references
+    reference_weight = reference_count * idf[reference_code]
+    reply_weight = reply_count * idf[reply_code]
+    reference_norm = np.sqrt(np.bincount(reference, reference_weight**2, corpus.n_references))
+    reply_norm = np.sqrt(np.bincount(image, reply_weight**2, corpus.n_images))
 
-    dot = np.bincount(reference[matched_rows], product, corpus.references)
-    norms = reply_norm[corpus.image] * reference_norm
-    cosine: Floats = dot / np.where(norms == 0, 1.0, norms)  # where a norm is 0, so is the product
+    # Join on (n-gram, image): an n-gram of a reply is paired with the same n-gram in the references of its image.
+    # The keys of the references are sorted, so the partners of a reply's n-gram are a range of rows.
+    reference_keys = reference_code * corpus.n_images + corpus.image_of_reference[reference]
+    reply_keys = reply_code * corpus.n_images + image
+    range_start = np.searchsorted(reference_keys, reply_keys, "left")
+    range_size = np.searchsorted(reference_keys, reply_keys, "right") - range_start
+    # All ranges one after the other: 3 rows from 7 and 2 rows from 20 give 7, 8, 9, 20, 21.
+    position_of_first = np.repeat(np.cumsum(range_size) - range_size, range_size)
+    index_in_range = np.arange(range_size.sum()) - position_of_first
+    rows = np.repeat(range_start, range_size) + index_in_range
+    clipped_weight = np.minimum(np.repeat(reply_weight, range_size), reference_weight[rows])
+    product = clipped_weight * reference_weight[rows]
+
+    dot_product = np.bincount(reference[rows], product, corpus.n_references)
+    norms = reply_norm[corpus.image_of_reference] * reference_norm
+    cosine: Floats = dot_product / np.where(norms == 0, 1.0, norms)  # 0 / 1 if a norm is 0
     return cosine
 
 
 def bleu_count_arrays(corpus: Corpus) -> Floats:
-    """BLEU's counts for each reply, to be summed; shape (10, images).
+    """Return the counts of BLEU for each reply, which are summed over a corpus; shape (10, images).
 
-    Right n-grams for n = 1 to 4, all n-grams for n = 1 to 4, words, words of the nearest reference.
+    The rows are: matching n-grams for n = 1 to 4, all n-grams for n = 1 to 4, the number of words, and the number of
+    words of the reference whose length is nearest.
     """
-    length = corpus.lengths[corpus.references :]
-    guesses = np.maximum(0, length - np.arange(_ORDERS)[:, None])
-    return np.vstack([_clipped(corpus), guesses, length, _nearest_lengths(corpus, length)]).astype(
-        float
-    )
+    length = corpus.lengths[corpus.n_references :]
+    n = np.arange(1, _ORDERS + 1)[:, None]  # shape (4, 1)
+    n_ngrams = np.maximum(0, length - n + 1)  # shape (4, images)
+    rows = [_clipped(corpus), n_ngrams, length, _nearest_lengths(corpus, length)]
+    return np.vstack(rows).astype(float)
 
 
-def _nearest_lengths(corpus: Corpus, length: Ints) -> Ints:
-    """Length of the reference nearest in length to each reply; of two equally near, the shorter."""
-    lengths = corpus.lengths[: corpus.references]
-    by_image = np.lexsort((lengths, np.abs(lengths - length[corpus.image]), corpus.image))
-    first = np.searchsorted(corpus.image[by_image], np.arange(corpus.images))
-    return lengths[by_image[first]]
+def _nearest_lengths(corpus: Corpus, reply_lengths: Ints) -> Ints:
+    """Return, for each image, the length of the reference that is nearest in length to the reply.
+
+    Of two references that are equally near, it is the shorter one.
+
+    Args:
+        corpus: The captions.
+        reply_lengths: Number of words of each reply; shape (images,).
+    """
+    image = corpus.image_of_reference
+    reference_lengths = corpus.lengths[: corpus.n_references]
+    distance = np.abs(reference_lengths - reply_lengths[image])
+    # Sorted by image, then by distance, then by length (the last key of lexsort is the first to compare).
+    order = np.lexsort((reference_lengths, distance, image))
+    first_of_image = np.searchsorted(image[order], np.arange(corpus.n_images))
+    return reference_lengths[order[first_of_image]]
 
 
 def _clipped(corpus: Corpus) -> Floats:
-    """Clipped n-gram matches of each reply for n = 1 to 4: each counts at most as often as in the reference with most.
+    """Count the n-grams of each reply that match the references of its image, for n = 1 to 4; shape (4, images).
 
-    Shape (4, images). An n-gram is considered only where its first n - 1 words occur in the reply and in a
-    reference of its image, so each order has far fewer than the one before.
+    An n-gram counts at most as often as it occurs in the reference that has most of it. For n > 1, only those n-grams
+    are compared whose first n - 1 words match, so that each n has far fewer candidates than the one before.
     """
-    words, vocabulary = corpus.words, corpus.vocabulary
-    image = np.arange(corpus.images)
-    image_of, ends = np.concatenate([corpus.image, image]), np.cumsum(corpus.lengths)
-    slots = int(np.bincount(corpus.image).max()) + 1
-    # Within its image the reply has the last slot, so that its n-grams come last among their equals.
-    slot_of = np.concatenate([_within(corpus.image), np.full(corpus.images, slots - 1)])
-    caption = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
-    gram = image_of[caption]
-    position = np.flatnonzero(
-        _in_reply(gram * vocabulary + words, int(corpus.lengths[: corpus.references].sum()))
-    )
-    gram = gram[position]
-    matched_counts = np.zeros((_ORDERS, corpus.images))
-    for n in range(_ORDERS):
-        has_n_words = ends[caption[position]] - position > n
-        position, gram = position[has_n_words], gram[has_n_words]
+    words = corpus.words
+    n_replies = corpus.n_images
+    caption = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)  # of each word
+    caption_ends = np.cumsum(corpus.lengths)
+    image_of_caption = np.concatenate([corpus.image_of_reference, np.arange(n_replies)])
+    # The captions of an image are numbered: its references from 0, and its reply gets the last number.
+    n_slots = int(np.bincount(corpus.image_of_reference).max()) + 1
+    reply_slots = np.full(n_replies, n_slots - 1)
+    slot_of_caption = np.concatenate([_within(corpus.image_of_reference), reply_slots])
+
+    # For each candidate: the index of its first word, and the number of (image, first n - 1 words). That number
+    # begins as the image, and `image_of_prefix` leads from it back to the image.
+    n_reference_words = int(corpus.lengths[: corpus.n_references].sum())
+    word_keys = image_of_caption[caption] * corpus.n_words + words
+    position = np.flatnonzero(_in_reply(word_keys, n_reference_words))
+    prefix = image_of_caption[caption[position]]
+    image_of_prefix = np.arange(corpus.n_images)
+
+    matched_counts = np.zeros((_ORDERS, corpus.n_images))
+    for n in range(1, _ORDERS + 1):
+        words_left = caption_ends[caption[position]] - position
+        has_n_words = words_left >= n
+        position = position[has_n_words]
+        prefix = prefix[has_n_words]
         if not len(position):
             break
-        identity, order = _sorted(
-            (gram * vocabulary + words[position + n]) * slots + slot_of[caption[position]]
-        )
-        runs = np.flatnonzero(_changes(identity))
-        count, of_run = np.diff(runs, append=len(identity)), identity[runs]
-        key = of_run // slots
-        of_reply = of_run - key * slots == slots - 1
-        is_new = _changes(key)
-        first = np.flatnonzero(is_new)
-        last_run = np.append(first[1:], len(runs)) - 1
-        reference_most = np.maximum.reduceat(np.where(of_reply, 0, count), first)
-        matched = np.where(of_reply[last_run], np.minimum(count[last_run], reference_most), 0)
-        image = image[key[first] // vocabulary]
-        matched_counts[n] = np.bincount(image, matched, corpus.images)
-        number = np.cumsum(is_new) - 1  # of a run's n-gram
-        is_matched = matched[number] > 0
-        position, gram = (
-            position[order[np.repeat(is_matched, count)]],
-            np.repeat(number[is_matched], count[is_matched]),
-        )
+
+        # Equal n-grams of one image become adjacent, ordered by caption, the reply's last.
+        last_word = words[position + n - 1]
+        ngram = prefix * corpus.n_words + last_word
+        ngram_and_slot, order = _sorted(ngram * n_slots + slot_of_caption[caption[position]])
+
+        # A run is an n-gram in one caption; `count` says how often it occurs there.
+        run_start = np.flatnonzero(_changes(ngram_and_slot))
+        count = np.diff(run_start, append=len(ngram_and_slot))
+        ngram_of_run, slot_of_run = np.divmod(ngram_and_slot[run_start], n_slots)
+        is_reply = slot_of_run == n_slots - 1
+
+        # A group is an n-gram in one image: all its runs, of which only the last one may be the reply's.
+        is_new_group = _changes(ngram_of_run)
+        group_start = np.flatnonzero(is_new_group)
+        last_run = np.append(group_start[1:], len(run_start)) - 1
+        reference_counts = np.where(is_reply, 0, count)
+        highest_reference_count = np.maximum.reduceat(reference_counts, group_start)
+        clipped_count = np.minimum(count[last_run], highest_reference_count)
+        matched = np.where(is_reply[last_run], clipped_count, 0)
+        image_of_group = image_of_prefix[ngram_of_run[group_start] // corpus.n_words]
+        matched_counts[n - 1] = np.bincount(image_of_group, matched, corpus.n_images)
+
+        # Only what matched is a candidate for the next n.
+        group_of_run = np.cumsum(is_new_group) - 1
+        is_matched = matched[group_of_run] > 0
+        position = position[order[np.repeat(is_matched, count)]]
+        prefix = np.repeat(group_of_run[is_matched], count[is_matched])
+        image_of_prefix = image_of_group
     return matched_counts
 
 
-def _in_reply(keys: Ints, references: int) -> NDArray[np.bool_]:
-    """Which keys may occur among those of the replies; most others are ruled out here, which saves sorting them."""
-    slot = keys & ((1 << 22) - 1)
-    in_replies = np.zeros(1 << 22, dtype=bool)
-    in_replies[slot[references:]] = True
-    is_candidate: NDArray[np.bool_] = in_replies[slot]
+def _in_reply(keys: Ints, n_references: int) -> NDArray[np.bool_]:
+    """Return which keys may occur among the keys of the replies. Ruling out most others here saves sorting them.
+
+    A few others may remain, because only the lowest 22 bits of the keys are compared.
+
+    Args:
+        keys: Keys of the words of all references, then of all replies.
+        n_references: How many keys are of references.
+    """
+    low_bits = keys & ((1 << 22) - 1)
+    is_in_replies = np.zeros(1 << 22, dtype=bool)
+    is_in_replies[low_bits[n_references:]] = True
+    is_candidate: NDArray[np.bool_] = is_in_replies[low_bits]
     return is_candidate
 
 
 def _sorted(keys: Ints) -> tuple[Ints, Ints]:
-    """Keys in order, and where each came from; by the fast sort of plain values where both fit 63 bits."""
-    bits = len(keys).bit_length()
-    if int(keys.max()) >> (63 - bits):
+    """Return numbers from 0 in ascending order, and the index that each one had.
+
+    Where key and index fit into 63 bits together, they are sorted as one plain number, which is faster.
+    """
+    index_bits = len(keys).bit_length()
+    fits = int(keys.max()) >> (63 - index_bits) == 0
+    if not fits:
         order = np.argsort(keys, kind="stable")
         return keys[order], order
-    packed = np.sort(keys << bits | np.arange(len(keys)))
-    return packed >> bits, packed & ((1 << bits) - 1)
+    packed = np.sort(keys << index_bits | np.arange(len(keys)))
+    return packed >> index_bits, packed & ((1 << index_bits) - 1)
 
 
 def _within(image: Ints) -> Ints:
-    """Number of each reference within its image, from 0; `image` is in order."""
+    """Return the number of each reference within its image, from 0: [0, 1, 0, 1, 2] for the images [4, 4, 7, 7, 7].
+
+    Args:
+        image: Image of each reference, ascending.
+    """
     starts = np.flatnonzero(_changes(image))
-    within: Ints = np.arange(len(image)) - np.repeat(starts, np.diff(starts, append=len(image)))
+    sizes = np.diff(starts, append=len(image))
+    start_of_own_image = np.repeat(starts, sizes)
+    within: Ints = np.arange(len(image)) - start_of_own_image
     return within

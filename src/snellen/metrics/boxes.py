@@ -41,13 +41,18 @@ def read_box(text: str) -> Corners | None:
 
 
 def read_point(text: str) -> Point | None:
-    """The last two numbers of a text that stand together, or the centre of its last box; None without either."""
-    last = next((run for run in reversed(_runs(text)) if len(run) in (2, 4)), None)
-    if last is None:
-        return None
-    return (
-        (last[0], last[1]) if len(last) == 2 else ((last[0] + last[2]) / 2, (last[1] + last[3]) / 2)
-    )
+    """Return the last point in a text as (x, y): a group of two numbers, or the centre of a box, a group of four.
+
+    None if the text has no group of two or four numbers.
+    """
+    for numbers in reversed(_runs(text)):
+        if len(numbers) == 2:
+            x, y = numbers
+            return x, y
+        if len(numbers) == 4:
+            left, top, right, bottom = numbers
+            return (left + right) / 2, (top + bottom) / 2
+    return None
 
 
 def _runs(text: str) -> list[list[float]]:
@@ -64,12 +69,19 @@ def _runs(text: str) -> list[list[float]]:
 
 
 def iou(first: Corners, second: Corners) -> float:
-    """Intersection over union of two boxes, in [0, 1]; 0 where both are empty."""
-    width = min(first[2], second[2]) - max(first[0], second[0])
-    height = min(first[3], second[3]) - max(first[1], second[1])
-    common = max(width, 0.0) * max(height, 0.0)
-    union = _area(first) + _area(second) - common
-    return common / union if union > 0 else 0.0
+    """Return the intersection over union of two boxes, in [0, 1]; 0 if both are empty.
+
+    Args:
+        first: The corners of a box as (left, top, right, bottom).
+        second: The corners of another box.
+    """
+    first_left, first_top, first_right, first_bottom = first
+    second_left, second_top, second_right, second_bottom = second
+    width = min(first_right, second_right) - max(first_left, second_left)
+    height = min(first_bottom, second_bottom) - max(first_top, second_top)
+    intersection = max(width, 0.0) * max(height, 0.0)
+    union = _area(first) + _area(second) - intersection
+    return intersection / union if union > 0 else 0.0
 
 
 def _area(box: Corners) -> float:
@@ -87,13 +99,19 @@ def box_marks(reply: str, references: Sequence[str]) -> Marks:
 
 
 def point_marks(reply: str, references: Sequence[str]) -> Marks:
-    """Whether the reply's point lies in a gold box, its edge included; None without a point."""
-    golds = _gold_boxes(references)
+    """Return (1.0,) if the point in a reply is in one of the reference boxes or on its edge, else (0.0,).
+
+    None if the reply has no point. The reference boxes are texts such as "[10, 20, 50, 60]".
+    """
+    boxes = _gold_boxes(references)
     point = read_point(reply)
     if point is None:
         return None
     x, y = point
-    return (float(any(gold[0] <= x <= gold[2] and gold[1] <= y <= gold[3] for gold in golds)),)
+    for left, top, right, bottom in boxes:
+        if left <= x <= right and top <= y <= bottom:
+            return (1.0,)
+    return (0.0,)
 
 
 def _gold_boxes(references: Sequence[str]) -> list[Corners]:

@@ -69,11 +69,15 @@ def cider(
 def bleu_counts(
     replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
 ) -> list[tuple[float, ...]]:
-    """BLEU's ten counts for each reply, to be summed (`bleu_from_sums`). Raises as `cider` does."""
+    """Return the ten counts of BLEU for each reply; `bleu_from_sums` computes BLEU from their sums.
+
+    Raises as `cider` does.
+    """
     from snellen.metrics._caption_arrays import bleu_count_arrays, encode
 
-    counts = bleu_count_arrays(encode(*_words(replies, references, tokens)))
-    return list(map(tuple, counts.T.tolist()))
+    words, separator, sizes = _words(replies, references, tokens)
+    counts = bleu_count_arrays(encode(words, separator, sizes))  # shape (10, replies)
+    return [tuple(reply_counts) for reply_counts in counts.T.tolist()]
 
 
 def bleu_from_sums(sums: Sequence[float]) -> tuple[float, ...]:
@@ -178,19 +182,27 @@ def _blank_words(text: str) -> list[str]:
 def _words(
     replies: Sequence[str], references: References, tokens: Tokens
 ) -> tuple[list[str], str, list[int]]:
-    """Words of all references, image by image, then of all replies, with a separator after each caption; the separator;
-    and the number of references of each image."""
+    """Split captions into words.
+
+    Returns:
+        The words of all references, image by image, then those of all replies, with a separator after each caption; the
+        separator; and the number of references of each image.
+    """
     check_paired(replies, references)
-    texts, sizes = [*chain.from_iterable(references), *replies], list(map(len, references))
-    if tokens == "legacy":  # splitting everything at once is twice as fast as caption by caption
+    sizes = [len(image_references) for image_references in references]
+    captions = [*chain.from_iterable(references), *replies]
+    if tokens == "legacy":
+        # Splitting all captions at once is twice as fast as one by one. No caption may contain the separator.
         separator = "\0"
-        while (joined := f" {separator} ".join([*texts, ""])).count(separator) > len(texts):
+        while True:
+            joined = f" {separator} ".join([*captions, ""])
+            if joined.count(separator) <= len(captions):
+                return joined.split(), separator, sizes
             separator += "\0"
-        return joined.split(), separator, sizes
     words: list[str] = []
     split = _tokenizer(tokens)
-    for text in texts:
-        words += split(text)
+    for caption in captions:
+        words += split(caption)
         words.append(" ")
     return words, " ", sizes
 
@@ -327,11 +339,16 @@ _WEIGHTS = (1.0, 0.6, 0.8, 0.6)
 
 
 def meteor_from_sums(sums: Sequence[float]) -> float:
-    """METEOR in English with its default weights (Denkowski and Lavie 2014, section 2), in [0, 1].
+    """Return METEOR for English with its default weights (Denkowski and Lavie 2014, section 2), in [0, 1].
 
-    From statistics or sums of them: weighted F of aligned words (exact, stem, synonym, paraphrase; the best reference
-    counts) times a penalty for fragmentation. Content words count 0.75 and function words 0.25, matches by their kind;
-    F weighs recall 0.85; the penalty is 0.6 (chunks / matches)^0.2.
+    METEOR aligns words of the reply with words of the best reference: equal words, equal stems, synonyms and
+    paraphrases. It is the weighted F of aligned words (recall counts 0.85) times 1 - 0.6 (chunks / matches)^0.2, where a
+    chunk is a run of words aligned in order. Content words count 0.75 and function words 0.25.
+
+    Args:
+        sums: The statistics of one reply, or sums over replies: words of the reply and the reference, function words of
+            both, four numbers for each kind of match (content words of reply and reference, function words of both),
+            the chunks, and the matched words of both.
     """
     reply_words, reference_words, reply_function, reference_function = sums[:4]
     chunks, reply_matched, reference_matched = sums[_CHUNKS:]
@@ -347,15 +364,15 @@ def meteor_from_sums(sums: Sequence[float]) -> float:
     if not matched_reply_weight or not matched_reference_weight:
         return 0.0
 
-    reply_weight = _DELTA * (reply_words - reply_function) + (1 - _DELTA) * reply_function
-    reference_weight = (
-        _DELTA * (reference_words - reference_function) + (1 - _DELTA) * reference_function
-    )
+    reply_content = reply_words - reply_function
+    reference_content = reference_words - reference_function
+    reply_weight = _DELTA * reply_content + (1 - _DELTA) * reply_function
+    reference_weight = _DELTA * reference_content + (1 - _DELTA) * reference_function
     precision = matched_reply_weight / reply_weight
     recall = matched_reference_weight / reference_weight
     fragments = chunks / ((reply_matched + reference_matched) / 2)
-    score = precision * recall / (_ALPHA * precision + (1 - _ALPHA) * recall)
-    return float(score * (1 - _GAMMA * fragments**_BETA))
+    f_score = precision * recall / (_ALPHA * precision + (1 - _ALPHA) * recall)
+    return float(f_score * (1 - _GAMMA * fragments**_BETA))
 
 
 def _ask_program(process: subprocess.Popen[str], line: str) -> str:

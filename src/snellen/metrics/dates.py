@@ -33,10 +33,16 @@ def states_date(reply: str, expected: date) -> bool:
         >>> states_date("From 22/03/2026 to 24/03/2026.", date(2026, 3, 22))
         False
     """
-    written = {match[0]: match for match in _FIGURES.finditer(reply)}
-    if len(written) != 1:
+    match_by_text = {match[0]: match for match in _FIGURES.finditer(reply)}
+    if len(match_by_text) != 1:
         return False
-    [match] = written.values()
-    first, second, third = int(match[1]), int(match[3]), int(match[4])
-    readings = ((first, second, third), (third, second, first), (third, first, second))
-    return (expected.year, expected.month, expected.day) in readings
+    [match] = match_by_text.values()
+    first = int(match[1])
+    second = int(match[3])
+    third = int(match[4])
+    possible_dates = (  # (year, month, day)
+        (first, second, third),
+        (third, second, first),
+        (third, first, second),
+    )
+    return (expected.year, expected.month, expected.day) in possible_dates

@@ -159,11 +159,14 @@ class MetricRow(Struct, frozen=True, kw_only=True):
         return ', or give it another unit than a share: @sn.metric(unit="points")'
 
     def bounded(self, value: float | None) -> float | None:
-        """Return the value, clipped to the declared bounds."""
+        """Return a value, or the nearest declared bound if it is outside the bounds. None stays None."""
         if value is None:
             return None
-        value = value if self.low is None else max(value, self.low)
-        return value if self.high is None else min(value, self.high)
+        if self.low is not None and value < self.low:
+            return self.low
+        if self.high is not None and value > self.high:
+            return self.high
+        return value
 
 
 def printed_unit(unit: str, factor: float) -> str:
@@ -667,13 +670,20 @@ def _known_rows() -> Mapping[str, tuple[Metric, str]]:
 
 @functools.cache
 def _metrics_by_row(key: Hashable) -> dict[str, tuple[Metric, str]]:
-    """The metrics with their names, by their rows. The key stands for what is registered, so that later registrations
-    are seen."""
+    """Return, for each row of a registered metric, the metric and its name.
+
+    Metrics that cannot be imported have no rows; using one by its name raises an error.
+
+    Args:
+        key: What is registered. The result is cached under it, so a later registration is seen.
+    """
     metrics: dict[str, tuple[Metric, str]] = {}
+    # In reverse order, so that the first metric with a row wins.
     for name in reversed(registry.targets("metrics")):
-        # What is broken has no rows: whoever uses it by its name is told, and a run that does not is none the worse.
         with suppress(HookError):
-            metrics |= dict.fromkeys(find_metric(name).names, (find_metric(name), name))
+            metric = find_metric(name)
+            for row_name in metric.names:
+                metrics[row_name] = (metric, name)
     return metrics
 
 

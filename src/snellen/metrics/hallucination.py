@@ -39,14 +39,17 @@ _ASSERTED = late_pattern(
 
 
 def read_yes_no(reply: str) -> YesNo | None:
-    """Read yes or no in a reply to a yes-no question; None if it says neither, or both (`Options: Yes No`).
+    """Return whether a reply to a yes-no question says yes or no; None if it says neither, or both ("Options: Yes No").
 
-    A reply that knows its question is read with it: "There are three pens." to "Are there two pens?" is no. Of any
-    other, a yes decides, and so does a no that answers rather than counts (`No, ...`, `the answer is no`). Without
-    either, the first meaningful clause decides: one that denies (`there is no dog`, `I don't see a dog`)
-    means no, one that asserts (`there is a dog`) yes, one that declines to answer neither. Idioms (`there
-    is no doubt`) deny nothing. A letter alone is its word. A reply that was cut before its verb says anything (`The heart
-    appears to be`) says neither.
+    If the reply knows its question (an `AskedReply`), both are read together: "There are three pens." to "Are there two
+    pens?" is no. Otherwise, these rules decide, in this order:
+
+    - a letter alone: "Y" is yes;
+    - a yes, or a no that answers ("No, ...", "the answer is no") and does not count things ("there are no dogs");
+    - the first clause that denies ("there is no dog": no), asserts ("there is a dog": yes) or refuses (None).
+
+    Idioms such as "there is no doubt" deny nothing. A reply that was cut before its verb says anything ("The heart
+    appears to be") says neither.
     """
     text = answer_text(reply)
     letter = _LETTER.fullmatch(text)
@@ -62,12 +65,20 @@ def read_yes_no(reply: str) -> YesNo | None:
 
 
 def _by_words(reply: str) -> YesNo | None:
-    """What the words of a reply say to a question that is not known."""
-    clauses = [standard_normalise(clause) for clause in re.split(r"[.,;:!?()\"\n]+", reply)]
-    clauses = [" ".join(_IDIOM.sub(" ", clause).split()) for clause in clauses]
-    yes, no = any(map(_YES.search, clauses)), any(map(_NO.search, clauses))
-    if yes or no:
-        return None if yes and no else "yes" if yes else "no"
+    """Return the answer of a reply to an unknown yes-no question; None if it says neither, or both."""
+    clauses: list[str] = []
+    for clause in re.split(r"[.,;:!?()\"\n]+", reply):
+        without_idioms = _IDIOM.sub(" ", standard_normalise(clause))
+        clauses.append(" ".join(without_idioms.split()))
+
+    has_yes = any(_YES.search(clause) for clause in clauses)
+    has_no = any(_NO.search(clause) for clause in clauses)
+    if has_yes and has_no:
+        return None
+    if has_yes:
+        return "yes"
+    if has_no:
+        return "no"
     for clause in clauses:
         if _REFUSED.search(clause):
             return None
@@ -85,25 +96,39 @@ def pope_counts(parsed: YesNo | None, gold: YesNo) -> tuple[float, ...]:
 
 
 def pope_rows(sums: Counts) -> tuple[float | None, ...]:
-    """POPE's numbers from summed counts (Li et al. 2023, section 4.1), all over the same n replies, each in [0, 1].
+    """Return the numbers of POPE (Li et al. 2023, section 4.1) from counts summed over all replies, each in [0, 1].
 
-    Accuracy, in which an unparsed reply is wrong; precision of yes replies, None if there are none; recall of yes
-    golds, in which an unparsed reply is a miss; their F1, 0 if no yes reply is right; the shares of replies that are
-    yes, and that are unparsed. Recall and F1 are None without yes golds.
+    Args:
+        sums: Six counts: all replies, correct replies, replies that say yes, questions whose correct answer is yes,
+            replies that say yes to such a question, and replies that say neither yes nor no.
+
+    Returns:
+        Six numbers: accuracy, precision of yes, recall of yes, F1, the share of replies that say yes, and the share that
+        say neither. Replies that say neither count as wrong. Precision is None if no reply says yes; recall and F1 are
+        None if yes is never correct.
     """
-    n, right, said_yes, gold_yes, hits, unparsed = sums
-    precision = hits / said_yes if said_yes else None
-    recall, f1 = (hits / gold_yes, 2 * hits / (said_yes + gold_yes)) if gold_yes else (None, None)
-    return right / n, precision, recall, f1, said_yes / n, unparsed / n
+    n_replies, n_correct, n_said_yes, n_gold_yes, n_hits, n_unparsed = sums
+    precision = n_hits / n_said_yes if n_said_yes else None
+    recall = None
+    f1 = None
+    if n_gold_yes:
+        recall = n_hits / n_gold_yes
+        f1 = 2 * n_hits / (n_said_yes + n_gold_yes)
+    accuracy = n_correct / n_replies
+    return accuracy, precision, recall, f1, n_said_yes / n_replies, n_unparsed / n_replies
 
 
 def pope_yes_no(reply: str) -> Literal["yes", "no"]:
-    """POPE's parser: no if the text before the first full stop has the word No, no or not; else yes.
+    """Read a reply as the published script of POPE does: no if the word No, no or not is before the first full stop.
 
-    So an empty reply, a refusal and `NO` are all yes. Words are split at blanks, commas deleted.
+    Every other reply is yes, also an empty one, a refusal and `NO`. Words are separated by blanks; commas are deleted.
     """
-    words_before_stop = reply.split(".")[0].replace(",", "").split(" ")
-    return "no" if {"No", "not", "no"} & set(words_before_stop) else "yes"
+    first_sentence = reply.split(".")[0]
+    words = first_sentence.replace(",", "").split(" ")
+    for word in ("No", "not", "no"):
+        if word in words:
+            return "no"
+    return "yes"
 
 
 def _yes_no(options: Sequence[str]) -> bool:

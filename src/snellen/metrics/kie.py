@@ -21,21 +21,23 @@ from snellen.metrics.question_counts import Counts
 
 
 def entity_counts(reply: str, references: Sequence[str]) -> tuple[float, ...]:
-    """What `entity_f1` counts on a question about one entity, to be summed: right, predicted, gold.
+    """Return the counts of a reply to a question about one field of a document, which `entity_rows` sums.
 
-    Any reference counts: an entity is right if its text equals the gold's after `normalise.standard`; an empty reply
-    predicts none. Raises DataError when there is no reference or one without a letter or digit.
+    A reply is correct if it equals one of the references after `normalise.standard`. An empty reply predicts nothing.
+
+    Returns:
+        Whether the reply is correct, whether it predicts anything, and 1.
+
+    Raises:
+        DataError: There is no reference, or one has no letter or digit.
     """
-    normalised_reply = standard_normalise(reply)
-    golds = zip(normalised_references(references, standard_normalise), references, strict=True)
-    return (
-        any(
-            gold == normalised_reply and quantities_agree(reply, reference)
-            for gold, reference in golds
-        ),
-        normalised_reply != "",
-        1,
-    )
+    prediction = standard_normalise(reply)
+    golds = normalised_references(references, standard_normalise)
+    is_correct = False
+    for gold, reference in zip(golds, references, strict=True):
+        if gold == prediction and quantities_agree(reply, reference):
+            is_correct = True
+    return is_correct, prediction != "", 1
 
 
 def entity_exact_match(reply: str, references: Sequence[str]) -> float:
@@ -67,12 +69,19 @@ FIELD_EXACT_MATCH = reply_metric(entity_exact_match, name="field_exact_match", u
 
 
 def entity_rows(sums: Counts) -> tuple[float, ...]:
-    """Micro F1 of entities, precision and recall from summed counts (SROIE, Huang et al. 2019, task 3), in [0, 1].
+    """Return the F1, precision and recall of named entities from summed counts, each in [0, 1].
 
-    Precision is 0 when nothing was predicted, as in SROIE's script.
+    As in task 3 of SROIE (Huang et al. 2019), counts are summed over all documents first. Precision is 0 if nothing was
+    predicted, as in SROIE's script.
+
+    Args:
+        sums: Three counts: correct predictions, predictions, and entities in the ground truth.
     """
-    right, predicted, gold = sums
-    return 2 * right / (predicted + gold), right / predicted if predicted else 0.0, right / gold
+    n_correct, n_predicted, n_gold = sums
+    f1 = 2 * n_correct / (n_predicted + n_gold)
+    precision = n_correct / n_predicted if n_predicted else 0.0
+    recall = n_correct / n_gold
+    return f1, precision, recall
 
 
 ENTITY_F1 = CorpusCountMetric(

@@ -84,18 +84,32 @@ def measure_parameters(measure: Callable[..., Any], name: str) -> MeasureParamet
 
 
 def _with_question(names: Sequence[str], name: str) -> MeasureParameters:
-    """Return the positions of three parameters. `answer` is the reply if another name is that of the ground truth."""
-    references = [position for position, parameter in enumerate(names) if _is_reference(parameter)]
+    """Find out by their names which of three parameters are the reply, the reference and the question.
+
+    The parameter `answer` may be a reply or a reference. It is the reply if another parameter is the reference.
+
+    Args:
+        names: Names of the three parameters.
+        name: Name of the function, for messages.
+
+    Raises:
+        DataError: The names do not say it.
+    """
+    references: list[int] = []  # positions of parameters
+    questions: list[int] = []
+    for position, parameter in enumerate(names):
+        if _is_reference(parameter):
+            references.append(position)
+        if parameter in QUESTION_NAMES:
+            questions.append(position)
     if len(references) == 2 and "answer" in names:
         references.remove(names.index("answer"))
-    questions = [
-        position for position, parameter in enumerate(names) if parameter in QUESTION_NAMES
-    ]
     if len(references) != 1 or len(questions) != 1:
         raise DataError(
             f"{name}({', '.join(names)}): the names of the parameters do not say what each takes; write {FORMS}"
         )
-    [reference], [question] = references, questions
+    [reference] = references
+    [question] = questions
     [reply] = {0, 1, 2} - {reference, question}
     return MeasureParameters(reply, reference, _takes_all(names[reference]), question)
 

@@ -21,11 +21,12 @@ _WORD = late_pattern(
 
 @lru_cache(maxsize=16384)
 def standard_normalise(text: str) -> str:
-    """Case-folded words joined by single blanks; punctuation and symbols separate words.
+    """Return the words of a text for comparison, in lower case and joined by single blanks.
 
-    NFKC and case-folding; thousands separators dropped (`10,000` is `10000`); a point or comma kept
-    between digits (`1.5` is one word, not a 1), plus and sharp signs kept at the end of a word
-    (`C++` is not C); each sign of Han and Kana is a word. Idempotent.
+    Punctuation and symbols separate words, with these exceptions: thousands separators are dropped (`10,000` is
+    `10000`), a point or comma between digits stays (`1.5` is one word), and plus and sharp signs stay at the end of a
+    word (`C++` is not `C`). Each Chinese or Japanese character is a word. Unicode is normalised to NFKC, so `②` is `2`.
+    Applying the function again changes nothing.
 
     Examples:
         >>> standard_normalise("Café-bar: 10,000 Euro")
@@ -55,29 +56,36 @@ def legacy_ocr_normalise(text: str) -> str:
 
 
 def vqa_normalise(text: str) -> str:
-    """The official VQA evaluation's form (Antol et al. 2015, section 4.2, and its published script).
+    """Normalise an answer as the published script of VQA does (Antol et al. 2015, section 4.2).
 
-    In order: line breaks and tabs to blanks; each of `;/[]"{}()=+\\_-><@`,?!` deleted everywhere if it
-    touches a blank anywhere in the text, or if the text holds a digit-comma-digit, else turned to a
-    blank; the first 32 full stops not before a digit deleted (the script passes a flag where a count
-    belongs); lower-case; number words none, zero to ten to digits; a, an, the dropped; lost
-    apostrophes of contractions restored. Idempotent up to 32 full stops.
+    In this order:
+
+    1. Line breaks and tabs become blanks.
+    2. Each of `;/[]"{}()=+\\_-><@`,?!` becomes a blank. It is deleted instead if it is next to a blank anywhere in the
+       text, or if the text has a comma between digits.
+    3. The first 32 full stops that do not precede a digit are deleted (the script passes a flag as a count).
+    4. The text becomes lower case, "none" and "zero" to "ten" become digits, and articles are deleted.
+    5. Contractions without their apostrophe get it back.
 
     Examples:
         >>> vqa_normalise("The two dogs dont bark.")
         "2 dogs don't bark"
     """
     text = text.replace("\n", " ").replace("\t", " ").strip()
-    grouped_digits = re.search(r"\d,\d", text) is not None
+    has_grouped_digits = re.search(r"\d,\d", text) is not None
     plain = text
     for sign in _VQA_SIGNS:
         touches_blank = f"{sign} " in text or f" {sign}" in text
-        plain = plain.replace(sign, "" if touches_blank or grouped_digits else " ")
+        is_deleted = touches_blank or has_grouped_digits
+        plain = plain.replace(sign, "" if is_deleted else " ")
     plain = re.sub(r"\.(?!\d)", "", plain, count=32)
-    numbered = (_VQA_NUMBERS.get(word, word) for word in plain.lower().split())
-    return " ".join(
-        _VQA_CONTRACTIONS.get(word, word) for word in numbered if word not in ("a", "an", "the")
-    )
+
+    words: list[str] = []
+    for word in plain.lower().split():
+        word = _VQA_NUMBERS.get(word, word)
+        if word not in ("a", "an", "the"):
+            words.append(_VQA_CONTRACTIONS.get(word, word))
+    return " ".join(words)
 
 
 def _belongs_to_word(sign: str) -> bool:

@@ -51,13 +51,20 @@ def read_numbers(reply: str) -> tuple[Fraction, ...]:
 
 
 def _places(reply: str) -> Iterator[str]:
-    """Yield the parts of a reply that may state its result, the likeliest first."""
-    yield from (match[1] for match in list(_BOXED.finditer(reply))[-1:])
-    *_, behind = _ANSWER.split(reply)
-    if behind != reply:
-        yield _SENTENCE.split(behind.strip())[0]
+    """Yield the parts of a reply that may state its result, the likeliest first.
+
+    These are the last `\\boxed{}`, the sentence after "answer", and then all sentences from the last to the first; of
+    each, what follows the last equals sign comes first.
+    """
+    boxes = list(_BOXED.finditer(reply))
+    if boxes:
+        yield boxes[-1][1]
+    after_answer = _ANSWER.split(reply)[-1]
+    if after_answer != reply:
+        first_sentence = _SENTENCE.split(after_answer.strip())[0]
+        yield first_sentence
     for sentence in reversed(_SENTENCE.split(reply)):
-        *_, result = _RESULT.split(sentence)
+        result = _RESULT.split(sentence)[-1]
         yield result
         yield sentence
 
@@ -94,14 +101,14 @@ def _spelled(word: str) -> Fraction | None:
 
 
 def number_right(reply: str, references: Sequence[str]) -> Marks:
-    """Mark a reply that should give the number, or the list of numbers, of a reference.
+    """Return whether a reply gives the number, or the list of numbers, of a reference.
 
-    A reference with decimals is met by what rounds to it (`1.45` by 1.4523); a whole one only by itself. The numbers of
-    a list (`[2007, 2008]`) have to be given in its order.
+    A reference with decimals also accepts what rounds to it: 1.4523 for `1.45`. A whole number must be exact. The
+    numbers of a list, such as `[2007, 2008]`, must be in the same order.
 
     Returns:
-        1 if the reply gives the numbers of a reference and no others, else 0; None if it gives no numbers, or too many
-        to tell which are meant.
+        (1.0,) if the reply gives the numbers of a reference and no others, else (0.0,). None if it gives no numbers, or
+        more than a reference has, so that it is unclear which are meant.
 
     Raises:
         DataError: A reference has no number.
@@ -109,12 +116,12 @@ def number_right(reply: str, references: Sequence[str]) -> Marks:
     golds = [(_numbers(reference), _half_unit(reference)) for reference in references]
     if not golds or not all(numbers for numbers, _ in golds):
         raise DataError(f"gold {' / '.join(references)!r} is not a number")
-    numbers_in_reply = read_numbers(reply)
-    possible_lengths = {len(numbers) for numbers, _ in golds}
-    if len(numbers_in_reply) not in possible_lengths:
+    reply_numbers = read_numbers(reply)
+    gold_lengths = {len(numbers) for numbers, _ in golds}
+    if len(reply_numbers) not in gold_lengths:
         return None
-    is_right = any(_meet(numbers_in_reply, numbers, slack) for numbers, slack in golds)
-    return (float(is_right),)
+    is_correct = any(_meet(reply_numbers, numbers, tolerance) for numbers, tolerance in golds)
+    return (float(is_correct),)
 
 
 def _half_unit(reference: str) -> Fraction:
@@ -149,17 +156,25 @@ _LEGACY_WORDS = {
 
 
 def read_count(reply: str) -> float | None:
-    """The only number in a reply, in figures or in words to twelve; None if there is none, or several differ."""
-    in_words = {number_in(word) for word in standard_normalise(reply).split()}
-    in_figures = {float(quantity.values[0]) for quantity in quantities(reply)}
-    numbers = (in_words | in_figures) - {None}
+    """Return the only number in a reply, in digits or as a word up to twelve.
+
+    None if the reply has no number or several different ones: "two dogs (2)" is 2, "2 or 3" is None.
+    """
+    numbers: set[float] = set()
+    for word in standard_normalise(reply).split():
+        number = number_in(word)
+        if number is not None:
+            numbers.add(number)
+    for quantity in quantities(reply):
+        numbers.add(float(quantity.values[0]))
     return numbers.pop() if len(numbers) == 1 else None
 
 
 def legacy_read_count(reply: str) -> float:
-    """GVT's: the first run of digits, 0 without one, once the letters of number words are digits wherever they stand.
+    """Read a number as the published script of GVT does: the first run of digits; 0 if there is none.
 
-    So `someone` is 1, `nine` is 0 (the script says nive), and `Two` too.
+    Before that, number words become digits wherever their letters are found, so `someone` is 1. `nine` and `Two` are 0,
+    because the script misspells the first as `nive` and distinguishes capital letters.
     """
     for word, digit in _LEGACY_WORDS.items():
         reply = reply.replace(word, digit)
@@ -168,7 +183,17 @@ def legacy_read_count(reply: str) -> float:
 
 
 def _count_objects(reader: Reader, reply: str, texts: Sequence[str]) -> Counts:
-    """Summed: 1, right, at most one off, read, |error|, error squared."""
+    """Return the counts of a reply to a question about a number of objects, to be summed over questions.
+
+    Args:
+        reader: Returns the number in a reply, or None.
+        reply: The reply.
+        texts: The correct number, as text.
+
+    Returns:
+        1; whether the number is correct; whether it is at most one off; whether the reply has a number; the absolute
+        error; and its square. The last five are 0 without a number.
+    """
     gold = read_count(texts[0]) if texts else None
     if gold is None:
         raise DataError(f"gold {' / '.join(texts)!r} is not a number")
@@ -382,27 +407,39 @@ _DELIMITED = late_pattern(r"\$|\\[(\[]|\\boxed")
 
 
 def math_right(reply: str, references: Sequence[str]) -> Marks:
-    """1 if an expression of the reply equals a gold (`1/2` and `\\frac{1}{2}`, `x=3` and 3), else 0; None without one.
+    """Return whether a reply states an expression that equals a reference: `1/2` and `\\frac{1}{2}`, `x=3` and 3.
 
-    The expression is the last `\\boxed{}`, else the answer that math-verify finds; a reply that is the gold's text (a
-    letter, a word) is right too. Raises DataError for a gold that is not an expression, MissingExtraError without
-    math-verify.
+    The expression is the last `\\boxed{}`, or else the answer that math-verify finds. A reply with the same text as a
+    reference (a letter, a word) is also correct.
+
+    Returns:
+        (1.0,) if it does, (0.0,) if it does not, None if the reply has no expression.
+
+    Raises:
+        DataError: A reference is not a mathematical expression.
+        MissingExtraError: math-verify is not installed.
     """
-    golds = [
-        parsed_expressions(reference if "$" in reference else f"${reference}$")
-        for reference in references
-    ]
+    golds: list[list[Any]] = []
+    for reference in references:
+        delimited = reference if "$" in reference else f"${reference}$"
+        golds.append(parsed_expressions(delimited))
     if not golds or not all(golds):
         raise DataError(f"gold {' / '.join(references)!r} is not a mathematical expression")
     if any(_same_text(reply, reference) for reference in references):
         return (1.0,)
     if _RATIO.fullmatch(reply):
         return (0.0,)  # math-verify takes the first number of a ratio for the answer
+
     if "π" in reply and not _DELIMITED.search(reply):
         reply = _TIMES_PI.sub(r"$\1\\pi$", reply)
-    bare = "\\" in reply and not _DELIMITED.search(reply)
-    answer = (parsed_expressions(f"${reply}$") if bare else []) or parsed_expressions(reply)
-    return (float(any(_equal(gold, answer) for gold in golds)),) if answer else None
+    is_bare_latex = "\\" in reply and not _DELIMITED.search(reply)
+    answer = parsed_expressions(f"${reply}$") if is_bare_latex else []
+    if not answer:
+        answer = parsed_expressions(reply)
+    if not answer:
+        return None
+    is_correct = any(_equal(gold, answer) for gold in golds)
+    return (float(is_correct),)
 
 
 def _same_text(reply: str, reference: str) -> bool:

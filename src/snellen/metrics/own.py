@@ -162,14 +162,19 @@ def metric_names(metrics: Any) -> tuple[str, ...]:
 
 
 def judge_names(judges: Sequence[Callable[..., Any]]) -> tuple[str, ...]:
-    """Register functions that judge replies, and return their names; a lambda is called `judge`.
+    """Register functions that judge replies as metrics, and return the names of the metrics.
+
+    A metric gets the name of its function. A lambda is called `judge`; if it is not the first function, `judge_2` and so
+    on.
 
     Raises:
-        DataError: The names of a function's parameters do not say which is the reply, or it has the name of a metric.
+        DataError: It is unclear from a function's parameter names which one is the reply, or a metric has its name.
     """
     names: list[str] = []
     for number, function in enumerate(judges, start=1):
-        name = function_name(function) or ("judge" if number == 1 else f"judge_{number}")
+        name = function_name(function)
+        if not name:
+            name = "judge" if number == 1 else f"judge_{number}"
         declared = _DECLARED.get(id(function), {})
         _register(name, function_metric(function, name, metric_class=JudgingFunction, **declared))
         names.append(_code_name(function, name))
@@ -226,9 +231,10 @@ def _code_name(function: Any, name: str) -> str:
 
 
 def _register(name: str, declared: Metric) -> None:
-    """Register a metric; a cell that is run again replaces its own."""
+    """Register a user's metric. It replaces a metric of the same name from the user's code, as when a notebook cell is
+    run again. Raises DataError if a metric that is not the user's has this name."""
     registered = registry.targets("metrics").get(name)
-    is_own_code = name in registry.own_targets("metrics") and registry.names_code(str(registered))
-    if isinstance(registered, str) and not is_own_code:
+    is_own = name in registry.own_targets("metrics") and registry.names_code(str(registered))
+    if isinstance(registered, str) and not is_own:
         raise DataError(f"another metric is called {name}; choose another name")
     registry.register("metrics", name, declared)

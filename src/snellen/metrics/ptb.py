@@ -97,12 +97,16 @@ def _length(match: re.Match[str] | None) -> int:
 
 
 def _written(match: re.Match[str]) -> list[str]:
-    """What stands for a match: one token, lower-case; or a word and its clitic."""
+    """Return the tokens that the Penn Treebank tokeniser writes for a match, in lower case.
+
+    Usually it is one token. It is two for a word with a clitic ("don't": "do", "n't") and words such as "cannot".
+    """
     if match.lastindex:
         word, clitic = match.groups()
         return [word.lower(), clitic.lower().replace("\u2019", "'")]
     token = match[0].lower()
-    if match.re.pattern == _SMILEY.pattern:
+    is_smiley = match.re.pattern == _SMILEY.pattern
+    if is_smiley:
         return [token.replace("(", "-lrb-").replace(")", "-rrb-")]
     if token in _SPLIT_WORDS:
         return [token[:3], token[3:]]
@@ -110,7 +114,10 @@ def _written(match: re.Match[str]) -> list[str]:
         return ["--" if token[0] == "-" else "..."]
     if re.fullmatch(_CLITIC, token):
         return [token.replace("\u2019", "'")]
-    return [_SIGNS.get(token) or _ENTITIES.get(token) or token.replace("&amp;", "&")]
+    for replacements in (_SIGNS, _ENTITIES):
+        if replacements.get(token):
+            return [replacements[token]]
+    return [token.replace("&amp;", "&")]
 
 
 # Stand after a full stop for what follows the next blank; the patterns read them, no token holds them.

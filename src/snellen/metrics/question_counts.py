@@ -115,22 +115,26 @@ def _why_not_countable(question: AskedQuestion) -> Unscored | None:
 def _counts_of_questions(
     questions: Sequence[AskedQuestion], metric: CorpusCountMetric
 ) -> list[Counts | Unscored]:
-    """Count each presentation in a corpus of its own: a caption is never compared with its own variants."""
+    """Return the counts of each question, averaged over its presentations (repeated requests with other templates or
+    orders of options).
+
+    The first presentations of all questions are one corpus, the second ones another, and so on, so that a caption is
+    never compared with its own variants. A question has a reason instead of counts if the metric has no value for it.
+    """
     counts_by_question: list[list[Counts | str]] = [[] for _ in questions]
     n_presentations = max((len(question.answered_unbiased) for question in questions), default=0)
     try:
         for presentation in range(n_presentations):
-            answered_indexes = [
-                index
-                for index, question in enumerate(questions)
-                if presentation < len(question.answered_unbiased)
-            ]
+            answered_indexes: list[int] = []
             replies: list[AskedReply] = []
-            for index in answered_indexes:
-                question = questions[index]
+            references: list[Sequence[str]] = []
+            for index, question in enumerate(questions):
+                if presentation >= len(question.answered_unbiased):
+                    continue
                 text = _reply_text(question, question.answered_unbiased[presentation])
+                answered_indexes.append(index)
                 replies.append(AskedReply(text, question.turn.question))
-            references = [questions[index].golds for index in answered_indexes]
+                references.append(question.golds)
             counts_of_replies = metric.count(replies, references)
             for index, counts in zip(answered_indexes, counts_of_replies, strict=True):
                 counts_by_question[index].append(counts)

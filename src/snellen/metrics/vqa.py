@@ -94,24 +94,37 @@ def gqa_accuracy(reply: str, references: Sequence[str]) -> float:
 
 
 def typed_match(reply: str, references: Sequence[str]) -> float:
-    """1 if the reply gives a gold, compared by the gold's type, else 0: the corrected form of word matching.
+    """Return 1 if a reply gives one of the references, compared by the type of the reference, else 0.
 
-    For a gold yes or no, the reply must say the same (`hallucination.read_yes_no`; neither is 0). For a gold that is a
-    capital letter, a sentence must name that option. A number must be the only number in the reply, or in the answer
-    that it announces, or in the last line of a calculation, in figures (with its sign and unit) or words. It may also
-    end a sentence whose other numbers are the question's (`the share in 1994 is 1.0%`). The words of any other gold
-    must occur consecutively, plural or singular, without a negation right before them (`not a dog` is not dog). A date
-    in ISO form may also be the only date in the reply in figures in any order (`22/03/2026`). A gold with no word but
-    an article counts only where it is the whole reply. Raises DataError if there is no reference, or no other.
+    This is the corrected form of word matching. By type of reference:
+
+    - yes or no: the reply must say the same (`hallucination.read_yes_no`);
+    - a capital letter: a sentence of the reply must name that option;
+    - a number: it must be the only number in the reply, in the answer that it announces, or in the last line of a
+      calculation, in digits (with its sign and unit) or words. It may also end a sentence whose other numbers are in the
+      question (`the share in 1994 is 1.0%`);
+    - a date such as `2026-03-22`: also the only date in the reply, in digits in any order (`22/03/2026`);
+    - any other text: its words must occur consecutively, plural or singular, without a negation just before them (`not
+      a dog` is not dog);
+    - a text whose only word is an article: only the same reply.
+
+    Raises:
+        DataError: There is no reference, or all are articles.
     """
     golds = [(standard_normalise(reference), reference) for reference in references]
-    if all(gold in _WORDLESS and reference.strip() not in LETTERS for gold, reference in golds):
-        normalised_references(references, standard_normalise)  # says so of an empty one
+    are_articles = all(
+        gold in _WORDLESS and reference.strip() not in LETTERS for gold, reference in golds
+    )
+    if are_articles:
+        normalised_references(
+            references, standard_normalise
+        )  # raises if there is none, or an empty one
         raise DataError(
             f"gold {references[0]!r} is an article and would match almost any reply; correct or drop the sample"
         )
     answer = AskedReply(answer_text(reply), question_of(reply))
-    return float(any(_gives(answer, gold, reference) for gold, reference in golds))
+    is_correct = any(_gives(answer, gold, reference) for gold, reference in golds)
+    return float(is_correct)
 
 
 def _gives(reply: str, gold: str, reference: str) -> bool:
@@ -238,21 +251,33 @@ TYPED_MATCH = reply_metric(typed_match, unit="share")
 
 
 def legacy_vqa_accuracy(reply: str, references: Sequence[str]) -> float:
-    """VQA v2's script to the letter: as `vqa.vqa_accuracy`, but nothing is normalised where all annotators agree.
+    """Return the VQA accuracy as the published script of VQA v2 computes it, in [0, 1].
 
-    There `Yes` or `yes.` is wrong when ten annotators said `yes`. For any number of annotators.
+    Unlike `vqa.vqa_accuracy`, it compares texts as they are if all annotators agree: if ten annotators said `yes`, then
+    `Yes` and `yes.` are wrong. It accepts any number of annotators.
+
+    Args:
+        reply: The reply.
+        references: The answers of the annotators, one each.
     """
     if not references:
         raise DataError(
             "legacy VQA accuracy: no annotator answers; give the answers of all annotators"
         )
-    answer, answers = _on_one_line(reply), [_on_one_line(reference) for reference in references]
-    if len(set(answers)) > 1:
-        answer, answers = vqa_normalise(answer), [vqa_normalise(reference) for reference in answers]
-    matching_others = [
-        answers.count(answer) - (annotator_answer == answer) for annotator_answer in answers
-    ]
-    return sum(min(1.0, count / 3) for count in matching_others) / len(answers)
+    answer = _on_one_line(reply)
+    annotator_answers = [_on_one_line(reference) for reference in references]
+    do_all_agree = len(set(annotator_answers)) == 1
+    if not do_all_agree:
+        answer = vqa_normalise(answer)
+        annotator_answers = [vqa_normalise(text) for text in annotator_answers]
+
+    # For each annotator in turn, the accuracy against all others: min(matching others / 3, 1).
+    accuracies: list[float] = []
+    n_matching = annotator_answers.count(answer)
+    for annotator_answer in annotator_answers:
+        n_matching_others = n_matching - (annotator_answer == answer)
+        accuracies.append(min(1.0, n_matching_others / 3))
+    return sum(accuracies) / len(annotator_answers)
 
 
 def _on_one_line(text: str) -> str:
