@@ -30,7 +30,7 @@ _OF_THE_STANDARD = ("STANDARD", "STRICT", "VERSION", "read_choice")
 
 
 def __getattr__(name: str) -> Any:
-    """The reference extractor is imported when it is used: it is large, and whoever reads no reply goes without."""
+    """Import the reference extractor when it is first used. It is large, and programs that read no replies do not need it."""
     if name not in _OF_THE_STANDARD:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module("snellen.extraction.standard"), name)

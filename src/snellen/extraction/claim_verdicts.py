@@ -234,7 +234,7 @@ def _relating_part(forms: list[str], claim: Claim) -> list[str]:
     things = claim.left | claim.right
     if "," in forms[:_LONGEST_LEAD]:
         comma = forms.index(",")
-        lead_stems = {stem_of(form) for form in forms[:comma]}
+        lead_stems = {stem_of(word) for word in forms[:comma]}
         if things.isdisjoint(lead_stems):
             forms = forms[comma + 1 :]
 
@@ -245,8 +245,8 @@ def _relating_part(forms: list[str], claim: Claim) -> list[str]:
             break
 
     end = len(forms)
-    for index, form in enumerate(forms):
-        if stem_of(form) in things:
+    for index, word in enumerate(forms):
+        if stem_of(word) in things:
             end = index + 1
     if end < len(forms) and forms[end] in _PREPOSITIONS:
         return forms[:end]
@@ -254,10 +254,10 @@ def _relating_part(forms: list[str], claim: Claim) -> list[str]:
 
 
 def _names_left_first(forms: list[str], claim: Claim) -> bool:
-    for form in forms:
-        if stem_of(form) in claim.right:
+    for word in forms:
+        if stem_of(word) in claim.right:
             return False
-        if stem_of(form) in claim.left:
+        if stem_of(word) in claim.left:
             return True
     return False
 
@@ -266,11 +266,11 @@ def _has_in_order(forms: Sequence[str], claim: Claim) -> bool:
     """Return whether a sentence has all words of a claim in their order, and no other word describes the last one."""
     missing = list(claim.words)
     last_index = -1
-    for index, form in enumerate(forms):
-        if missing and stem_of(form) == missing[0]:
+    for index, word in enumerate(forms):
+        if missing and stem_of(word) == missing[0]:
             missing.pop(0)
             last_index = index
-        elif form in (",", "and") and len(missing) < len(claim.words):
+        elif word in (",", "and") and len(missing) < len(claim.words):
             break
     if missing:
         return False
@@ -279,15 +279,24 @@ def _has_in_order(forms: Sequence[str], claim: Claim) -> bool:
 
 
 def _is_rearranged(forms: Sequence[str], claim: Claim) -> bool:
-    """Return whether a sentence has most words of a claim, in another order or as a passive."""
+    """Return whether a sentence has most words of a claim, but in another order or as a passive.
+
+    "The man bites the dog" is a rearrangement of the claim "The dog bites the man".
+
+    Args:
+        forms: Words of the sentence.
+        claim: The claim.
+    """
     stems = [stem_of(form) for form in forms]
     claim_stems = list(dict.fromkeys(claim.words))
     shared = [stem for stem in claim_stems if stem in stems]
     if len(shared) < FEWEST_WORDS or len(shared) < _SHARED * len(claim_stems):
         return False
-    is_reordered = sorted(shared, key=stems.index) != shared
-    has_agent = not AGENT_WORDS.isdisjoint(forms)
-    return is_reordered or has_agent != claim.has_agent
+    in_order_of_sentence = sorted(shared, key=stems.index)
+    if in_order_of_sentence != shared:
+        return True
+    is_passive = not AGENT_WORDS.isdisjoint(forms)  # has "by"
+    return is_passive != claim.has_agent
 
 
 def _verdict(is_contrary: bool, claim: Claim) -> Verdict:

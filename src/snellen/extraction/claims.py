@@ -163,8 +163,8 @@ def _claims_of_sides(question: str, options: tuple[str, ...]) -> tuple[Claim, ..
         for option in options:
             relations: set[str] = set()
             for token in tokenise(option):
-                relation = relating_word(token.form)
-                is_side = direction(token.form, question_claim.word) != 0
+                relation = relating_word(token.normalised)
+                is_side = direction(token.normalised, question_claim.word) != 0
                 if is_side and relation in question_relations:
                     relations.add(relation)
             relation = relations.pop() if len(relations) == 1 else ""
@@ -186,7 +186,7 @@ def read_claim(text: str) -> Claim:
         (['car', 'red'], 'fast', ['green'])
     """
     forms = word_forms(tokenise(_IN_THE_IMAGE.sub(" ", text)))
-    words = tuple(stem_of(form) for form in forms if not is_small(form) and not denies(form))
+    words = tuple(stem_of(word) for word in forms if not is_small(word) and not denies(word))
     unrelated = Claim(words, frozenset(), "", frozenset())
     index = _relation_index(forms)
     if index is None:
@@ -210,7 +210,7 @@ def read_claim(text: str) -> Claim:
     right_only = right - left
     if not left_only or not right_only:
         return unrelated
-    is_denied = any(denies(form) for form in forms)
+    is_denied = any(denies(word) for word in forms)
     return Claim(words, left_only, relation, right_only, has_agent, is_comparison, is_denied)
 
 
@@ -236,9 +236,9 @@ def _relation_index(forms: list[str]) -> int | None:
         if forms[index] in SIDES:
             return index
     for index in inner:
-        form = forms[index]
-        is_gerund = form.endswith("ing") and len(form) > len("thing")
-        if is_gerund and form != "being":
+        word = forms[index]
+        is_gerund = word.endswith("ing") and len(word) > len("thing")
+        if is_gerund and word != "being":
             return index
     for index in inner:
         if forms[index] in PREPOSITIONS_OF_PLACE:
@@ -249,9 +249,9 @@ def _relation_index(forms: list[str]) -> int | None:
     if begins_with_copula:
         return None
     content: list[int] = []
-    for index, form in enumerate(forms):
-        is_number = form[0] == "#"
-        if thing_stems([form], "") and not is_number:
+    for index, word in enumerate(forms):
+        is_number = word[0] == "#"
+        if thing_stems([word], "") and not is_number:
             content.append(index)
     if len(content) == FEWEST_WORDS and content[1] in inner:
         return content[1]

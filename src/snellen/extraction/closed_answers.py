@@ -33,7 +33,9 @@ def answer_text(reply: str) -> str:
 
 
 def says_yes_or_no(reply: str) -> YesNo | None:
-    """Return whether a reply says yes or no to its question, or None if it says neither.
+    """Return whether a reply says yes or no to its question; None if it says neither.
+
+    An `AskedReply` knows its question, which is then read with it.
 
     Examples:
         >>> from snellen.extraction.asked_reply import AskedReply
@@ -42,8 +44,9 @@ def says_yes_or_no(reply: str) -> YesNo | None:
     """
     if breaks_off(str(reply)):
         return None
-    choice = read_choice(str(reply), YES_NO, (), question=question_of(reply)).choice
-    return None if choice is None else YES_NO[choice]
+    question = question_of(reply)
+    reading = read_choice(str(reply), YES_NO, (), question=question)
+    return None if reading.choice is None else YES_NO[reading.choice]
 
 
 _SAYS_EITHER = late_pattern(r"\b(?:yes|yeah|yep|no|nope|not|none|never|cannot)\b|n['’]t\b")
@@ -70,11 +73,13 @@ def breaks_off(reply: str) -> bool:
 
 
 def letter_in(reply: str) -> str | None:
-    """Return the letter from A to J that a reply means, or None, for questions whose options are only in the image."""
-    choice = read_choice(
-        str(reply), tuple(f"option {letter}" for letter in LETTERS), LETTERS
-    ).choice
-    return None if choice is None else LETTERS[choice]
+    """Return the letter from A to J that a reply chooses; None if it chooses none.
+
+    This is for questions whose options are only in the image, so their texts are not known.
+    """
+    unknown_texts = tuple(f"option {letter}" for letter in LETTERS)
+    reading = read_choice(str(reply), unknown_texts, LETTERS)
+    return None if reading.choice is None else LETTERS[reading.choice]
 
 
 _ANNOUNCED_ANSWER = late_pattern(
@@ -115,9 +120,10 @@ _RESULT = late_pattern(r"[=≈]")
 
 
 def worked_result(reply: str) -> str:
-    """Return the words in which a calculation over several lines ends; the whole reply if it is none.
+    """Return the result of a calculation over several lines: what follows the last equals sign in the last line with a
+    number.
 
-    They are the last line with a number, there what follows the last equals sign.
+    A reply with fewer than two lines with numbers, or without an equals sign, is returned as it is.
 
     Examples:
         >>> worked_result("**Step 1:** 3 + 6 = 9\\n\\nTotal = 9 + 20 = **29 liters**")
@@ -128,8 +134,9 @@ def worked_result(reply: str) -> str:
     lines = [line for line in reply.splitlines() if number_forms(line)]
     if len(lines) < 2 or not _RESULT.search(reply):
         return reply
-    *_, result = _RESULT.split(lines[-1])
-    return result if number_forms(result) else lines[-1]
+    last_line = lines[-1]
+    result = _RESULT.split(last_line)[-1]
+    return result if number_forms(result) else last_line
 
 
 def number_forms(text: str) -> tuple[str, ...]:
@@ -139,7 +146,7 @@ def number_forms(text: str) -> tuple[str, ...]:
         >>> number_forms("minus seven of 3,000")
         ('-7', '3000')
     """
-    return tuple(token.form[1:] for token in tokenise(text) if token.form[0] == "#")
+    return tuple(token.normalised[1:] for token in tokenise(text) if token.normalised[0] == "#")
 
 
 def declines(reply: str) -> bool:

@@ -43,18 +43,18 @@ def cue_classes() -> dict[str, tuple[str, ...]]:
     return {word: tuple(names) for word, names in classes.items()}
 
 
-def has_cue(form: str, *classes: str) -> bool:
+def has_cue(word: str, *classes: str) -> bool:
     """Return whether a word has one of some classes.
 
     Args:
-        form: The word in its compared form (`Token.form`).
+        form: The word in its compared form (`Token.normalised`).
         classes: Names of classes, such as `negation`.
 
     Examples:
         >>> has_cue("not", "negation", "wrong"), has_cue("cat", "negation", "wrong")
         (True, False)
     """
-    classes_of_word = cue_classes().get(form, ())
+    classes_of_word = cue_classes().get(word, ())
     return any(name in classes_of_word for name in classes)
 
 
@@ -72,11 +72,17 @@ def dense_words(name: str) -> tuple[str, ...]:
 
 @cache
 def phrases_of(name: str) -> re.Pattern[str]:
-    """Return a pattern that finds the phrases of a class, such as "on second thought". The longest phrase matches."""
-    phrases = [phrase.replace("_", " ") for phrase in _table()[name].split() if "_" in phrase]
-    escaped = [re.escape(phrase) for phrase in phrases]
-    escaped.sort(key=len, reverse=True)
-    return re.compile(rf"\b(?:{'|'.join(escaped)})\b")
+    """Return a pattern that finds the phrases of a class, such as "on second thought" for `correction`.
+
+    If several phrases match at one place, the longest one does.
+    """
+    # A class lists words and phrases; phrases have underscores for blanks.
+    phrases: list[str] = []
+    for entry in _table()[name].split():
+        if "_" in entry:
+            phrases.append(re.escape(entry.replace("_", " ")))
+    phrases.sort(key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(phrases)})\b")
 
 
 @cache
@@ -109,7 +115,7 @@ def opposites() -> dict[str, frozenset[str]]:
 
 @cache
 def exclusives() -> tuple[frozenset[str], ...]:
-    """Return groups of words of which only one is true of a thing: the colours, the shapes, the materials."""
+    """Return groups of words that exclude one another, such as the colours: a thing that is red is not green."""
     return tuple(frozenset(words.split()) for words in _table()["exclusives"])
 
 

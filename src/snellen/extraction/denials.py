@@ -41,14 +41,16 @@ def _is_denied_before(tokens: list[Token], mention: Mention, start: int) -> bool
     """
     first_index = max(start, mention.first - _REACH)
     for index in range(mention.first - 1, first_index - 1, -1):
-        form = tokens[index].form
-        if form == "," or has_cue(form, "contrast", "conclusion"):
+        word = tokens[index].normalised
+        if word == "," or has_cue(word, "contrast", "conclusion"):
             return False
-        if not has_cue(form, *DENYING_CLASSES):
+        if not has_cue(word, *DENYING_CLASSES):
             continue
-        is_idiom = tokens[index + 1].form in _AFTER_IDIOM
-        if form == "doubt" and index > start:
-            is_idiom = has_cue(tokens[index - 1].form, "negation")  # "no doubt", "without doubt"
+        is_idiom = tokens[index + 1].normalised in _AFTER_IDIOM
+        if word == "doubt" and index > start:
+            is_idiom = has_cue(
+                tokens[index - 1].normalised, "negation"
+            )  # "no doubt", "without doubt"
         if not is_idiom:
             return True
     return False
@@ -58,26 +60,35 @@ def _is_denied_behind(tokens: list[Token], mention: Mention, end: int) -> bool:
     """Return whether a denial follows a mention: "B is wrong". `end` is the index behind its sentence."""
     follows_copula = False
     for index in range(mention.last + 1, min(end, mention.last + _REACH)):
-        form = tokens[index].form
-        if form == "," or has_cue(form, "contrast"):
+        word = tokens[index].normalised
+        if word == "," or has_cue(word, "contrast"):
             return False
-        if has_cue(form, *DENYING_CLASSES) and (follows_copula or form not in _NEUTRAL):
+        if has_cue(word, *DENYING_CLASSES) and (follows_copula or word not in _NEUTRAL):
             return True
-        if has_cue(form, "copula"):
+        if has_cue(word, "copula"):
             follows_copula = True
     return False
 
 
 def _is_denied_densely(tokens: list[Token], mention: Mention, start: int, end: int) -> bool:
-    """Return whether Chinese, Japanese or Korean characters next to a mention deny it.
+    """Return whether a Chinese, Japanese or Korean word next to a mention of an option denies it.
 
-    Only five tokens before the mention and six characters behind it count, within tokens `start` to `end`.
+    These scripts have no blanks between words, so each character is a token. Only five tokens before the mention and six
+    characters behind it count.
+
+    Args:
+        tokens: Tokens of the reply.
+        mention: The mention.
+        start: Index of the first token of its sentence.
+        end: Index behind the last token of its sentence.
     """
     tokens_before = tokens[max(start, mention.first - 5) : mention.first]
     tokens_behind = tokens[mention.last + 1 : min(end, mention.last + 9)]
     text_before = "".join(token.raw for token in tokens_before)
     text_behind = "".join(token.raw for token in tokens_behind)[:6]
-    return any(text_before.endswith(denial) or denial in text_behind for denial in _dense_denials())
+    is_denied_before = any(text_before.endswith(denial) for denial in _dense_denials())
+    is_denied_behind = any(denial in text_behind for denial in _dense_denials())
+    return is_denied_before or is_denied_behind
 
 
 @cache

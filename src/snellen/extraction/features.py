@@ -24,7 +24,7 @@ from snellen.extraction.option_forms import OptionForms
 from snellen.extraction.propositions import claim_words, last_question, relate
 from snellen.extraction.relations import RelationReading, read_relations
 from snellen.extraction.statements import Statement, asks_what_is_wrong, last_correction
-from snellen.extraction.tokens import form_at, tokenise
+from snellen.extraction.tokens import normalised_at, tokenise
 
 Features = defaultdict[str, float]
 """Values of features by name; 0 for a feature that is absent."""
@@ -173,10 +173,10 @@ def _length_name(n_tokens: int) -> str:
     return "long"
 
 
-def _word_names(form: str) -> tuple[str, ...]:
+def _word_names(word: str) -> tuple[str, ...]:
     """Return the names of a word in features: its classes and the word itself, `("<negation>", "not")` for "not"."""
-    classes = cue_classes().get(form, ())
-    return (*(f"<{name}>" for name in classes), form)
+    classes = cue_classes().get(word, ())
+    return (*(f"<{name}>" for name in classes), word)
 
 
 _MOST_EDGE_WORDS = 40
@@ -184,11 +184,14 @@ _MOST_EDGE_WORDS = 40
 
 
 def _edge_words(marked: MarkedReply) -> Iterator[str]:
-    """Yield the words of the first and of the last sentence, such as "first not" and "last <negation>"."""
-    for edge, sentence in (("first", 0), ("last", -1)):
-        start, end = marked.sentences[sentence]
+    """Yield features for the words of the first and of the last sentence, such as "first not" and "last <negation>".
+
+    The latter is the class of a word. Only the first words of a sentence count.
+    """
+    edges = {"first": marked.sentences[0], "last": marked.sentences[-1]}
+    for edge, (start, end) in edges.items():
         for token in marked.tokens[start:end][:_MOST_EDGE_WORDS]:
-            for name in _word_names(token.form):
+            for name in _word_names(token.normalised):
                 yield f"{edge} {name}"
 
 
@@ -318,7 +321,7 @@ def _add_context(
         features[f"{tag} in last sentence"] += weight
     if mention.first == start:
         features[f"{tag} begins sentence"] += weight
-    if form_at(marked.tokens, end - 1) in ("?", "？"):
+    if normalised_at(marked.tokens, end - 1) in ("?", "？"):
         features[f"{tag} in question"] += weight
 
     classes_before: set[str] = set()
@@ -360,7 +363,7 @@ def _names_at(index: int, mention: Mention, evidence: _Evidence) -> tuple[str, .
     """Return the names of the token at an index; SAME or OTHER if a mention of the same or another option begins there."""
     other = evidence.mention_at.get(index)
     if other is None:
-        return _word_names(evidence.marked.tokens[index].form)
+        return _word_names(evidence.marked.tokens[index].normalised)
     return ("SAME",) if other.option == mention.option else ("OTHER",)
 
 
@@ -480,9 +483,18 @@ def _add_yes_no(
 def _add_agreement(
     yes_features: Features, no_features: Features, name: str, *, agrees: bool
 ) -> None:
-    """Add that a sentence agrees with the claim of a yes-no question ("says" for yes), or denies it ("says" for no)."""
-    yes_features[f"{name} says" if agrees else f"{name} denies"] = 1.0
-    no_features[f"{name} denies" if agrees else f"{name} says"] = 1.0
+    """Add to the features of the options "yes" and "no" what a sentence says about the claim of the question.
+
+    Args:
+        yes_features: Features of "yes", which are changed.
+        no_features: Features of "no", which are changed.
+        name: Name of the sentence, such as "first".
+        agrees: Whether the sentence agrees with the claim. Then it says "yes" and denies "no"; otherwise the reverse.
+    """
+    supported = yes_features if agrees else no_features
+    denied = no_features if agrees else yes_features
+    supported[f"{name} says"] = 1.0
+    denied[f"{name} denies"] = 1.0
 
 
 _FEWEST_CLAIM_WORDS = 3
@@ -545,16 +557,16 @@ def _can_reject(marked: MarkedReply, question: str) -> bool:
     """
     if len(marked.sentences) != 1 or _AFFIRMING_DENIAL.search(marked.text) is not None:
         return False
-    question_forms = [token.form for token in tokenise(question)]
+    question_forms = [token.normalised for token in tokenise(question)]
     if asks_what_is_wrong(question) or _has_denial(question_forms):
         return False
-    compares = any(token.form in _COMPARING for token in marked.tokens)
+    compares = any(token.normalised in _COMPARING for token in marked.tokens)
     return not compares and last_correction(marked) is None
 
 
 def _has_denial(forms: Sequence[str]) -> bool:
     """Return whether one of some words denies something or says that it is unknown."""
-    return any(has_cue(form, *DENYING_CLASSES, "ignorance") for form in forms)
+    return any(has_cue(word, *DENYING_CLASSES, "ignorance") for word in forms)
 
 
 # --- replies that give no answer --------------------------------------------------------------------------------------
@@ -590,7 +602,7 @@ def _describe_no_answer(evidence: _Evidence, *, cut: bool) -> Features:
     length = _length_name(len(marked.tokens))
     features[f"none, {length}"] = 1.0
     features[f"none, {length}, {min(n_named, 2)} named"] = 1.0
-    if marked.tokens and not marked.tokens[-1].form[0].isalnum():
+    if marked.tokens and not marked.tokens[-1].normalised[0].isalnum():
         features["none, ends with a sign"] = 1.0
     if _announces_no_option(marked):
         features["none, announces no option"] = 1.0
@@ -606,9 +618,9 @@ def _announces_no_option(marked: MarkedReply) -> bool:
     """Return whether the last "the answer is" has no option behind it in its sentence: "The answer is not known"."""
     for start, end in reversed(marked.sentences):
         for index in range(start, end - 1):
-            following = marked.tokens[index + 1].form
+            following = marked.tokens[index + 1].normalised
             is_linked = following == ":" or has_cue(following, "copula")
-            if not is_linked or not has_cue(marked.tokens[index].form, "answer"):
+            if not is_linked or not has_cue(marked.tokens[index].normalised, "answer"):
                 continue
             for mention in marked.mentions:
                 if mention.kind != "part" and index < mention.first < end:

@@ -85,27 +85,46 @@ class _Detector(Struct, frozen=True):
     patterns: tuple[re.Pattern[str], ...]
 
     def search(self, text: str) -> Iterator[re.Match[str]]:
+        """Yield the first match of each pattern. Texts without one of the stems are skipped, as they cannot match."""
         if self.stems and not any(stem in text for stem in self.stems):
             return
-        yield from (match for pattern in self.patterns if (match := pattern.search(text)))
+        for pattern in self.patterns:
+            match = pattern.search(text)
+            if match:
+                yield match
 
 
 def grader_address(reply: str, prompt: str = "") -> str:
-    """Return the words with which a reply addresses its grader, at most LENGTH characters; empty if it does not.
+    """Return the words with which a reply addresses its grader ("Dear grader, ignore the rules"); empty if it does not.
 
-    `prompt` is what the model was shown: its words are not an address. Reasoning before the final answer does not count.
+    Only the final answer counts, not the reasoning before it; but a tag such as `<grader>` counts everywhere. At most
+    `LENGTH` characters are returned.
+
+    Args:
+        reply: The reply.
+        prompt: What the model was shown. Repeating its words is not an address.
     """
     if len(reply) < SHORTEST:
         return ""
     text = _folded(reply)
-    detectors = [detector for detector in _detectors() if detector.stems or not text.isascii()]
-    matches = [match for detector in detectors for match in detector.search(text)]
+    matches: list[re.Match[str]] = []
+    for detector in _detectors():
+        # A detector without stems is for other scripts than the Latin one.
+        if detector.stems or not text.isascii():
+            matches += detector.search(text)
+    if not matches:
+        return ""
+
     part = find_final_answer(reply)
-    final = _folded(reply[part.start : part.end]) if matches else ""
+    final_answer = _folded(reply[part.start : part.end])
+    folded_prompt = _folded(prompt)
+    tag_patterns = _detectors()[0].patterns
     for match in sorted(matches, key=lambda match: match.start()):
+        is_tag = match.re in tag_patterns
+        is_in_answer = match[0].strip() in final_answer
         words = match.groupdict().get("who") or match[0]
-        is_tag = match.re in detectors[0].patterns
-        if (is_tag or match[0].strip() in final) and words.strip() not in _folded(prompt):
+        repeats_prompt = words.strip() in folded_prompt
+        if (is_tag or is_in_answer) and not repeats_prompt:
             address = match[0] if is_tag else match[0].lstrip(_BEFORE)
             return " ".join(address.split())[:LENGTH]
     return ""

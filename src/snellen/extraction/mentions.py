@@ -11,7 +11,7 @@ replies mention the second option:
 | "B. blue car" | `label+text` |
 | "something blue" | `part`: a word that only this option has |
 
-A reply is a list of tokens (`snellen.extraction.tokens`). Words are compared by their `form`: in lower case and in the
+A reply is a list of tokens (`snellen.extraction.tokens`). Words are compared in their normalised form: in lower case and in the
 singular, with numbers as `#3`.
 """
 
@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 
 from snellen.extraction.cue_words import words_of
 from snellen.extraction.option_forms import PREFIX_LENGTH, OptionForms, is_content_word
-from snellen.extraction.tokens import Token, form_at, is_article, shared_prefix, tokenise
+from snellen.extraction.tokens import Token, is_article, normalised_at, shared_prefix, tokenise
 
 MentionKind = Literal["label", "bare label", "label+text", "text", "part"]
 """How a mention names its option; the docstring of the module has an example of each."""
@@ -72,10 +72,10 @@ def mark_mentions(text: str, forms: OptionForms) -> MarkedReply:
         [(0, 'text'), (1, 'label')]
     """
     tokens = tokenise(text)
-    while tokens and tokens[-1].form == "\n":
+    while tokens and tokens[-1].normalised == "\n":
         tokens.pop()
     n_blank_lines = 0
-    while n_blank_lines < len(tokens) and tokens[n_blank_lines].form == "\n":
+    while n_blank_lines < len(tokens) and tokens[n_blank_lines].normalised == "\n":
         n_blank_lines += 1
     tokens = tokens[n_blank_lines:]
 
@@ -110,7 +110,7 @@ def _find_texts(text: str, tokens: list[Token], forms: OptionForms) -> list[Ment
     mentions: list[Mention] = []
     last_mentioned = -1  # index of the last token of all mentions so far
     for index, token in enumerate(tokens):
-        for option in forms.options_by_first_word.get(token.form, ()):
+        for option in forms.options_by_first_word.get(token.normalised, ()):
             words = forms.words[option]
             last = _match_words(tokens, index, words)
             if last is None or last <= last_mentioned:
@@ -145,8 +145,8 @@ def _match_words(tokens: list[Token], start: int, words: tuple[str, ...]) -> int
     n_skipped = 0
     for word in words[1:]:
         index += 1
-        while index < len(tokens) and tokens[index].form != word:
-            form = tokens[index].form
+        while index < len(tokens) and tokens[index].normalised != word:
+            form = tokens[index].normalised
             is_skipped = form in _SKIPPED_SIGNS or is_article(form)
             if not is_skipped or n_skipped == _MOST_SKIPPED:
                 return None
@@ -180,7 +180,7 @@ def _find_opening_verdict(
     if forms.yes_option is None or forms.no_option is None:
         return []
     first = 0
-    while first < len(tokens) and not tokens[first].form[0].isalnum():
+    while first < len(tokens) and not tokens[first].normalised[0].isalnum():
         first += 1
     if first >= len(tokens) or any(mention.first == first for mention in mentions):
         return []
@@ -210,10 +210,10 @@ def _is_verdict(tokens: list[Token], first: int, last: int) -> bool:
         first: Index of the first token of the word for yes or no.
         last: Index of its last token.
     """
-    if tokens[first].form not in ("no", "right", "wrong", "correct"):
+    if tokens[first].normalised not in ("no", "right", "wrong", "correct"):
         return True  # "yes" or "false" have no other meaning
-    preceding = form_at(tokens, first - 1)
-    following = form_at(tokens, last + 1)
+    preceding = normalised_at(tokens, first - 1)
+    following = normalised_at(tokens, last + 1)
     follows_word = preceding[0].isalnum()
     precedes_word = following[0].isalnum()
     if not follows_word and not precedes_word:
@@ -275,14 +275,14 @@ def _is_set_off(text: str, tokens: list[Token], index: int) -> bool:
     before, behind = _characters_around(text, token)
     if before in "([{\"'" and behind in ")]}\"'":
         return True
-    if before == "-" and index > 1 and tokens[index - 1].form == "-":
-        return tokens[index - 2].form in words_of("option")  # "Option -B"
+    if before == "-" and index > 1 and tokens[index - 1].normalised == "-":
+        return tokens[index - 2].normalised in words_of("option")  # "Option -B"
     is_compound = behind == "-" and text[token.end : token.end + 2].strip("- ") != ""
     if before == "-" or is_compound:
         return False
 
-    preceding = form_at(tokens, index - 1)
-    ends_line = form_at(tokens, index + 1) == "\n"
+    preceding = normalised_at(tokens, index - 1)
+    ends_line = normalised_at(tokens, index + 1) == "\n"
     if preceding == "\n":
         return ends_line or behind in ").:,-"
     if preceding in words_of("option") or preceding in words_of("answer"):
@@ -303,9 +303,9 @@ def _is_numbered(text: str, tokens: list[Token], index: int) -> bool:
     before, behind = _characters_around(text, tokens[index])
     if before == "(" and behind == ")":
         return True
-    if index > 0 and tokens[index - 1].form in words_of("option"):
+    if index > 0 and tokens[index - 1].normalised in words_of("option"):
         return True
-    return behind in ").:" and form_at(tokens, index + 2) != "\n"
+    return behind in ").:" and normalised_at(tokens, index + 2) != "\n"
 
 
 def _is_bare_label(text: str, tokens: list[Token], index: int) -> bool:
@@ -317,7 +317,7 @@ def _is_bare_label(text: str, tokens: list[Token], index: int) -> bool:
     before, behind = _characters_around(text, token)
     if behind in ("'", "-") or before in ("'", "-", "/", "."):
         return False
-    if index > 0 and tokens[index - 1].form in _NAMED_BY_LETTER:
+    if index > 0 and tokens[index - 1].normalised in _NAMED_BY_LETTER:
         return False
     if token.raw == "I":
         return False
@@ -327,7 +327,7 @@ def _is_bare_label(text: str, tokens: list[Token], index: int) -> bool:
     first_character = following.raw[0]
     if token.raw == "A":
         precedes_noun = first_character.isalnum() and first_character.isascii()
-        return following.form in _AFTER_LABEL_A or not precedes_noun
+        return following.normalised in _AFTER_LABEL_A or not precedes_noun
     return first_character not in "=+*/^("
 
 
@@ -368,7 +368,7 @@ def _merge_neighbours(tokens: list[Token], mentions: list[Mention]) -> list[Ment
         is_adjacent = True
         for token in tokens[previous.last + 1 : mention.first]:
             is_sign = not token.raw[0].isalnum()
-            if token.form in _SEPARATORS or not (is_sign or is_article(token.form)):
+            if token.normalised in _SEPARATORS or not (is_sign or is_article(token.normalised)):
                 is_adjacent = False
         has_text = "text" in kinds or mention.kind == "label+text"
         if not is_adjacent or not has_text:
@@ -397,11 +397,11 @@ def _split_sentences(tokens: list[Token], mentions: list[Mention]) -> list[tuple
     sentences: list[tuple[int, int]] = []
     start = 0
     for index, token in enumerate(tokens):
-        if token.form not in _STOPS:
+        if token.normalised not in _STOPS:
             continue
-        if token.form == "." and index in behind_labels and index + 1 < len(tokens):
-            is_first_word = index < 2 or tokens[index - 2].form in _STOPS
-            if is_first_word and tokens[index + 1].form != "\n":
+        if token.normalised == "." and index in behind_labels and index + 1 < len(tokens):
+            is_first_word = index < 2 or tokens[index - 2].normalised in _STOPS
+            if is_first_word and tokens[index + 1].normalised != "\n":
                 continue
         if index > start:
             sentences.append((start, index + 1))
@@ -443,7 +443,7 @@ def _find_parts(marked: MarkedReply, forms: OptionForms) -> list[Mention]:
         first_index: dict[int, int] = {}  # of the first own word of each option
         sentence_words: set[str] = set()
         for index in range(start, end):
-            form = marked.tokens[index].form
+            form = marked.tokens[index].normalised
             own_word = form if form in option_by_own_word else None
             if own_word is None:
                 own_word = _find_inflected(form, option_by_own_word, forms)
@@ -474,12 +474,14 @@ def _has_other_unit(tokens: list[Token], index: int, words: tuple[str, ...]) -> 
         index: Index of the number.
         words: Words of the option, such as `("#5", "cm")`.
     """
-    is_number = tokens[index].form[0] == "#"
+    is_number = tokens[index].normalised[0] == "#"
     if not is_number or len(words) != 2 or index + 1 >= len(tokens):
         return False
-    following = tokens[index + 1].form
-    is_unit = following.isalpha() and len(following) <= _LONGEST_UNIT and is_content_word(following)
-    return is_unit and following != words[1]
+    unit_of_option = words[1]
+    following = tokens[index + 1].normalised
+    if len(following) > _LONGEST_UNIT or not following.isalpha() or not is_content_word(following):
+        return False
+    return following != unit_of_option
 
 
 def _find_inflected(

@@ -69,7 +69,7 @@ _EDGE_UNDERSCORES = late_pattern(r"(?<![^\W_])_+|_+(?![^\W_])")
 
 
 def normalise_reply(reply: str) -> NormalisedReply:
-    """Return a reply as plain text: NFKC, straight quotes and dashes, and blanks in the place of markup.
+    """Return a reply as plain text: NFKC, straight quotes and dashes, and blanks instead of markup.
 
     NFKC is the Unicode form in which full-width letters and circled digits are plain ones.
 
@@ -114,7 +114,7 @@ def _compatible_characters(reply: str) -> tuple[str, tuple[int, ...] | None]:
 
 
 def _blank_markup(text: str) -> str:
-    """Return a text of the same length with blanks in the place of tags, LaTeX commands and underscores of Markdown."""
+    """Return a text of the same length, in which blanks replace tags, LaTeX commands and underscores of Markdown."""
     text = plain_latex(text)
     if ">" in text:
         text = _ARROW.sub(" →", text)
@@ -139,7 +139,7 @@ _CHOICES_IN_BRACKETS = late_pattern(
 
 
 def without_listed_choices(text: str) -> str:
-    """Return a text with blanks in the place of choices in brackets between "answer" and "is".
+    """Return a text in which blanks replace choices in brackets between "answer" and "is".
 
     Example:
         >>> without_listed_choices("The answer (Yes or No) is No.")

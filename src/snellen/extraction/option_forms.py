@@ -1,6 +1,6 @@
 """The words and labels by which replies can name the options of a question.
 
-Replies and options are compared word by word, each word in its compared form (`Token.form`): "Two red cars" becomes
+Replies and options are compared word by word, each word in its compared form (`Token.normalised`): "Two red cars" becomes
 `#2`, `red`, `car`. This module prepares the options of a question once, so that `snellen.extraction.mentions` can look
 for them in many replies.
 """
@@ -107,15 +107,15 @@ def option_forms(options: tuple[str, ...], labels: tuple[str, ...]) -> OptionFor
     )
 
 
-def is_content_word(form: str) -> bool:
+def is_content_word(word: str) -> bool:
     """Return whether a compared word is a number or a word with a meaning of its own, and not "of" or a sign.
 
     Examples:
         >>> is_content_word("car"), is_content_word("#2"), is_content_word("of"), is_content_word("?")
         (True, True, False, False)
     """
-    is_word_or_number = form[0].isalnum() or form[0] == "#"
-    return is_word_or_number and form not in _FUNCTION_WORDS
+    is_word_or_number = word[0].isalnum() or word[0] == "#"
+    return is_word_or_number and word not in _FUNCTION_WORDS
 
 
 def _compared_words(option: str) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def _compared_words(option: str) -> tuple[str, ...]:
             "$", " "
         )  # replies write formulas with other delimiters, or in a box
     tokens = tokenise(normalise_reply(option).text)
-    words = [token.form for token in tokens if token.form not in ("\n", '"', "'")]
+    words = [token.normalised for token in tokens if token.normalised not in ("\n", '"', "'")]
     while len(words) > 1 and words[-1] in (".", "!", ";", ","):
         words.pop()
     while len(words) > 1 and is_article(words[0]) and words[1] not in ("(", ")"):

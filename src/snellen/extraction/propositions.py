@@ -118,7 +118,7 @@ def relate(sentence: Sequence[Token], claim: Sequence[str]) -> StatedRelation | 
         n_contrary += 1
 
     # Two denials, or a denial of an opposite, agree with the claim: "not closed" means "open".
-    n_denials = sum(has_cue(token.form, "negation") for token in sentence)
+    n_denials = sum(has_cue(token.normalised, "negation") for token in sentence)
     agrees = (n_contrary + n_denials) % 2 == 0
     n_covered = len(shared) + min(n_contrary, len(missing))
     return StatedRelation(n_covered / len(all_claim_words), agrees, len(added))
@@ -145,7 +145,7 @@ def plain_verdict(sentence: Sequence[Token], claim: Sequence[str]) -> bool | Non
         False
     """
     for token in sentence:
-        if token.form == "?" or has_cue(token.form, "negation"):
+        if token.normalised == "?" or has_cue(token.normalised, "negation"):
             return None
     sentence_words = set(content_words(sentence)[:_MOST_WORDS])
     all_claim_words = set(claim)

@@ -27,7 +27,13 @@ def weights() -> dict[str, float]:
 
 
 def probabilities(described: ReplyFeatures) -> tuple[float, ...]:
-    """Return the probability of each option and, last, of "gives no answer". They add up to 1."""
+    """Return the probability that a reply means each option, and last that it gives no answer. They add up to 1.
+
+    They are the softmax of the scores of a linear model.
+
+    Args:
+        described: Features of the reply for each option, and for "no answer".
+    """
     scores = [_score(features) for features in (*described.options, described.none)]
     highest = max(scores)
     exponentials = [math.exp(score - highest) for score in scores]

@@ -33,17 +33,17 @@ def word_forms(tokens: Sequence[Token]) -> list[str]:
     forms: list[str] = []
     for token in tokens:
         is_one = token.raw.casefold() == "one"
-        forms.append("one" if is_one else token.form)
+        forms.append("one" if is_one else token.normalised)
     return forms
 
 
-def stem_of(form: str) -> str:
+def stem_of(word: str) -> str:
     """Return the stem of a word.
 
     Words of other scripts and words with accents keep their endings, because these can mark who does what: "девочка"
     is a subject, "девочку" an object.
     """
-    return word_stem(form) if form.isascii() else form
+    return word_stem(word) if word.isascii() else word
 
 
 def thing_stems(forms: Sequence[str], relation: str) -> frozenset[str]:
@@ -54,41 +54,41 @@ def thing_stems(forms: Sequence[str], relation: str) -> frozenset[str]:
         relation: The word that relates the things. It and its opposites are not things.
     """
     stems: set[str] = set()
-    for form in forms:
-        if direction(form, relation) != 0:
+    for word in forms:
+        if direction(word, relation) != 0:
             continue
-        is_function_word = is_small(form) or form in _NEVER_THINGS or denies(form)
+        is_function_word = is_small(word) or word in _NEVER_THINGS or denies(word)
         # "right" is in a class of small words, because it also means "correct".
-        if form == "right" or not is_function_word:
-            stems.add(stem_of(form))
+        if word == "right" or not is_function_word:
+            stems.add(stem_of(word))
     if stems:
         return frozenset(stems)
     return IMAGE_WORDS.intersection(forms)
 
 
-def is_small(form: str) -> bool:
+def is_small(word: str) -> bool:
     """Return whether a word tells nothing about a relation: an article, a form of "to be", a sign."""
-    if form in SIDES or form in PREPOSITIONS_OF_PLACE:
+    if word in SIDES or word in PREPOSITIONS_OF_PLACE:
         return False
-    if is_small_word(form):
+    if is_small_word(word):
         return True
-    if is_article(form) and form not in ARTICLES_WITH_CASE:
+    if is_article(word) and word not in ARTICLES_WITH_CASE:
         return True
-    return "copula" in cue_classes().get(form, ())
+    return "copula" in cue_classes().get(word, ())
 
 
-def denies(form: str) -> bool:
+def denies(word: str) -> bool:
     """Return whether a word is a negation in any of the languages."""
-    return "negation" in cue_classes().get(form, ())
+    return "negation" in cue_classes().get(word, ())
 
 
-def direction(form: str, relation: str) -> int:
+def direction(word: str, relation: str) -> int:
     """Compare a word with the stem of a relation.
 
     Returns:
         1 if the word means the same relation, -1 if it means the opposite, 0 if it means neither.
     """
-    stem = relating_word(form)
+    stem = relating_word(word)
     if stem == relation:
         return 1
     opposites = opposites_of(relation)

@@ -145,7 +145,7 @@ def _is_confirmed(marked: MarkedReply, claim: str) -> bool | None:
     """Return whether the sentences of a reply confirm or deny a claim plainly, or None if they do neither or both."""
     words = claim_words(claim)
     reply_words = content_words(marked.tokens)
-    is_denied = any(denies(token.form) for token in marked.tokens)
+    is_denied = any(denies(token.normalised) for token in marked.tokens)
     asks_for_presence = ASKS_FOR_PRESENCE.search(claim) is not None
     if is_denied and asks_for_presence and set(words).isdisjoint(reply_words):
         # "Il n'y a aucun cheval" denies an English claim, but a word or two are not enough to tell.
@@ -169,7 +169,7 @@ def _names_two_at_once(marked: MarkedReply) -> bool:
                 options.add(mention.option)
         is_weighed = False
         for token in marked.tokens[start:end]:
-            if denies(token.form) or token.form in _WEIGHING:
+            if denies(token.normalised) or token.normalised in _WEIGHING:
                 is_weighed = True
         if len(options) > 1 and not is_weighed:
             return True

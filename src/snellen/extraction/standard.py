@@ -135,16 +135,23 @@ def view_answer(
     finish: str | None,
     question: str = "",
 ) -> AnswerView:
-    """Find the answer in a reply, the options that it mentions and its statements.
+    """Find the final answer in a reply, the options that it mentions, and its statements such as "the answer is B".
 
-    The arguments are those of `read_choice`.
+    Args:
+        reply: The reply.
+        options: Texts of the options.
+        labels: Labels of the options, such as `("A", "B")`.
+        finish: Why the model stopped; "length" if the limit of tokens cut the reply.
+        question: The question.
     """
     part = find_final_answer(reply)
-    text = normalise_reply(_without_middle(reply[part.start : part.end], _MOST_READ))
+    answer = _without_middle(reply[part.start : part.end], _MOST_READ)
+    text = normalise_reply(answer)
     forms = option_forms(options, labels)
     marked = mark_mentions(without_listed_choices(text.text), forms)
-    cut = finish == "length" and part.end == len(reply) and not part.framed
-    return AnswerView(part, text, forms, marked, find_statements(marked, question), cut)
+    statements = find_statements(marked, question)
+    is_cut = finish == "length" and part.end == len(reply) and not part.framed
+    return AnswerView(part, text, forms, marked, statements, is_cut)
 
 
 def _without_middle(text: str, most: int) -> str:
@@ -328,15 +335,21 @@ def _weigh(
 
 
 def _reading_by_mention(marked: MarkedReply, mention: Mention) -> ExtractedChoice:
-    """Return the reading of a reply by one of its mentions, as a likely one. Its span is a range of `marked.text`."""
+    """Return the reading of a reply that chooses the option of one of its mentions, with the confidence "likely".
+
+    The reading says whether the option is named by its label or its text, and where in `marked.text`.
+    """
     methods: dict[str, RuleMethod] = {"label+text": "label+text", "text": "text", "part": "text"}
     method = methods.get(mention.kind, "label")
-    span = (marked.tokens[mention.first].start, marked.tokens[mention.last].end)
+    start = marked.tokens[mention.first].start
+    end = marked.tokens[mention.last].end
     names_label = False
     for other in marked.mentions:
         if other.option == mention.option and other.kind not in ("text", "part"):
             names_label = True
-    return ExtractedChoice(mention.option, method, "likely", span=span, follows_format=names_label)
+    return ExtractedChoice(
+        mention.option, method, "likely", span=(start, end), follows_format=names_label
+    )
 
 
 _MOST_OTHER_WORDS = 2
@@ -348,18 +361,23 @@ _LOOP_REPEATS = 8
 
 
 def _only_repeats_options(view: AnswerView, options: Sequence[str]) -> bool:
-    """Return whether a reply names every option and has hardly another word: "Options: Yes No"."""
+    """Return whether a reply only repeats the options, as in "Options: Yes No": it names all and has few other words."""
     named = {mention.option for mention in whole_mentions(view.marked).values()}
     if len(options) < 2 or len(named) < len(options):
         return False
-    n_words = sum(token.form[0].isalnum() for token in view.marked.tokens)
-    n_tokens_of_options = sum(mention.last - mention.first + 1 for mention in view.marked.mentions)
-    return n_words - n_tokens_of_options <= _MOST_OTHER_WORDS
+    n_words = 0
+    for token in view.marked.tokens:
+        is_word = token.normalised[0].isalnum()
+        n_words += is_word
+    n_words_of_options = 0
+    for mention in view.marked.mentions:
+        n_words_of_options += mention.last - mention.first + 1
+    return n_words - n_words_of_options <= _MOST_OTHER_WORDS
 
 
 def _why_open(view: AnswerView) -> NoChoiceReason:
     """Return why a reply gives no answer."""
-    words = [token.form for token in view.marked.tokens if token.form[0].isalnum()]
+    words = [token.normalised for token in view.marked.tokens if token.normalised[0].isalnum()]
     if len(words) > _LONG_REPLY and len(words) > _LOOP_REPEATS * len(set(words)):
         return "loop"
     if refusal_count(view.text.text):

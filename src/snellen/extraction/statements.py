@@ -21,7 +21,7 @@ from snellen.extraction.cue_words import (
     words_of,
 )
 from snellen.extraction.mentions import MarkedReply, Mention
-from snellen.extraction.tokens import Token, form_at, is_article
+from snellen.extraction.tokens import Token, is_article, normalised_at
 
 StatementKind = Literal[
     "announced",  # behind "the answer is"
@@ -172,7 +172,7 @@ def _kind_of_statement(
         return "announced"
     if mention.kind != "bare label" and _is_alone_in_line(tokens, mention):
         line_start = _start_of_line(tokens, mention.first)
-        if all(token.form == "\n" for token in tokens[:line_start]):
+        if all(token.normalised == "\n" for token in tokens[:line_start]):
             return "first line"
         return "last line" if mention.first >= last_line_start else "line"
     if _is_judged(tokens, mention, mention_at):
@@ -186,26 +186,26 @@ def _kind_of_statement(
     return None
 
 
-def _is_frame_word(form: str) -> bool:
+def _is_frame_word(word: str) -> bool:
     """Return whether a word or sign only announces an answer: "the", "answer", "is", ":", but not "car"."""
-    return form in _FRAME_WORDS or is_article(form) or has_cue(form, *_FRAME_CLASSES)
+    return word in _FRAME_WORDS or is_article(word) or has_cue(word, *_FRAME_CLASSES)
 
 
 def _is_announced(tokens: list[Token], mention: Mention) -> bool:
     """Return whether words just before a mention announce it: "The answer is B", "Correct option: B"."""
     is_linked = False  # by a copula or a colon
     for index in range(mention.first - 1, mention.first - 1 - _LOOK_BACK, -1):
-        form = form_at(tokens, index)
-        if form in ("\n", ".", "?", ";"):
+        word = normalised_at(tokens, index)
+        if word in ("\n", ".", "?", ";"):
             return False
-        if form in (":", "=", "→", "：", "-") or has_cue(form, "copula"):
+        if word in (":", "=", "→", "：", "-") or has_cue(word, "copula"):
             is_linked = True
-        announces_answer = has_cue(form, "answer") and (is_linked or mention.kind == "label")
+        announces_answer = has_cue(word, "answer") and (is_linked or mention.kind == "label")
         if announces_answer and _is_complete(tokens, mention):
             return True
-        if is_linked and has_cue(form, "option") and _is_called_correct(tokens, index):
+        if is_linked and has_cue(word, "option") and _is_called_correct(tokens, index):
             return True
-        if not _is_frame_word(form):
+        if not _is_frame_word(word):
             return _is_announced_densely(tokens, mention)
     return False
 
@@ -214,7 +214,7 @@ def _is_complete(tokens: list[Token], mention: Mention) -> bool:
     """Return whether a mention does not continue as something else: "The answer is A dog" does not announce label A."""
     if mention.kind != "bare label":
         return True
-    following = form_at(tokens, mention.last + 1)
+    following = normalised_at(tokens, mention.last + 1)
     return not following[0].isalnum() or following in _AFTER_LABEL
 
 
@@ -224,9 +224,9 @@ def _is_called_correct(tokens: list[Token], index: int) -> bool:
     It does after "correct" or "final" ("The correct option is B"), and if no word is before it ("Option: B").
     """
     preceding = tokens[max(0, index - 3) : index]
-    if any(has_cue(token.form, "correct", "final") for token in preceding):
+    if any(has_cue(token.normalised, "correct", "final") for token in preceding):
         return True
-    return not any(token.form[0].isalnum() for token in preceding)
+    return not any(token.normalised[0].isalnum() for token in preceding)
 
 
 def _is_announced_densely(tokens: list[Token], mention: Mention) -> bool:
@@ -239,16 +239,16 @@ def _is_announced_densely(tokens: list[Token], mention: Mention) -> bool:
 def _is_alone_in_line(tokens: list[Token], mention: Mention) -> bool:
     """Return whether the line of a mention has nothing else but words that announce it: "So: B."."""
     index = mention.first - 1
-    while form_at(tokens, index) != "\n":
+    while normalised_at(tokens, index) != "\n":
         is_far = mention.first - index > _LOOK_BACK
-        if is_far or not _is_frame_word(tokens[index].form):
+        if is_far or not _is_frame_word(tokens[index].normalised):
             return False
         index -= 1
 
     index = mention.last + 1
-    while form_at(tokens, index) != "\n":
+    while normalised_at(tokens, index) != "\n":
         is_far = index - mention.last > _MOST_CLOSING
-        is_word = tokens[index].form[0].isalnum()
+        is_word = tokens[index].normalised[0].isalnum()
         if is_far or is_word:
             return False
         index += 1
@@ -269,21 +269,21 @@ def _is_judged(tokens: list[Token], mention: Mention, mention_at: Mapping[int, M
     """
     follows_copula = False
     for index in range(mention.last + 1, mention.last + 1 + _JUDGEMENT_REACH):
-        form = form_at(tokens, index)
-        if form in ("\n", ".", "?", ";", ",") or index in mention_at:
+        word = normalised_at(tokens, index)
+        if word in ("\n", ".", "?", ";", ",") or index in mention_at:
             return False
-        if has_cue(form, "copula"):
+        if has_cue(word, "copula"):
             follows_copula = True
-        elif follows_copula and has_cue(form, "correct", "answer"):
-            following = form_at(tokens, index + 1)
+        elif follows_copula and has_cue(word, "correct", "answer"):
+            following = normalised_at(tokens, index + 1)
             if following in ("in", "side", "than"):
                 return False
-            if form != "right":
+            if word != "right":
                 return True
             # "right" also means a side: "B is the right car".
             is_last_word = not following[0].isalnum()
             return is_last_word or following in _AFTER_CORRECT
-        elif not _is_frame_word(form):
+        elif not _is_frame_word(word):
             return False
     return False
 
@@ -293,23 +293,27 @@ def _is_opening_label(tokens: list[Token], mention: Mention) -> bool:
     if mention.kind == "text" or mention.first > _LOOK_BACK:
         return False
     for token in tokens[: mention.first]:
-        is_word = token.form[0].isalnum()
-        if is_word and not _is_frame_word(token.form):
+        is_word = token.normalised[0].isalnum()
+        if is_word and not _is_frame_word(token.normalised):
             return False
     label = tokens[mention.first].raw
     if mention.kind != "label+text" and not label.isupper():
         return False
 
     index = mention.last + 1
-    while index < len(tokens) and tokens[index].form in _CLOSING and tokens[index].form != ".":
+    while (
+        index < len(tokens)
+        and tokens[index].normalised in _CLOSING
+        and tokens[index].normalised != "."
+    ):
         index += 1
     if index >= len(tokens):
         return True
     preceding = tokens[index - 1]
     following = tokens[index]
-    if following.form in (".", "\n", "-", ",", "because", "since", "as"):
+    if following.normalised in (".", "\n", "-", ",", "because", "since", "as"):
         return mention.kind != "bare label"
-    if preceding.form == ")" and index - 1 > mention.last:
+    if preceding.normalised == ")" and index - 1 > mention.last:
         return True
     is_in_bold = following.start - preceding.end >= _MARKUP_WIDTH
     is_only_label = mention.kind == "label+text" or label not in ("A", "I")
@@ -325,8 +329,8 @@ def _is_first_sentence(marked: MarkedReply, mention: Mention) -> bool:
     before = marked.tokens[start : mention.first]
     behind = marked.tokens[mention.last + 1 : end]
     for token in (*before, *behind):
-        is_word = token.form[0].isalnum()
-        if is_word and not is_article(token.form):
+        is_word = token.normalised[0].isalnum()
+        if is_word and not is_article(token.normalised):
             return False
     return True
 
@@ -343,14 +347,14 @@ def _is_chosen(tokens: list[Token], mention: Mention) -> bool:
         return False  # "I choose a car"
     reach_start = max(0, mention.first - _CHOICE_REACH)
     for index in reversed(range(reach_start, mention.first)):
-        form = tokens[index].form
-        if has_cue(form, "choose"):
+        word = tokens[index].normalised
+        if has_cue(word, "choose"):
             preceding = tokens[max(0, index - _CHOOSER_REACH) : index]
-            in_first_person = any(token.form in _FIRST_PERSON for token in preceding)
-            begins_sentence = not preceding or preceding[-1].form in ("\n", ".", ",", ":")
+            in_first_person = any(token.normalised in _FIRST_PERSON for token in preceding)
+            begins_sentence = not preceding or preceding[-1].normalised in ("\n", ".", ",", ":")
             return in_first_person or (begins_sentence and mention.kind != "text")
-        can_be_between = _is_frame_word(form) or form in ("with", "for", "on")
-        if form in (".", "\n") or not can_be_between:
+        can_be_between = _is_frame_word(word) or word in ("with", "for", "on")
+        if word in (".", "\n") or not can_be_between:
             return False
     return False
 
@@ -360,7 +364,7 @@ def _is_chosen(tokens: list[Token], mention: Mention) -> bool:
 
 def _start_of_line(tokens: list[Token], index: int) -> int:
     """Return the index of the first token of the line that contains a token."""
-    while index > 0 and tokens[index - 1].form != "\n":
+    while index > 0 and tokens[index - 1].normalised != "\n":
         index -= 1
     return index
 
@@ -368,7 +372,7 @@ def _start_of_line(tokens: list[Token], index: int) -> int:
 def _start_of_last_line(tokens: list[Token]) -> int:
     """Return the index of the first token of the last line that has more than full stops."""
     end = len(tokens)
-    while end > 0 and tokens[end - 1].form in ("\n", ".", " "):
+    while end > 0 and tokens[end - 1].normalised in ("\n", ".", " "):
         end -= 1
     return _start_of_line(tokens, end - 1) if end > 0 else 0
 
@@ -378,7 +382,7 @@ def _split_lines(tokens: list[Token]) -> list[tuple[int, int]]:
     lines: list[tuple[int, int]] = []
     start = 0
     for index in range(len(tokens) + 1):
-        if form_at(tokens, index) == "\n":
+        if normalised_at(tokens, index) == "\n":
             if index > start:
                 lines.append((start, index))
             start = index + 1
@@ -409,7 +413,9 @@ def _mentions_in_lists(marked: MarkedReply, mention_at: Mapping[int, Mention]) -
             numbered_start = start
 
         first = start
-        while first < end and (not tokens[first].form[0].isalnum() or tokens[first].form == "x"):
+        while first < end and (
+            not tokens[first].normalised[0].isalnum() or tokens[first].normalised == "x"
+        ):
             first += 1  # bullets, and the "x" of a box that is ticked
         mention = mention_at.get(first)
         if mention is None or not _has_more_than_label(tokens, mention, end):
@@ -433,7 +439,9 @@ def _number_of_line(tokens: list[Token], start: int, end: int) -> int:
     if end - start < 3:
         return 0
     number = tokens[start].raw
-    is_list_number = number.isdigit() and len(number) < 3 and tokens[start + 1].form in (".", ")")
+    is_list_number = (
+        number.isdigit() and len(number) < 3 and tokens[start + 1].normalised in (".", ")")
+    )
     return int(number) if is_list_number else 0
 
 
@@ -441,7 +449,7 @@ def _has_more_than_label(tokens: list[Token], mention: Mention, end: int) -> boo
     """Return whether a line has more words than the label that begins it. `end` is the index behind the line."""
     if mention.kind in ("text", "label+text"):
         return True
-    return any(token.form[0].isalnum() for token in tokens[mention.last + 1 : end])
+    return any(token.normalised[0].isalnum() for token in tokens[mention.last + 1 : end])
 
 
 # --- words that weaken a statement ------------------------------------------------------------------------------------
@@ -474,7 +482,7 @@ def _is_weakened(
     """
     tokens = marked.tokens
     start, end = marked.sentences[marked.sentence_of(mention.first)]
-    is_question = tokens[end - 1].form in ("?", "？") and end - 1 <= mention.last + 3
+    is_question = tokens[end - 1].normalised in ("?", "？") and end - 1 <= mention.last + 3
     if is_question:
         return True
     if mention.kind == "text" and _is_in_calculation(tokens, mention):
@@ -485,30 +493,33 @@ def _is_weakened(
         return False
 
     for token in tokens[max(start, mention.first - _REACH_BEFORE) : mention.first]:
-        if token.form in _SUPPOSING or token.form in _SPEAKING:
+        if token.normalised in _SUPPOSING or token.normalised in _SPEAKING:
             return True
-        if has_cue(token.form, "negation", "wrong", "tentative"):
+        if has_cue(token.normalised, "negation", "wrong", "tentative"):
             return True
     for index in range(mention.last + 1, min(end, mention.last + 1 + _REACH_BEHIND)):
-        form = tokens[index].form
-        if form in (".", ";", "\n") or index in mention_at:
+        word = tokens[index].normalised
+        if word in (".", ";", "\n") or index in mention_at:
             break
-        if form in _SUPPOSING:
+        if word in _SUPPOSING:
             return True
-        if kind == "judged" and has_cue(form, "negation", "wrong"):
+        if kind == "judged" and has_cue(word, "negation", "wrong"):
             return True
         following = tokens[index + 1 : index + 4]
-        if has_cue(form, "copula") and any(has_cue(token.form, "wrong") for token in following):
+        if has_cue(word, "copula") and any(
+            has_cue(token.normalised, "wrong") for token in following
+        ):
             return True  # "Option C is incorrect"
     return False
 
 
 def _is_in_calculation(tokens: list[Token], mention: Mention) -> bool:
-    """Return whether a number is followed by an operation and another number: the "3" of "3 + 4"."""
-    is_number = tokens[mention.last].form[0] == "#"
-    operator = form_at(tokens, mention.last + 1)
-    operand = form_at(tokens, mention.last + 2)
-    return is_number and operator in _ARITHMETIC and operand[0] in "#(√π"
+    """Return whether a number that names an option is followed by an operation and another number: "3" in "3 + 4"."""
+    is_number = tokens[mention.last].normalised[0] == "#"
+    operator = normalised_at(tokens, mention.last + 1)
+    operand = normalised_at(tokens, mention.last + 2)
+    begins_number = operand[0] in "#(√π"
+    return is_number and operator in _ARITHMETIC and begins_number
 
 
 _CONNECTION_REACH = 3
@@ -528,9 +539,9 @@ def _is_one_of_several(
         mention_at: All mentions of the reply by their first token.
     """
     index = mention.last + 1
-    while index < len(tokens) and tokens[index].form in _CLOSING:
+    while index < len(tokens) and tokens[index].normalised in _CLOSING:
         index += 1
-    following = form_at(tokens, index)
+    following = normalised_at(tokens, index)
     is_connected = following in _CONNECTING or following in words_of("alternative")
     behind_connection = range(index + 1, index + 1 + _LIST_REACH)
     if is_connected and _has_other_option(mention, mention_at, behind_connection):
@@ -543,11 +554,11 @@ def _is_one_of_several(
 
     reach_start = max(0, mention.first - _CONNECTION_REACH)
     for index in reversed(range(reach_start, mention.first)):
-        form = tokens[index].form
-        if form in _CONNECTING or form in words_of("alternative"):
+        word = tokens[index].normalised
+        if word in _CONNECTING or word in words_of("alternative"):
             before_connection = range(max(0, index - _LIST_REACH), index)
             return _has_other_option(mention, mention_at, before_connection)
-        if form in (".", "\n", ":") or has_cue(form, "copula"):
+        if word in (".", "\n", ":") or has_cue(word, "copula"):
             return False
     return False
 
@@ -591,14 +602,14 @@ def is_taken_back(marked: MarkedReply, statement: Statement) -> bool:
 
     for start, end in marked.sentences[marked.sentence_of(last) :]:
         first = max(start, last + 1)
-        while first < end and not marked.tokens[first].form[0].isalnum():
+        while first < end and not marked.tokens[first].normalised[0].isalnum():
             first += 1
         if first >= end:
             continue
-        first_word = marked.tokens[first].form
+        first_word = marked.tokens[first].normalised
         if first_word in _CORRECTING:
             return True
-        is_doubted = any(token.form in _DOUBTING for token in marked.tokens[first:end])
+        is_doubted = any(token.normalised in _DOUBTING for token in marked.tokens[first:end])
         if first_word in ("but", "however") and is_doubted:
             return True
     return any(word in rest for word in dense_words("correction") if len(word) > 1)
@@ -614,7 +625,7 @@ def last_correction(marked: MarkedReply) -> int | None:
         last = match.start()
     for start, _ in marked.sentences[1:]:
         first_word = marked.tokens[start]
-        if first_word.form in _RECONSIDERING and (last is None or first_word.start > last):
+        if first_word.normalised in _RECONSIDERING and (last is None or first_word.start > last):
             last = first_word.start
     return last
 
@@ -643,6 +654,6 @@ def corrected_mention(marked: MarkedReply) -> Mention | None:
     if len(options_behind) != 1 or not options_before or options_behind == options_before:
         return None
     for token in marked.tokens:
-        if token.start > correction and has_cue(token.form, "negation", "wrong"):
+        if token.start > correction and has_cue(token.normalised, "negation", "wrong"):
             return None
     return mentions_behind[-1]

@@ -1,8 +1,8 @@
 """Split a normalised text into tokens: words, numbers and signs.
 
-Each token has a *form*, in which it is compared with other tokens, so that different spellings count as the same word:
+Each token has a *normalised form*, in which it is compared with other tokens, so that different spellings count as the same word:
 
-| text | form |
+| text | normalised |
 |---|---|
 | "Cats" | `cat` (lower case, singular) |
 | "3,000", "3000.0", "three thousand" | `#3000` (numbers begin with `#`) |
@@ -25,8 +25,8 @@ from snellen.extraction.cue_words import number_words, words_of
 class Token(NamedTuple):
     """A word, number or sign of a text."""
 
-    form: str
-    """Form in which it is compared with others: `cat` for "Cats", `#3` for "three"."""
+    normalised: str
+    """The word in the form in which it is compared with others: `cat` for "Cats", `#3` for "three"."""
     start: int
     """Index of its first character in the text."""
     end: int
@@ -53,7 +53,7 @@ def tokenise(text: str) -> list[Token]:
     """Split a text into tokens, in time linear in its length.
 
     Example:
-        >>> [token.form for token in tokenise("Twenty-five cats, isn't it?")]
+        >>> [token.normalised for token in tokenise("Twenty-five cats, isn't it?")]
         ['#25', 'cat', ',', "isn't", 'it', '?']
     """
     tokens: list[Token] = []
@@ -63,9 +63,9 @@ def tokenise(text: str) -> list[Token]:
     return _merge_spelled_numbers(tokens)
 
 
-def form_at(tokens: Sequence[Token], index: int) -> str:
-    """Return the form of the token at an index, or a line break before the first and behind the last token."""
-    return tokens[index].form if 0 <= index < len(tokens) else "\n"
+def normalised_at(tokens: Sequence[Token], index: int) -> str:
+    """Return the normalised token at an index; a line break before the first and behind the last token."""
+    return tokens[index].normalised if 0 <= index < len(tokens) else "\n"
 
 
 # --- numbers in words -------------------------------------------------------------------------------------------------
@@ -83,9 +83,9 @@ def _merge_spelled_numbers(tokens: list[Token]) -> list[Token]:
     index = 0
     while index < len(tokens):
         token = tokens[index]
-        is_negative = token.form in _MINUS and index + 1 < len(tokens)
-        counts_scale = form_at(tokens, index + 1) in _SCALES  # "two hundred", "a thousand"
-        counts_scale = counts_scale and (token.form[0] == "#" or token.form == "a")
+        is_negative = token.normalised in _MINUS and index + 1 < len(tokens)
+        counts_scale = normalised_at(tokens, index + 1) in _SCALES  # "two hundred", "a thousand"
+        counts_scale = counts_scale and (token.normalised[0] == "#" or token.normalised == "a")
 
         value = None
         last = index
@@ -115,7 +115,7 @@ def _read_number(tokens: list[Token], start: int) -> tuple[str | None, int]:
     last = start
     index = start
     while index < len(tokens):
-        form = tokens[index].form
+        form = tokens[index].normalised
         word = tokens[index].raw.casefold()
         if form in _SCALES and current is not None:
             if _SCALES[form] == 100:
@@ -171,12 +171,14 @@ def _is_link(tokens: list[Token], index: int, current: int | None) -> bool:
     follows_hundreds = current % 100 == 0
     if following.raw.casefold() in _TENS:
         return follows_hundreds
-    digits = following.form[1:]
-    is_number_word = following.form[0] == "#" and digits.isdigit() and not following.raw.isdigit()
+    digits = following.normalised[1:]
+    is_number_word = (
+        following.normalised[0] == "#" and digits.isdigit() and not following.raw.isdigit()
+    )
     if not is_number_word:
         return False
     value = int(digits)
-    if tokens[index].form == "-":
+    if tokens[index].normalised == "-":
         return current % 10 == 0 and 0 < value < 10
     return follows_hundreds and 0 < value < 100
 
@@ -228,9 +230,10 @@ def _plain_number(number: str) -> str:
 
 def _singular(word: str) -> str:
     """Return an English word in lower case without the ending of a plural or genitive: "boxes" is "box"."""
-    ends_otherwise = word.endswith(("ss", "us", "is", "'s"))  # "grass", "bus", "this", "dog's"
-    if len(word) < 4 or not word.endswith("s") or ends_otherwise:
+    if word.endswith("'s"):
         return word.removesuffix("'s") if len(word) > 4 else word
+    if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return word  # "grass", "bus", "this"
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
     if word.endswith(("xes", "zes", "ches", "shes", "sses")):
@@ -238,9 +241,9 @@ def _singular(word: str) -> str:
     return word[:-1]
 
 
-def is_article(form: str) -> bool:
+def is_article(word: str) -> bool:
     """Return whether a word is an article in one of the languages: "the", "ein", "la"."""
-    return form in words_of("articles")
+    return word in words_of("articles")
 
 
 def shared_prefix(first: str, second: str) -> int:

@@ -53,14 +53,14 @@ _SYMMETRIC = frozenset(
 """Words of relations that hold both ways: if A is next to B, then B is next to A."""
 
 
-def is_small_word(form: str) -> bool:
+def is_small_word(word: str) -> bool:
     """Return whether a word says nothing about a claim by itself ("the", "is", "image"), or is a sign.
 
     Args:
-        form: The word in its compared form (`Token.form`).
+        form: The word in its compared form (`Token.normalised`).
     """
-    is_word_or_number = form[0].isalnum() or form[0] == "#"
-    return form in _SMALL_WORDS or not is_word_or_number
+    is_word_or_number = word[0].isalnum() or word[0] == "#"
+    return word in _SMALL_WORDS or not is_word_or_number
 
 
 def content_words(tokens: Sequence[Token]) -> list[str]:
@@ -71,11 +71,11 @@ def content_words(tokens: Sequence[Token]) -> list[str]:
         >>> content_words(tokenise("There are two dogs chasing the cat."))
         ['#2', 'dog', 'chas', 'cat']
     """
-    return [word_stem(token.form) for token in tokens if not is_small_word(token.form)]
+    return [word_stem(token.normalised) for token in tokens if not is_small_word(token.normalised)]
 
 
 @lru_cache(maxsize=16384)
-def word_stem(form: str) -> str:
+def word_stem(word: str) -> str:
     """Return the part of a word that its forms have in common.
 
     Words of other scripts are cut to five characters.
@@ -84,32 +84,33 @@ def word_stem(form: str) -> str:
         >>> word_stem("chasing"), word_stem("chased"), word_stem("carried"), word_stem("taken"), word_stem("bigger")
         ('chas', 'chas', 'carry', 'tak', 'big')
     """
-    form = _IRREGULAR.get(form, form)
-    if not form.isascii():
-        return form[:5]
-    if len(form) <= 3:
-        return form
+    word = _IRREGULAR.get(word, word)
+    if not word.isascii():
+        return word[:5]
+    if len(word) <= 3:
+        return word
     for ending in ("ing", "ed", "er", "es", "e"):
-        stem = form.removesuffix(ending)
-        if stem == form or len(stem) <= 2:
+        stem = word.removesuffix(ending)
+        if stem == word or len(stem) <= 2:
             continue
         if stem[-1] == "i":
             return stem[:-1] + "y"  # "carried", "happier"
         is_doubled = len(stem) > 3 and stem[-1] == stem[-2]
         return stem[:-1] if is_doubled else stem  # "running", "bigger"
-    return form
+    return word
 
 
 def relating_word(form: str) -> str:
-    """Return the stem of a word that relates two things; words for the same relation have the same stem.
+    """Return a stem that is the same for all words for a relation, such as "within" and "inside".
 
     Examples:
         >>> relating_word("within"), relating_word("inside"), relating_word("tall"), relating_word("taller")
         ('insid', 'insid', 'tal', 'tal')
     """
-    stem = word_stem(_SAME_RELATION.get(form, form))
-    is_doubled = len(stem) > 3 and stem[-1] == stem[-2]
-    return stem[:-1] if is_doubled else stem
+    usual_word = _SAME_RELATION.get(form, form)
+    stem = word_stem(usual_word)
+    ends_in_double_letter = len(stem) > 3 and stem[-1] == stem[-2]
+    return stem[:-1] if ends_in_double_letter else stem
 
 
 def opposites_of(stem: str) -> frozenset[str]:
@@ -148,7 +149,7 @@ def _opposite_stems() -> dict[str, frozenset[str]]:
 
 @lru_cache(maxsize=1)
 def exclusive_stems() -> tuple[frozenset[str], ...]:
-    """Return groups of stems of which only one is true of a thing: the colours, the shapes, the materials."""
+    """Return groups of stems that exclude one another, such as those of the colours: a thing that is red is not green."""
     groups: list[frozenset[str]] = []
     for group in exclusives():
         groups.append(frozenset(word_stem(word) for word in group))
