@@ -252,12 +252,17 @@ def _settings(form: Any) -> set[str]:
 
 
 def protocol_label(name: str, settings: Any) -> str:
-    """Return `name?option=value&...` with the options that differ from their defaults."""
-    changed = [
-        f"{field.name}={_spell(value)}"
-        for field in msgspec.structs.fields(settings)
-        if (value := getattr(settings, field.name)) != field.default
-    ]
+    """Return the label of a protocol with the options that differ from their defaults: `circular?all_passes=true`.
+
+    Args:
+        name: Name of the protocol.
+        settings: A record whose fields are the options.
+    """
+    changed: list[str] = []
+    for field in msgspec.structs.fields(settings):
+        value = getattr(settings, field.name)
+        if value != field.default:
+            changed.append(f"{field.name}={_spell(value)}")
     return f"{name}?{'&'.join(changed)}" if changed else name
 
 

@@ -466,20 +466,30 @@ class Dialogue(ProtocolSettings, frozen=True):
         responses: list[Response],
         protocol: str,
     ) -> EarlierReply:
-        """Return the reply to show in later rounds, from the model's own replies to a round."""
+        """Return the model's answer to a question as the reply to show in later rounds of the dialogue.
+
+        The question was presented several times. The option that most replies choose is shown in the requested format, or,
+        with `history="verbatim"`, by the first reply that chose it. If no reply chooses an option, the first one is shown.
+
+        Args:
+            prompt: Renders the prompts.
+            turn: The question.
+            requests: Its requests.
+            responses: The responses to them.
+            protocol: Label of the protocol, which decides how replies are read.
+        """
         if not turn.options:
             return EarlierReply(responses[0].text or "")
-        choices = [
-            predict(protocol, turn, request, response, self.extractor).choice
-            for request, response in zip(requests, responses, strict=True)
-        ]
+        choices: list[int | None] = []
+        for request, response in zip(requests, responses, strict=True):
+            choices.append(predict(protocol, turn, request, response, self.extractor).choice)
         votes = Counter(choice for choice in choices if choice is not None)
         winner = votes.most_common(1)[0][0] if votes else None
         is_verbatim = self.history == "verbatim" and self.by == "generation"
         if winner is not None and not is_verbatim:
             return self._as_reply(prompt, requests[0].variant, turn, turn.options[winner])
 
-        # The first reply that chose the winner; without a winner, the first reply.
+        # If there is no winner, all choices are None, and so is the first.
         reply = responses[choices.index(winner)].text or ""
         prefix = prompt.response_prefix if self.by == "generation" else ""
         return EarlierReply(_continued(prefix, reply))
@@ -487,11 +497,22 @@ class Dialogue(ProtocolSettings, frozen=True):
     def _as_reply(
         self, prompt: PromptRenderer, variant: Variant, turn: Turn, text: str
     ) -> EarlierReply:
-        """Return an answer in the requested format: label and text, or the text alone for likelihoods."""
+        """Return an answer to a question as the reply to show in later rounds of the dialogue.
+
+        If replies are generated and the answer is one of the options, it has its label: "(B) red". Otherwise it is the text
+        alone.
+
+        Args:
+            prompt: Renders the prompts.
+            variant: How the question was presented; its labels give their style.
+            turn: The question.
+            text: The answer, such as the text of an option.
+        """
         if self.by == "likelihood" or text not in turn.options:
             return EarlierReply(text)
-        labels = dict(zip(turn.options, alphabet_of(variant.labels, turn.options), strict=False))
-        return EarlierReply(write_reply(prompt.templates.layout, labels.get(text, ""), text))
+        labels = alphabet_of(variant.labels, turn.options)
+        label = labels[turn.options.index(text)] if labels else ""
+        return EarlierReply(write_reply(prompt.templates.layout, label, text))
 
 
 def _continued(prefix: str, text: str) -> str:

@@ -188,19 +188,23 @@ def _by_reply(
     )
 
 
-def _in_question_order(probabilities: Sequence[float], indices: Sequence[int]) -> tuple[float, ...]:
-    """Return probabilities in the question's order of options, with that of "no option" last.
+def _in_question_order(
+    probabilities: Sequence[float], shown_options: Sequence[int]
+) -> tuple[float, ...]:
+    """Return the probabilities of options in the question's own order; that of "no option" stays last.
+
+    `(0.7, 0.2, 0.1)` for options shown in the order `(1, 0)` gives `(0.2, 0.7, 0.1)`.
 
     Args:
-        probabilities: Probabilities in the order shown, with that of "no option" last.
-        indices: For each option shown, its index in the question.
+        probabilities: The probability of each option in the order shown, then that of "no option"; may be empty.
+        shown_options: Indices of the options in the order shown.
     """
     if not probabilities:
         return ()
-    by_index = dict(zip(indices, probabilities, strict=False))
-    ordered = [by_index[index] for index in range(len(indices))]
-    no_option = probabilities[-1]
-    return tuple(round(probability, 4) for probability in (*ordered, no_option))
+    by_option = dict(zip(shown_options, probabilities, strict=False))
+    ordered = [by_option[option] for option in range(len(shown_options))]
+    ordered.append(probabilities[-1])
+    return tuple(round(probability, 4) for probability in ordered)
 
 
 def _shown_indices(prediction: Prediction, question: Turn) -> Sequence[int]:
@@ -221,19 +225,27 @@ def above_baseline(
     baseline: Sequence[ContinuationScore] | None,
     rule: LikelihoodRule,
 ) -> Sequence[ContinuationScore] | None:
-    """Return scores minus those of the same options without the image (pointwise mutual information, in nats).
+    """Return the log-likelihoods of options minus those without the image (pointwise mutual information, in nats).
 
-    The result is None if the baseline is missing. The rule `conditional` does not subtract a baseline; `pmi` requires
-    one.
+    Args:
+        scores: Log-likelihood of each option.
+        baseline: Log-likelihood of the same options without the image; None if it was not requested.
+        rule: `conditional` never subtracts the baseline, `pmi` requires one, other rules subtract one if it exists.
+
+    Returns:
+        The differences; None if a required baseline is missing, or has other options. An impossible option stays so.
     """
     if rule == "conditional" or (baseline is None and rule != "pmi"):
         return scores
     if baseline is None or len(baseline) != len(scores):
         return None
-    return [
-        score if score.is_impossible else replace(score, sum=score.sum - base.sum)
-        for score, base in zip(scores, baseline, strict=True)
-    ]
+    differences: list[ContinuationScore] = []
+    for score, baseline_score in zip(scores, baseline, strict=True):
+        if score.is_impossible:
+            differences.append(score)
+        else:
+            differences.append(replace(score, sum=score.sum - baseline_score.sum))
+    return differences
 
 
 def reduce_score(score: ContinuationScore, rule: LikelihoodRule) -> float:
@@ -266,10 +278,15 @@ def option_values(scores: Sequence[ContinuationScore], rule: LikelihoodRule) -> 
 def most_likely(
     scores: Sequence[ContinuationScore], rule: LikelihoodRule
 ) -> tuple[int | None, ExtractionMethod | None, NoMostLikelyReason | None]:
-    """Return the index of the most likely continuation and how it was found, or why there is none.
+    """Find the most likely of several continuations of a prompt.
 
-    There is none if a score is NaN or all scores are equal. If several share the highest score, the first wins and the
-    method is `tie`.
+    Args:
+        scores: Log-likelihoods of the tokens of each continuation.
+        rule: How to reduce them to one number, such as their sum or mean.
+
+    Returns:
+        The index of the continuation with the highest score, the method (`tie` if several share the score; then the
+        first one wins), and None. If a score is NaN, or all of several scores are equal: None, None, and the reason.
     """
     values = [reduce_score(score, rule) for score in scores]
     if not values or any(math.isnan(value) for value in values):

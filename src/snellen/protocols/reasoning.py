@@ -91,11 +91,13 @@ class ReasoningRequests:
         self._answer_tokens = prompt.decoding.max_new_tokens or answer_tokens
         self._numbers = itertools.count(1)
         form: AnswerForm = prompts.choice if sample.options else prompts.open
-        pairs = zip(presented.labels, (sample.options[i] for i in presented.order), strict=True)
-        options = "\n".join(f"{label}. {option}" for label, option in pairs)
+        option_lines: list[str] = []
+        for label, index in zip(presented.labels, presented.order, strict=True):
+            option_lines.append(f"{label}. {sample.options[index]}")
+        question_parts = [part for part in (sample.context, sample.question) if part]
         self._slots = {
-            "question": "\n".join(filter(None, (sample.context, sample.question))),
-            "answers": fill_slots(form.answers, {"options": options}),
+            "question": "\n".join(question_parts),
+            "answers": fill_slots(form.answers, {"options": "\n".join(option_lines)}),
             "reply": form.reply,
             "count": str(most_questions),
             "doubt": prompts.doubt,

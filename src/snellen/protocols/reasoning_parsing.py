@@ -99,11 +99,13 @@ def _questions_in(line: str) -> Iterator[str]:
 
 
 def _without_markers(text: str) -> str:
-    """Return a text without list markers, lead-ins such as `Q1:`, and quotation marks around it."""
+    """Return a text without list markers ("1."), lead-ins ("Q1:") and quotation marks around it."""
     text = text.strip(_QUOTES)
-    while (marker := _MARKER.match(text) or (_LEAD.match(text))) and marker.end() < len(text):
+    while True:
+        marker = _MARKER.match(text) or _LEAD.match(text)
+        if marker is None or marker.end() >= len(text):
+            return text
         text = text[marker.end() :].strip(_QUOTES)
-    return text
 
 
 def _listed(body: str) -> list[str] | None:
@@ -134,11 +136,12 @@ def _text_of(item: Any) -> str:
 
 
 def _distinct(questions: Iterable[str]) -> list[str]:
-    """Return the questions without empty ones and repetitions, comparing only their words."""
-    distinct: dict[str, str] = {}
-    for question in filter(None, questions):
-        distinct.setdefault(bare_words(question), question)
-    return list(distinct.values())
+    """Return questions without empty ones and without repetitions; two are the same if their words are."""
+    question_by_words: dict[str, str] = {}
+    for question in questions:
+        if question:
+            question_by_words.setdefault(bare_words(question), question)
+    return list(question_by_words.values())
 
 
 def bare_words(text: str) -> str:
@@ -200,29 +203,42 @@ def standard_conclusion(
 
 
 def _candidates(body: str) -> list[tuple[str, str]]:
-    """Return pairs of the analysis and a possible conclusion, starting at the end of the reply."""
+    """Return the possible conclusions of a reply, the last one first, each with the analysis before it.
+
+    If the reply is a JSON object with an answer, this is the only conclusion. Otherwise a conclusion is what follows
+    "answer:" in its line, or the last line.
+
+    Returns:
+        Pairs of the analysis and the conclusion.
+    """
     content = _json_in(body, "{")
     if isinstance(content, dict):
-        by_name = {str(name).casefold(): str(value) for name, value in content.items()}
-        answer = _first_value(by_name, _ANSWER_KEYS)
+        values = {str(name).casefold(): str(value) for name, value in content.items()}
+        answer = _first_value(values, _ANSWER_KEYS)
         if answer:
-            return [(_first_value(by_name, _ANALYSIS_KEYS), answer)]
+            return [(_first_value(values, _ANALYSIS_KEYS), answer)]
 
-    # By the offset of the conclusion: where the analysis before it ends, and its text.
-    candidates: dict[int, tuple[int, str]] = {}
+    # By the offset of each conclusion: the end of the analysis before it, and the text of the conclusion.
+    conclusions: dict[int, tuple[int, str]] = {}
     for marker in _ANSWER.finditer(body):
         rest_of_line = body[marker.end() :].lstrip().partition("\n")[0]
         conclusion = _clean(rest_of_line)
         if conclusion:
-            candidates[marker.end()] = (marker.start(), conclusion)
+            conclusions[marker.end()] = (marker.start(), conclusion)
     lines = [line for line in re.finditer(r"[^\n]+", body) if _clean(line[0])]
     if lines:
         last_line = lines[-1]
         start = last_line.start()
-        if not any(offset >= start for offset in candidates):
-            candidates[start] = (start, _clean(last_line[0]))
-    ordered = (candidates[offset] for offset in sorted(candidates, reverse=True))
-    return [(_ANALYSIS.sub("", body[:start].strip()), conclusion) for start, conclusion in ordered]
+        has_conclusion_in_last_line = any(offset >= start for offset in conclusions)
+        if not has_conclusion_in_last_line:
+            conclusions[start] = (start, _clean(last_line[0]))
+
+    candidates: list[tuple[str, str]] = []
+    for offset in sorted(conclusions, reverse=True):
+        analysis_end, conclusion = conclusions[offset]
+        analysis = _ANALYSIS.sub("", body[:analysis_end].strip())
+        candidates.append((analysis, conclusion))
+    return candidates
 
 
 def _first_value(content: dict[str, str], names: tuple[str, ...]) -> str:

@@ -50,7 +50,7 @@ class Verdict(Struct, frozen=True):
 
     @staticmethod
     def majority(verdicts: Sequence[Verdict]) -> Verdict:
-        """Return the majority of the valid verdicts, or a tie. If none is valid, return the first failure.
+        """Return the verdict that most judges gave, or a tie. If every judge failed, return the first failure.
 
         Examples:
             >>> Verdict.majority([Verdict("given", 1), Verdict("given", 1), Verdict("none")]).value
@@ -59,10 +59,12 @@ class Verdict(Struct, frozen=True):
         valid = [verdict for verdict in verdicts if not verdict.failed]
         if not valid:
             return verdicts[0]
-        ranked = Counter((verdict.outcome, verdict.value) for verdict in valid).most_common(2)
-        if len(ranked) > 1 and ranked[0][1] == ranked[1][1]:
-            return Verdict("tie")
-        outcome, value = ranked[0][0]
+        counts = Counter((verdict.outcome, verdict.value) for verdict in valid)
+        (winner, winner_count), *others = counts.most_common(2)
+        for _, other_count in others:
+            if other_count == winner_count:
+                return Verdict("tie")
+        outcome, value = winner
         return Verdict(outcome, value)
 
 
@@ -86,25 +88,44 @@ NO_IMAGES = NoImages()
 
 
 def ask_for_verdict(request: Request, reminder: str, read_verdict: VerdictReader) -> Deliberation:
-    """Ask a judge, and ask again with a reminder after the text if the reply was not a verdict."""
-    response, verdict = yield from ask_twice(
-        request, with_reminder(request, reminder), read_verdict
-    )
+    """Yield a request to a judge; if the reply is not a verdict, yield it again with a reminder at the end.
+
+    Returns:
+        The verdict. A failed request gives the verdict `error`, and two replies without a verdict `malformed`.
+    """
+    second_request = with_reminder(request, reminder)
+    response, verdict = yield from ask_twice(request, second_request, read_verdict)
     if response.error is not None:
         return Verdict("error", detail=response.error.kind)
-    return verdict or Verdict("malformed", detail=(response.text or "")[:60])
+    if verdict is None:
+        return Verdict("malformed", detail=(response.text or "")[:60])
+    return verdict
 
 
 def ask_twice(
     request: Request, again: Request, parse: Callable[[str], ResultT | None]
 ) -> Generator[list[Request], list[Response], tuple[Response, ResultT | None]]:
-    """Ask, and send the second request if `parse` returns None. Returns the last response and its parsed value."""
+    """Yield a request, and if its reply cannot be parsed, a second one.
+
+    Args:
+        request: The first request.
+        again: The second request.
+        parse: Returns the value of a reply; None if it cannot be parsed.
+
+    Returns:
+        The last response and its value. The value is None if both replies cannot be parsed, or if a request failed.
+    """
     [response] = yield [request]
-    if response.error is None and (result := parse(response.text or "")) is not None:
+    if response.error is not None:
+        return response, None
+    result = parse(response.text or "")
+    if result is not None:
         return response, result
-    if response.error is None:
-        [response] = yield [again]
-    return response, None if response.error is not None else parse(response.text or "")
+
+    [response] = yield [again]
+    if response.error is not None:
+        return response, None
+    return response, parse(response.text or "")
 
 
 def with_reminder(request: Request, reminder: str) -> Request:
@@ -319,36 +340,58 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
         )
 
     def _gold(self) -> str:
-        """Return the ground truths as text: a single one unchanged, several as the paper's examples or as JSON."""
-        golds = list(dict.fromkeys(self.golds))
-        if not judge_prompt(self.version).quotes:
-            gold = golds[0] if len(golds) == 1 else repr(golds)
-            for written, wanted in judge_prompt(self.version).gold_words.items():
-                gold = gold.replace(written, wanted)
-            return gold
-        return json.dumps(golds[0] if len(golds) == 1 else golds, ensure_ascii=False)
+        """Return the correct answers as the text that the judge's prompt shows.
+
+        A prompt with quotes shows JSON: `"two"`, or `["2", "two"]` for several answers. Other prompts show a single
+        answer as it is, and several as a Python list. Such a prompt may also replace words of the answers.
+        """
+        answers = list(dict.fromkeys(self.golds))  # without duplicates, in order
+        prompt = judge_prompt(self.version)
+        if prompt.quotes:
+            return json.dumps(answers[0] if len(answers) == 1 else answers, ensure_ascii=False)
+        text = answers[0] if len(answers) == 1 else repr(answers)
+        for word, replacement in prompt.gold_words.items():
+            text = text.replace(word, replacement)
+        return text
 
 
 def read_mark_word(text: str, marks: Mapping[str, int]) -> Verdict | None:
-    """Return the verdict of a text that has exactly one of the words for marks, in any case, or None.
+    """Read the verdict of a judge whose marks are words, such as "yes" and "no". Upper and lower case are the same.
+
+    Args:
+        text: The reply of the judge.
+        marks: The words, each with the mark that it gives.
+
+    Returns:
+        The verdict, or None if the reply has none of the words or more than one.
 
     Examples:
         >>> read_mark_word("Yes, they are equivalent.", {"yes": 1, "no": 0}).value
         1
     """
-    # A point between digits belongs to the word: 0.5.
-    written = set(re.findall(r"\w+(?:\.\d+)?", verdict_token(text).casefold()))
-    named = [word for word in marks if word.casefold() in written]
-    return Verdict("given", marks[named[0]]) if len(named) == 1 else None
+    # A point between digits is part of a word: the marks may be 0, 0.5 and 1.
+    words = set(re.findall(r"\w+(?:\.\d+)?", verdict_token(text).casefold()))
+    used_marks = [mark for mark in marks if mark.casefold() in words]
+    if len(used_marks) != 1:
+        return None
+    [mark] = used_marks
+    return Verdict("given", marks[mark])
 
 
 _NUMBER = re.compile(r"(\d+)(?:\s*/\s*(\d+)|\s*\(\d+\s*/\s*\d+)?")
 
 
 def read_number(text: str, lowest: int, highest: int) -> Verdict | None:
-    """Return the verdict of a text that is one whole number on the scale (`4`, `4/5`, `Your mark: 4`), or None."""
+    """Read the verdict of a judge that marks a reply with a whole number from `lowest` to `highest`.
+
+    Returns:
+        The verdict of "4", "4/5" (if 5 is the highest mark) or "Your mark: 4"; None for any other text.
+    """
     match = _NUMBER.fullmatch(verdict_token(text))
-    if match is None or (match[2] and int(match[2]) != highest):
+    if match is None:
         return None
-    value = int(match[1])
-    return Verdict("given", value) if lowest <= value <= highest else None
+    denominator = match[2]
+    if denominator and int(denominator) != highest:
+        return None
+    mark = int(match[1])
+    return Verdict("given", mark) if lowest <= mark <= highest else None

@@ -102,11 +102,15 @@ class Control(WrappingProtocol, frozen=True):
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
-        """Ask as the inner protocol does, with no image, a blank one, or another sample's."""
+        """Yield the requests of the inner protocol without images, or with blank ones.
+
+        With another `picture`, the sample already has the images of another sample.
+        """
         if self.picture == "text":
             sample = replace(sample, images=())
         elif self.picture == "blank":
-            sample = replace(sample, images=(BLANK,) * len(sample.images))
+            blank_images = (BLANK,) * len(sample.images)
+            sample = replace(sample, images=blank_images)
         return (yield from self.inner.ask(sample, prompt, history))
 
 
@@ -176,9 +180,10 @@ class Perturb(WrappingProtocol, frozen=True):
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
-        """Ask as the inner protocol does, with degraded images."""
-        worse = tuple(degraded_ref(image, self.doses) for image in sample.images)
-        return (yield from self.inner.ask(replace(sample, images=worse), prompt, history))
+        """Yield the requests of the inner protocol for the sample with degraded images."""
+        degraded_images = tuple(degraded_ref(image, self.doses) for image in sample.images)
+        degraded_sample = replace(sample, images=degraded_images)
+        return (yield from self.inner.ask(degraded_sample, prompt, history))
 
 
 class Repeat(WrappingProtocol, frozen=True):
@@ -234,23 +239,28 @@ class Repeat(WrappingProtocol, frozen=True):
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
-        """Yield all repetitions side by side. Each repetition of a dialogue continues with its own replies."""
-        repetitions = [self.inner.ask(sample, prompt, history) for _ in range(self.times)]
-        requests_of: list[list[Request]] = []  # the present requests of each repetition
-        for number, repetition in enumerate(repetitions):
-            requests_of.append([_repeated(request, number) for request in next(repetition)])
+        """Yield the requests of all repetitions together, and receive their responses.
 
-        while any(requests_of):
-            responses = yield list(chain.from_iterable(requests_of))
+        If the inner protocol sends further requests that depend on responses, such as the next question of a dialogue,
+        each repetition continues with its own responses.
+        """
+        repetitions = [self.inner.ask(sample, prompt, history) for _ in range(self.times)]
+        pending: list[list[Request]] = []  # requests that each repetition sends next
+        for number, repetition in enumerate(repetitions):
+            first_requests = next(repetition)
+            pending.append([_repeated(request, number) for request in first_requests])
+
+        while any(pending):
+            responses = yield list(chain.from_iterable(pending))
             start = 0
             for number, repetition in enumerate(repetitions):
-                end = start + len(requests_of[number])
-                requests_of[number] = _next_requests(repetition, responses[start:end], number)
+                end = start + len(pending[number])
+                pending[number] = _next_requests(repetition, responses[start:end], number)
                 start = end
 
 
 def _repeated(request: Request, number: int) -> Request:
-    """Return the same request as presentation `number`, with a seed of its own."""
+    """Return a request as presentation `number`, with another seed."""
     seed = request.decoding.seed + number
     return replace(
         request,

@@ -52,19 +52,27 @@ def labels_for(style: LabelStyle, count: int, *names: str | int) -> tuple[str, .
 
 
 def alphabet_of(labels: tuple[str, ...], options: Sized) -> tuple[str, ...]:
-    """Return labels for `options` from the alphabet of `labels`; numbers if there are more than 26 options."""
+    """Return a label for each of `options`, in the style of the given labels.
+
+    `("c",)` gives `("a", "b", "c")` for three options. More than 26 options get numbers. Without labels, the result is
+    empty.
+    """
     if not labels:
         return ()
-    first = labels[0]
-    return _alphabet(
-        "number" if first.isdigit() else "upper" if first.isupper() else "lower", len(options)
-    )
+    style = "lower"
+    if labels[0].isdigit():
+        style = "number"
+    elif labels[0].isupper():
+        style = "upper"
+    return _alphabet(style, len(options))
 
 
 def _alphabet(style: str, count: int) -> tuple[str, ...]:
+    """Return `count` labels in order: "A", "B", ... for "upper", "a", "b", ... for "lower", otherwise "1", "2", ..."""
     if style == "number" or count > len(string.ascii_uppercase):
-        return tuple(str(i + 1) for i in range(count))
-    return tuple((string.ascii_uppercase if style == "upper" else string.ascii_lowercase)[:count])
+        return tuple(str(number) for number in range(1, count + 1))
+    letters = string.ascii_uppercase if style == "upper" else string.ascii_lowercase
+    return tuple(letters[:count])
 
 
 IMAGE_MARK = "<image>"
@@ -102,7 +110,13 @@ class PromptRenderer(Struct, frozen=True):
     def generate(
         self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()
     ) -> Request:
-        """Return a request for a reply. Options are shown in the variant's order with its labels."""
+        """Return the request that asks a model for a reply to a question.
+
+        Args:
+            sample: The question or dialogue.
+            variant: How to present it: the prompt template, the order and labels of the options, and the turn.
+            history: The replies to earlier turns of a dialogue.
+        """
         variant = self._presented(variant)
         messages = self._conversation(sample, variant, history)
         turn = sample.rounds[variant.turn]
@@ -113,20 +127,26 @@ class PromptRenderer(Struct, frozen=True):
     def loglikelihood(
         self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()
     ) -> Request:
-        """Return a request for the likelihood of each option as the reply, without showing options (ReForm-Eval 3.3.1).
+        """Return the request for the likelihood of each option as the reply, without showing options (ReForm-Eval 3.3.1).
 
-        Continuations have the sample's own order of options.
+        The likelihoods are in the sample's own order of options.
+
+        Args:
+            sample: The question or dialogue.
+            variant: How to present it: the prompt template and the turn.
+            history: The replies to earlier turns of a dialogue.
         """
         variant = self._presented(variant)
         turn = sample.rounds[variant.turn]
-        messages = self._conversation(sample, replace(variant, labels=()), history, listed=False)
+        without_labels = replace(variant, labels=())
+        messages = self._conversation(sample, without_labels, history, listed=False)
         return self._request(sample, variant, messages, turn.options)
 
     def _presented(self, variant: Variant) -> Variant:
-        """Return the variant as it will be shown.
+        """Return a variant without what this renderer does not show.
 
-        Few-shot examples already show the format, so the in-context sample is left out. A layout may list options
-        without labels.
+        Labels are left out if the layout lists options without them. The in-context sample (a text-only example of the
+        reply format) is left out if there are few-shot examples, which already show the format.
         """
         in_context = variant.in_context and not self.examples
         labels = variant.labels if self.templates.layout.label else ()
@@ -227,17 +247,25 @@ class PromptRenderer(Struct, frozen=True):
     def _question(
         self, turn: Turn, order: tuple[int, ...], labels: tuple[str, ...], listed: bool
     ) -> str:
-        """Return the text of a question, with its options if they are listed."""
+        """Return the text of a question, with its options if they are listed.
+
+        Args:
+            turn: The question and its options.
+            order: Indices of the options in the order to show; empty for their own order.
+            labels: Labels of the options; empty for options without labels.
+            listed: Whether to list the options.
+        """
         question = self.templates.prompt_for(turn.question)
         if not turn.options:
             return word_question(self.templates.layout.open, question)
         if not listed:
             return question
-        options = tuple(turn.options[index] for index in order) if order else turn.options
+        options = turn.options
+        if order:
+            options = tuple(turn.options[index] for index in order)
         if self.templates.places_options:
-            return self.templates.prompt_for(
-                turn.question, list_options(self.templates.layout, options, labels)
-            )
+            listed_options = list_options(self.templates.layout, options, labels)
+            return self.templates.prompt_for(turn.question, listed_options)
         return lay_out(self.templates.layout, question, options, labels)
 
     def _introduced(self, context: str | None, question: str) -> str:
@@ -247,19 +275,26 @@ class PromptRenderer(Struct, frozen=True):
         return self.templates.layout.context.format(context=context) + question
 
     def _answered(self, example: Example, labels: tuple[str, ...], listed: bool) -> tuple[str, str]:
-        """Return the question and the answer of a few-shot example; of several reference texts, the most frequent."""
-        alphabet = alphabet_of(labels, example.options)
-        question = self._introduced(
-            example.context, self._question(example.rounds[0], (), alphabet, listed)
-        )
+        """Return the question and the correct reply of a few-shot example, as texts to show.
+
+        The reply to a question without options is the most frequent of its reference texts.
+
+        Args:
+            example: The example.
+            labels: Labels of the options of the question that follows; the example gets labels in the same style.
+            listed: Whether options are listed. If not, the reply is the text of the option alone.
+        """
+        example_labels = alphabet_of(labels, example.options)
+        question = self._question(example.rounds[0], (), example_labels, listed)
+        question = self._introduced(example.context, question)
         if not example.options:
-            [(text, _)] = Counter(example.texts).most_common(1)
-            return question, text
+            [(reference, _)] = Counter(example.texts).most_common(1)
+            return question, reference
         correct_index = example.gold[0]
         option = example.options[correct_index]
         if not listed:
             return question, option
-        label = alphabet[correct_index] if alphabet else ""
+        label = example_labels[correct_index] if example_labels else ""
         return question, write_reply(self.templates.layout, label, option)
 
     def _in_context(self, variant: Variant) -> tuple[str, str]:
@@ -280,9 +315,12 @@ def _template_ids(family: str, method: Method, count: int) -> tuple[str, ...]:
 
 
 def within_limits(images: tuple[ImageRef, ...], limits: ImageLimits) -> tuple[ImageRef, ...]:
-    """Return images within the limits of a set of prompts: a sample of each clip's frames, and large images scaled down."""
+    """Return images within limits: at most so many frames of each clip, and each image at most so large.
+
+    Frames of a clip are images with a time; a frame whose time is not later than the one before begins another clip.
+    """
     if limits.frames:
-        clips: list[list[ImageRef]] = []
+        clips: list[list[ImageRef]] = []  # an image without a time is a clip of its own
         for image in images:
             is_next_frame = (
                 image.time is not None and clips and (clips[-1][-1].time or 0.0) < image.time
@@ -291,10 +329,10 @@ def within_limits(images: tuple[ImageRef, ...], limits: ImageLimits) -> tuple[Im
                 clips[-1].append(image)
             else:
                 clips.append([image])
-        rule = FrameSampling(frames=limits.frames)
+        sampling = FrameSampling(frames=limits.frames)
         sampled: list[ImageRef] = []
         for clip in clips:
-            sampled.extend(clip[index] for index in rule.positions(range(len(clip))))
+            sampled.extend(clip[index] for index in sampling.positions(range(len(clip))))
         images = tuple(sampled)
     return tuple(_shrunk(image, limits) for image in images)
 
@@ -319,52 +357,86 @@ def _shrunk(image: ImageRef, limits: ImageLimits) -> ImageRef:
 def place_images(
     images: tuple[ImageRef, ...], text: str, places: ImagePlaces = "marked"
 ) -> tuple[Part, ...]:
-    """Arrange images and text: each image at its mark if the text has a mark for each, otherwise all images first.
+    """Return the parts of a message: images, and the text around them.
 
-    Marks are `<image>` in the order of several images, or `<image 1>`, numbered from 1 and repeatable. A single image
-    without a number always goes first, because a text about one image may contain `<image>` literally. With `trimmed`,
-    text between images loses the white space around it. With `first`, all images go first and marks stay in the text.
+    If the text has a mark for each image, each image replaces its mark. Otherwise all images come first. A mark is
+    `<image 1>`, `<image 2>`, ..., which may be repeated, or `<image>` in the order of several images. A single image
+    without a number always comes first, because a text about one image may contain `<image>` literally.
+
+    Args:
+        images: The images.
+        text: The text of the message.
+        places: `marked` as above; `trimmed` also removes white space around the images; `first` puts all images first
+            and keeps marks in the text.
     """
+    images_first = (*map(ImagePart, images), TextPart(text))
     if places == "first":
-        return (*map(ImagePart, images), TextPart(text))
+        return images_first
     pieces = NUMBERED_MARK.split(text)  # texts and image numbers alternate
     texts = pieces[::2]
     numbers = pieces[1::2]
-    if set(numbers) == {str(number) for number in range(1, len(images) + 1)}:
+    expected_numbers = {str(number) for number in range(1, len(images) + 1)}
+    if set(numbers) == expected_numbers:
         marked_images = [images[int(number) - 1] for number in numbers]
         if places == "trimmed":
             texts = [part.strip() for part in texts]
         return _in_order(marked_images, texts)
     texts = text.split(IMAGE_MARK)
     if len(images) < 2 or len(texts) != len(images) + 1:
-        return (*map(ImagePart, images), TextPart(text))
+        return images_first
     return _in_order(images, texts)
 
 
 def _in_order(images: Sequence[ImageRef], texts: Sequence[str]) -> tuple[Part, ...]:
-    """Return the first text, then each image followed by the next text."""
-    parts: list[Part] = [TextPart(texts[0])]
-    for image, after in zip(images, texts[1:], strict=True):
-        parts += [ImagePart(image), TextPart(after)]
-    return tuple(part for part in parts if not isinstance(part, TextPart) or part.text)
+    """Return the parts of a message: the first text, then each image followed by the next text. Empty texts are left out.
+
+    Args:
+        images: The images.
+        texts: The texts, one more than images.
+    """
+    parts: list[Part] = []
+    if texts[0]:
+        parts.append(TextPart(texts[0]))
+    for image, text_after in zip(images, texts[1:], strict=True):
+        parts.append(ImagePart(image))
+        if text_after:
+            parts.append(TextPart(text_after))
+    return tuple(parts)
 
 
 def lay_out(
     layout: Layout, question: str, options: tuple[str, ...], labels: tuple[str, ...]
 ) -> str:
-    """Return a question with its options: `Can you see it? Options: (A) Yes; (B) No.`"""
-    listed = list_options(layout, options, labels)
-    gap = " " if layout.heading and not layout.heading[-1].isspace() else ""
-    return f"{word_question(layout.question, question, labels)}{layout.heading}{gap}{listed}"
+    """Return a question with its options as the text to show: `Can you see it? Options: (A) Yes; (B) No.`
+
+    Args:
+        layout: Forms of the question and of an option, the heading of the options, and the text between options.
+        question: Text of the question.
+        options: Texts of the options, in the order to show.
+        labels: Label of each option, such as `("A", "B")`; empty for options without labels.
+    """
+    question_text = word_question(layout.question, question, labels)
+    heading = layout.heading
+    if heading and not heading[-1].isspace():
+        heading += " "
+    return question_text + heading + list_options(layout, options, labels)
 
 
 def list_options(layout: Layout, options: tuple[str, ...], labels: tuple[str, ...]) -> str:
-    """Return options without their heading: `(A) Yes; (B) No.`"""
-    marks = [f"{layout.label.format(label=label)} " for label in labels] or [""] * len(options)
-    listed = layout.separator.join(
-        mark + option for mark, option in zip(marks, options, strict=False)
-    )
-    return f"{listed}{layout.stop}"
+    """Return options as the text to show, without their heading: `(A) Yes; (B) No.`
+
+    Args:
+        layout: Form of a label, and the text between and after the options.
+        options: Texts of the options, in the order to show.
+        labels: Label of each option; empty for options without labels.
+    """
+    texts: list[str] = []
+    if labels:
+        for label, option in zip(labels, options, strict=False):
+            texts.append(f"{layout.label.format(label=label)} {option}")
+    else:
+        texts.extend(options)
+    return layout.separator.join(texts) + layout.stop
 
 
 def word_question(form: str, question: str, labels: tuple[str, ...] = ()) -> str:

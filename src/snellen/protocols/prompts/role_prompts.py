@@ -191,30 +191,41 @@ def load_reasoning_prompts(package: str) -> ReasoningPrompts:
 
 
 def parse_reasoning_prompts(content: Mapping[str, Any], where: str) -> ReasoningPrompts:
-    """Return Snellen's own prompts, replaced by those of a file. Raises DataError for an unknown text or slot."""
+    """Return Snellen's prompts for step-by-step reasoning, with those of a file in their place.
+
+    Args:
+        content: The content of the file: tables of texts.
+        where: Path of the file, for messages.
+
+    Raises:
+        DataError: The file has a text that is not known, or a text has a slot that is never filled.
+    """
+    texts_of_all = _overlaid(_own_reasoning_texts(), _versioned(content))
     try:
-        prompts = msgspec.convert(
-            _overlaid(_own_reasoning_texts(), _versioned(content)), ReasoningPrompts
-        )
+        prompts = msgspec.convert(texts_of_all, ReasoningPrompts)
     except msgspec.ValidationError as error:
         raise DataError(f"{where}: not a file of reasoning prompts ({error})") from None
     for table, texts in msgspec.to_builtins(prompts).items():
-        for name, text in texts.items() if isinstance(texts, dict) else ():
-            slots = _SLOTS.get((table, name), _CASE)
-            if wrong := next((slot for slot in SLOT.findall(text) if slot not in slots), None):
-                listed = ", ".join(sorted(slots))
-                raise DataError(
-                    f"{where}: [{table}] {name} has the slot {{{wrong}}}; known: {listed}"
-                )
+        if not isinstance(texts, dict):
+            continue
+        for name, text in texts.items():
+            known_slots = _SLOTS.get((table, name), _CASE)
+            for slot in SLOT.findall(text):
+                if slot not in known_slots:
+                    listed = ", ".join(sorted(known_slots))
+                    raise DataError(
+                        f"{where}: [{table}] {name} has the slot {{{slot}}}; known: {listed}"
+                    )
     return prompts
 
 
 def _versioned(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return prompts with a version, by default a digest of their text."""
+    """Return the content of a file of prompts with a `version`; if it has none, that is a digest of the content."""
     if not content or "version" in content:
         return content
     encoded = msgspec.json.encode(content, order="deterministic")
-    return {"version": f"own-{hashlib.sha256(encoded).hexdigest()[:8]}", **content}
+    digest = hashlib.sha256(encoded).hexdigest()[:8]
+    return {"version": f"own-{digest}", **content}
 
 
 def _overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -179,7 +179,7 @@ AS_PUBLISHED = "as-published"
 def named_templates(
     name: str | Path, by_suite: Mapping[str, str] = MappingProxyType({})
 ) -> PromptTemplates:
-    """Return the templates that a name stands for.
+    """Return the prompt templates with a given name.
 
     Args:
         name: Empty or `snellen` for Snellen's own, `data` for instructions in the data, `as-published`, the name of a
@@ -218,15 +218,26 @@ def declared_sets() -> list[str]:
 
 
 def declared_templates(name: str, sets: Mapping[str, PromptSet]) -> PromptTemplates:
-    """Return the set of prompts called `name`, from the declarations of each benchmark's entry. Raises DataError."""
-    by_benchmark = {
-        benchmark: _of_set(own, f"{benchmark}: [prompts.{name}]") for benchmark, own in sets.items()
+    """Return templates in which each benchmark has the prompts that its own entry declares under a name.
+
+    Args:
+        name: Name of the set of prompts.
+        sets: The declared prompts, by benchmark.
+
+    Raises:
+        DataError: A set of prompts is not valid.
+    """
+    templates_by_benchmark = {
+        benchmark: _of_set(prompts, f"{benchmark}: [prompts.{name}]")
+        for benchmark, prompts in sets.items()
     }
-    text = msgspec.json.encode(
-        {benchmark: own.id for benchmark, own in sorted(by_benchmark.items())}
+    ids = {
+        benchmark: templates.id for benchmark, templates in sorted(templates_by_benchmark.items())
+    }
+    digest = hashlib.sha256(msgspec.json.encode(ids)).hexdigest()[:12]
+    return replace(
+        default_templates(), id=f"{name} ({digest})", by_benchmark=templates_by_benchmark
     )
-    digest = hashlib.sha256(text).hexdigest()[:12]
-    return replace(default_templates(), id=f"{name} ({digest})", by_benchmark=by_benchmark)
 
 
 def with_defaults_of(defaults: PromptTemplates, specs: Sequence[BenchmarkSpec]) -> PromptTemplates:
@@ -381,27 +392,32 @@ def _methods(content: Any, where: str) -> dict[Method, Instructions]:
 
 
 def _check_layout(layout: Layout, where: str) -> None:
-    """Raise DataError if a layout's text lacks a placeholder that it needs, or has one that is never filled."""
-    no_fields: set[str] = set()
-    forms = (
-        ("label", layout.label, {"label"}, {"label"} if layout.label else no_fields),
+    """Raise DataError if a text of a layout lacks a placeholder that it needs, or has one that is never filled.
+
+    Args:
+        layout: Texts with placeholders in braces, such as `({label})`.
+        where: What declares it, for the message.
+    """
+    none: set[str] = set()
+    forms = (  # name, text, placeholders that are filled, placeholders that must be there
+        ("label", layout.label, {"label"}, {"label"} if layout.label else none),
         ("reply", layout.reply, {"label", "option"}, {"label"} if layout.label else {"option"}),
-        ("context", layout.context, {"context"}, no_fields),
+        ("context", layout.context, {"context"}, none),
         ("question", layout.question, {"question", "letters"}, {"question"}),
-        ("open", layout.open, {"question", "capitalized"}, no_fields),
+        ("open", layout.open, {"question", "capitalized"}, none),
     )
-    for name, form, fields, needed in forms:
+    for name, text, filled, needed in forms:
+        place = f"{where}: [layout] {name} = {text!r}"
+        placeholders: set[str] = set()
         try:
-            present = {
-                field for _, field, _, _ in string.Formatter().parse(form) if field is not None
-            }
+            for _, placeholder, _, _ in string.Formatter().parse(text):
+                if placeholder is not None:
+                    placeholders.add(placeholder)
         except ValueError as error:
-            raise DataError(f"{where}: [layout] {name} = {form!r}: {error}") from None
-        if not needed <= present <= fields:
+            raise DataError(f"{place}: {error}") from None
+        if not needed <= placeholders <= filled:
             must = f"hold {{{min(needed)}}}, and " if needed else "hold "
-            raise DataError(
-                f"{where}: [layout] {name} = {form!r} must {must}nothing but {sorted(fields)}"
-            )
+            raise DataError(f"{place} must {must}nothing but {sorted(filled)}")
 
 
 PLAIN = packaged_templates("snellen.protocols.prompts", "plain.toml")
