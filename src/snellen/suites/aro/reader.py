@@ -117,13 +117,15 @@ def is_name_or_quality(word: str) -> bool:
 
 @cache
 def _word_lists() -> dict[str, frozenset[str]]:
-    """Return the words of `other_words.txt`: `others`, which are neither nouns nor adjectives, and `nouns` that end
-    as verbs or adverbs do."""
+    """Return two lists of words from `other_words.txt`.
+
+    `others` are neither nouns nor adjectives. `nouns` are nouns and adjectives that end like verbs or adverbs.
+    """
     text = files("snellen.suites.aro").joinpath("other_words.txt").read_text("utf-8")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    halves = "\n".join(lines).split("nouns and adjectives all the same")
-    other_words, nouns = (frozenset(half.split()) for half in halves)
-    return {"others": other_words, "nouns": nouns}
+    heading = "nouns and adjectives all the same"
+    other_words, _, nouns = "\n".join(lines).partition(heading)
+    return {"others": frozenset(other_words.split()), "nouns": frozenset(nouns.split())}
 
 
 def _shuffle_nouns_and_adjectives(words: list[str], rng: random.Random) -> list[str]:
@@ -140,12 +142,14 @@ def _shuffle_other_words(words: list[str], rng: random.Random) -> list[str]:
     )
 
 
-def _shuffle_at(words: list[str], places: Sequence[int], rng: random.Random) -> list[str]:
-    """Return the words with those at the given indices in another order."""
-    shuffled = list(places)
-    rng.shuffle(shuffled)
-    moved = {place: words[source] for place, source in zip(places, shuffled, strict=True)}
-    return [moved.get(place, word) for place, word in enumerate(words)]
+def _shuffle_at(words: list[str], indices: Sequence[int], rng: random.Random) -> list[str]:
+    """Return words with those at some indices shuffled among these indices; the others keep their positions."""
+    source_indices = list(indices)
+    rng.shuffle(source_indices)
+    shuffled = list(words)
+    for index, source_index in zip(indices, source_indices, strict=True):
+        shuffled[index] = words[source_index]
+    return shuffled
 
 
 def _shuffle_within_trigrams(words: list[str], rng: random.Random) -> list[str]:

@@ -82,12 +82,17 @@ def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
 
 
 def kie_word_counts(reply: str, gold: str) -> Counts:
-    """Return a reply's counts for LVLM-eHub's micro F1 of words: words matched, in the reply, in the reference.
+    """Return the counts of a reply for LVLM-eHub's micro F1 of words, which are summed over all replies.
 
-    Words are split at white space, case kept; repeated ones count as often as both have them.
+    Words are separated by white space and compared as they are. A repeated word matches as often as both texts have it.
+
+    Returns:
+        The number of matching words, of words in the reply, and of words in the reference `gold`.
     """
-    have, need = Counter(reply.split()), Counter(gold.split())
-    return (have & need).total(), have.total(), need.total()
+    reply_words = Counter(reply.split())
+    gold_words = Counter(gold.split())
+    matching_words = reply_words & gold_words
+    return matching_words.total(), reply_words.total(), gold_words.total()
 
 
 def kie_word_rows(sums: Counts) -> tuple[float | None, ...]:

@@ -71,63 +71,113 @@ def _is_scored(question: AskedQuestion) -> bool:
 
 
 def softmax(values: Sequence[float]) -> list[float]:
-    """exp(s_i) / sum_j exp(s_j) (LVLM-eHub, equation 2)."""
-    best = max(values)
-    weights = [math.exp(value - best) for value in values]
+    """Return the softmax of values, exp(v_i) / sum_j exp(v_j), which adds up to 1 (LVLM-eHub, equation 2)."""
+    highest = max(values)
+    weights = [math.exp(value - highest) for value in values]
     total = math.fsum(weights)
     return [weight / total for weight in weights]
 
 
 def _count_images(metric: PictureMean, members: Sequence[AskedQuestion]) -> Counts | Unscored:
-    """Right in each presentation, one for each presentation, and how many were ties."""
+    """Count whether a question is correct by the mean weights of its options over several images.
+
+    Args:
+        metric: The metric.
+        members: The question with each of its images.
+
+    Returns:
+        For each presentation 1.0 if the question is correct, else 0.0; for each presentation 1.0; and the number of
+        presentations with a tie. A reason instead if the question cannot be scored.
+    """
     first = members[0]
     if first.answer is None:
         return HIDDEN_ANSWER
-    if any((m.turn.options, m.golds) != (first.turn.options, first.golds) for m in members):
-        return Unscored("metric undefined", "the options or answers of its images differ")
-    presentations = first.declaration.n_presentations(first.sample)
-    places = metric.listed(first.turn.options, first.answer.options)
-    right, ties = list[float](), 0
-    for test in range(presentations):
-        tests = [next((p for p in m.answered if p.variant.test == test), None) for m in members]
-        answered = [prediction for prediction in tests if prediction is not None]
-        if len(answered) < len(tests):
-            return why_unanswered(members[tests.index(None)])
-        if not metric.of_shares and any(map(holds_shares, answered)):
+    for member in members:
+        if member.turn.options != first.turn.options or member.golds != first.golds:
+            return Unscored("metric undefined", "the options or answers of its images differ")
+    n_presentations = first.declaration.n_presentations(first.sample)
+    compared_options = metric.listed(first.turn.options, first.answer.options)
+    correct: list[float] = []
+    tie_count = 0
+    for presentation in range(n_presentations):
+        predictions: list[Prediction] = []
+        for member in members:
+            prediction = _prediction_of(member, presentation)
+            if prediction is None:
+                return why_unanswered(member)
+            predictions.append(prediction)
+        if not metric.of_shares and any(map(holds_shares, predictions)):
             return Unscored(
                 "metric undefined", "it needs log-likelihoods, not shares (--likelihood-rule mean)"
             )
-        means = _mean_weights(metric, answered, places)
-        if means is None:
+        weights = _mean_weights(metric, predictions, compared_options)
+        if weights is None:
             return Unscored("not a number")
-        best = [place for place, value in zip(places, means, strict=True) if value == max(means)]
-        ties += len(best) > 1
-        right.append(
-            float(best[0] in first.answer.options and (len(best) == 1 or metric.first_of_tied))
-        )
-    return (*right, *[1.0] * presentations, float(ties))
+
+        highest = max(weights)
+        best_options: list[int] = []
+        for option, weight in zip(compared_options, weights, strict=True):
+            if weight == highest:
+                best_options.append(option)
+        is_tie = len(best_options) > 1
+        tie_count += is_tie
+        has_winner = not is_tie or metric.first_of_tied
+        correct.append(float(has_winner and best_options[0] in first.answer.options))
+    return (*correct, *[1.0] * n_presentations, float(tie_count))
+
+
+def _prediction_of(question: AskedQuestion, presentation: int) -> Prediction | None:
+    """Return the prediction in a presentation of a question; None if it has no reply."""
+    for prediction in question.answered:
+        if prediction.variant.test == presentation:
+            return prediction
+    return None
 
 
 def _mean_weights(
-    metric: PictureMean, pictures: Sequence[Prediction], places: Sequence[int]
+    metric: PictureMean, predictions: Sequence[Prediction], shown_options: Sequence[int]
 ) -> list[float] | None:
-    """Return the weights of the options averaged over images; None if a score is missing or not a number."""
-    if not all(p.scores and all(map(math.isfinite, p.scores)) for p in pictures):
-        return None
-    scores = [[p.scores[place] for place in places] for p in pictures]
-    weights = [
-        s if holds_shares(p) else metric.weigh(s) for p, s in zip(pictures, scores, strict=True)
-    ]
-    return [math.fsum(column) / len(weights) for column in zip(*weights, strict=True)]
+    """Return the weight of each option, averaged over the images of a question.
+
+    Args:
+        metric: Turns log-likelihoods into weights.
+        predictions: The prediction for each image, with a score for each option.
+        shown_options: Indices of the options that the metric compares.
+
+    Returns:
+        One weight for each of the compared options; None if a score is missing or not finite.
+    """
+    weights_by_image: list[Sequence[float]] = []
+    for prediction in predictions:
+        if not prediction.scores or not all(map(math.isfinite, prediction.scores)):
+            return None
+        scores = [prediction.scores[option] for option in shown_options]
+        weights_by_image.append(scores if holds_shares(prediction) else metric.weigh(scores))
+    means: list[float] = []
+    for weights_of_option in zip(*weights_by_image, strict=True):
+        means.append(math.fsum(weights_of_option) / len(predictions))
+    return means
 
 
 def rows_over_images(sums: Counts) -> tuple[float | None, ...]:
-    """Return the rows of a `PictureMean` from its summed counts."""
-    presentations = (len(sums) - 1) // 2
-    right, totals, ties = sums[:presentations], sums[presentations:-1], sums[-1]
-    shares = [count / total for count, total in zip(right, totals, strict=True)]
-    spread = statistics.stdev(shares) if presentations > 1 else None
-    return statistics.fmean(shares), spread, ties / math.fsum(totals)
+    """Return the accuracy, its standard deviation over presentations, and the share of ties, from summed counts.
+
+    Args:
+        sums: The number of correct questions in each presentation, the number of questions in each presentation, and
+            the number of ties in all of them.
+
+    Returns:
+        The mean accuracy, its standard deviation (None for a single presentation), and the share of ties.
+    """
+    n_presentations = (len(sums) - 1) // 2
+    correct_counts = sums[:n_presentations]
+    question_counts = sums[n_presentations:-1]
+    tie_count = sums[-1]
+    accuracies: list[float] = []
+    for n_correct, n_questions in zip(correct_counts, question_counts, strict=True):
+        accuracies.append(n_correct / n_questions)
+    deviation = statistics.stdev(accuracies) if n_presentations > 1 else None
+    return statistics.fmean(accuracies), deviation, tie_count / math.fsum(question_counts)
 
 
 def picture_mean(

@@ -145,15 +145,28 @@ def _by_task(views: Sequence[RunView], tasks: dict[tuple[str, str], list[str]]) 
 
 
 def _mean_cell(line: ModelMethodRow, names: Sequence[str]) -> Cell:
-    numbers = {name: number for name in names if (number := _headline(line, name))}
-    units = {unit for unit, _ in numbers.values()}
+    """Return the table cell with a model's mean over several benchmarks.
+
+    Benchmarks without a number are left out and named in a note. There is no mean if no benchmark has a number, or if
+    their units differ.
+    """
+    units: set[str] = set()
+    estimates: list[Estimate] = []
+    missing: list[str] = []
+    for name in names:
+        number = _headline(line, name)
+        if number:
+            unit, estimate = number
+            units.add(unit)
+            estimates.append(estimate)
+        else:
+            missing.append(name.rpartition("/")[2])
     if len(units) > 1:
         return AbsentCell(f"no mean, since units differ: {', '.join(sorted(units))}")
-    if not numbers:
+    if not estimates:
         return AbsentCell(NO_ROW)
-    missing = [name.rpartition("/")[2] for name in names if name not in numbers]
-    mean = mean_of_estimates([estimate for _, estimate in numbers.values()])
-    return NumberCell(units.pop(), mean, note=f"without {', '.join(missing)}" if missing else "")
+    note = f"without {', '.join(missing)}" if missing else ""
+    return NumberCell(units.pop(), mean_of_estimates(estimates), note=note)
 
 
 def _headline(line: ModelMethodRow, name: str) -> tuple[str, Estimate] | None:

@@ -139,7 +139,7 @@ def check_header(table: DelimitedTable, *, pictures: bool = True) -> list[str]:
 def survey(
     table: DelimitedTable, faults: Faults, *, pictures: bool = True, repeated: bool = False
 ) -> dict[str, SurveyedRow]:
-    """Return the rows of a table by index, in the file's order, without those that are wrong by themselves.
+    """Return the rows of a table by their index, in the order of the file, without rows that are wrong.
 
     Args:
         table: The table.

@@ -116,13 +116,22 @@ def _format_decimal(number: float) -> str:
 
 
 def _parse_target(target: str) -> tuple[str, list[Point]]:
-    """Return the kind of a target (`box`, `polygon` or `refusal`) and its corners. Raises DataError for another
-    text."""
+    """Parse the target of a click: "box 10 20 30 40" gives `("box", [(10, 20), (30, 40)])`.
+
+    Returns:
+        The kind (`box`, `polygon` or `refusal`), and the corners as (x, y).
+
+    Raises:
+        DataError: The text is not a target.
+    """
     match = _TARGET.fullmatch(target)
     if match is None:
         raise DataError(f"gold {target!r} is no target of a click")
+    kind = match[1] or "refusal"
     numbers = [float(text) for text in (match[2] or "").split()]
-    return match[1] or "refusal", list(zip(numbers[::2], numbers[1::2], strict=True))
+    xs = numbers[::2]
+    ys = numbers[1::2]
+    return kind, list(zip(xs, ys, strict=True))
 
 
 def _inner_point(target: str, where: str) -> Point:

@@ -64,17 +64,19 @@ MATHVISTA = NamedExtractor("mathvista", published_rule(mathvista_choice), labels
 
 
 def mmstar_choice(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
-    """MMStar's rule (eval/vlmeval/evaluate/mmstar.py of MMStar-Benchmark/MMStar).
+    """Read a choice by MMStar's rule (eval/vlmeval/evaluate/mmstar.py of MMStar-Benchmark/MMStar).
 
-    The reply begins with a letter, `(A`, `option A` or `the answer is A`, in either case. What follows is not looked
-    at, so that the text "a bird" names option A.
+    The reply must begin with a letter, `(A`, `option A` or `the answer is A`, in lower or upper case. Whatever follows
+    the letter is ignored, so that the text "a bird" names option A.
     """
     text = reply.strip().casefold()
     letters = [label.casefold() for label in labels[: len(options)]]
     for opening in ("", "(", "option ", "the answer is "):
-        if text.startswith(opening) and text[len(opening) : len(opening) + 1] in letters:
-            place = letters.index(text[len(opening)])
-            return ExtractedChoice(place, "own rule", "certain")
+        if not text.startswith(opening):
+            continue
+        letter = text[len(opening) : len(opening) + 1]
+        if letter in letters:
+            return ExtractedChoice(letters.index(letter), "own rule", "certain")
     return no_choice("no match")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from statistics import mean
 
 from snellen.metrics.declaration import MetricRow, metric_row, share_row
@@ -36,11 +37,18 @@ LLAVA_BENCH_REFERENCE_PROMPT = _PROMPTS["llava-bench-reference-1"]
 
 
 def _mean_tenths_of(row: str) -> Reduce:
-    """Return a function that gives the mean mark of verdicts, divided by 10, as the value of a row."""
+    """Return a function that reduces the verdicts of judges to one number: the mean mark divided by 10.
+
+    Args:
+        row: Name of the metric row that holds the number.
+    """
 
     def mean_tenths(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
         marks = valid_marks(verdicts)
-        return {row: mean(marks) / TENTHS[1]} if marks else unmarked_reason(verdicts)
+        if not marks:
+            return unmarked_reason(verdicts)
+        highest_mark = TENTHS[1]
+        return {row: mean(marks) / highest_mark}
 
     return mean_tenths
 
@@ -54,15 +62,23 @@ def _mean_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
 def _reply_and_reference(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
     """Return the mean mark of replies and that of reference answers.
 
-    Each item of `verdicts` is a presentation: the marks of its reply by all judges, then as many of its reference.
+    Args:
+        verdicts: For each presentation, the marks that all judges gave to the reply, then the marks that they gave to
+            the reference answer.
     """
-    replies = valid_marks([test[: len(test) // 2] for test in verdicts])
-    references = valid_marks([test[len(test) // 2 :] for test in verdicts])
-    if not replies or not references:
-        return Unscored(
-            "no verdict", next(v.outcome for test in verdicts for v in test if v.value is None)
-        )
-    return {"llava_bench": mean(replies), "llava_bench_reference": mean(references)}
+    reply_verdicts: list[list[Verdict]] = []
+    reference_verdicts: list[list[Verdict]] = []
+    for presentation_verdicts in verdicts:
+        n_judges = len(presentation_verdicts) // 2
+        reply_verdicts.append(presentation_verdicts[:n_judges])
+        reference_verdicts.append(presentation_verdicts[n_judges:])
+    reply_marks = valid_marks(reply_verdicts)
+    reference_marks = valid_marks(reference_verdicts)
+    if not reply_marks or not reference_marks:
+        all_verdicts = chain.from_iterable(verdicts)
+        reason = next(verdict.outcome for verdict in all_verdicts if verdict.value is None)
+        return Unscored("no verdict", reason)
+    return {"llava_bench": mean(reply_marks), "llava_bench_reference": mean(reference_marks)}
 
 
 def _llava_marks(name: str, title: str, **declared: str) -> MetricRow:

@@ -88,13 +88,19 @@ def _reword_with_mask(draft: Draft, form: MaskParams) -> Draft:
 
 
 def _inner_point(mask: np.ndarray) -> tuple[int, int]:
-    """Return column and row of a pixel in the region: the middle of its longest horizontal run."""
+    """Return the column and row of a pixel inside a region: the middle of its longest horizontal run.
+
+    Args:
+        mask: Whether each pixel is in the region; shape (height, width).
+    """
     longest_run = (0, 0, 0)  # length, row, and column of its start
     for row, line in enumerate(mask):
+        # With a 0 at both ends, edges alternate between the start and the end of a run.
         padded = np.concatenate(([0], line.astype(np.int8), [0]))
         edges = np.flatnonzero(np.diff(padded))
         for start, end in zip(edges[::2], edges[1::2], strict=True):
-            longest_run = max(longest_run, (int(end - start), row, int(start)))
+            run = (int(end - start), row, int(start))
+            longest_run = max(longest_run, run)
     length, row, start = longest_run
     return start + length // 2, row
 

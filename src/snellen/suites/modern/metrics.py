@@ -77,18 +77,25 @@ class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
         ]
 
     def _count(self, first: AskedQuestion, members: Sequence[Rights]) -> Counts | Unscored:
+        """Return four counts for the category of some questions about one image, and zeros for all other categories.
+
+        The counts are: correct questions, questions, whether all are correct, and 1 for the image.
+        """
         category = first.sample.tags.get("category", "")
         if category not in self.categories:
             return Unscored("metric undefined", _category_fault(category, self.categories))
-        together = all_right(members)
-        if isinstance(together, Unscored):
-            return together
-        right = sum(
-            fmean(rights.values()) for rights in members if not isinstance(rights, Unscored)
-        )
-        place = self.categories.index(category)
-        before, behind = _COUNTS * place, _COUNTS * (len(self.categories) - place - 1)
-        return (*[0.0] * before, right, float(len(members)), *together, *[0.0] * behind)
+        all_correct = all_right(members)
+        if isinstance(all_correct, Unscored):
+            return all_correct
+        n_correct = 0.0
+        for rights in members:
+            if not isinstance(rights, Unscored):
+                n_correct += fmean(rights.values())
+        own_counts = [n_correct, float(len(members)), *all_correct]
+        counts = [0.0] * _COUNTS * len(self.categories)
+        start = _COUNTS * self.categories.index(category)
+        counts[start : start + _COUNTS] = own_counts
+        return tuple(counts)
 
 
 def _category_fault(category: str, categories: Sequence[str]) -> str:
@@ -119,25 +126,37 @@ def _mme(sums: Counts) -> tuple[float | None, ...]:
 
 
 def _ocrbench(sums: Counts) -> tuple[float | None, ...]:
-    """Return the share of right answers, and as many points as there are right answers among all 1000."""
-    counts = _by_category(sums)
-    overall = sum(count[0] for count in counts) / sum(count[1] for count in counts)
-    if not all(n_asked for _, n_asked, _, _ in counts):
-        return overall, None
-    return overall, sum(
-        size * right / n_asked
-        for size, (right, n_asked, _, _) in zip(READING.values(), counts, strict=True)
-    )
+    """Return OCRBench's share of correct answers, and its points out of 1000.
+
+    The points are the number of correct answers that all 1000 questions would have; None if a category has none.
+
+    Args:
+        sums: For each category, four counts: correct questions, questions, and two that are not used here.
+    """
+    counts_by_category = _by_category(sums)
+    n_correct_in_all = sum(counts[0] for counts in counts_by_category)
+    n_asked_in_all = sum(counts[1] for counts in counts_by_category)
+    share = n_correct_in_all / n_asked_in_all
+    points = 0.0
+    for size, counts in zip(READING.values(), counts_by_category, strict=True):
+        n_correct, n_asked, _, _ = counts
+        if not n_asked:
+            return share, None
+        points += size * n_correct / n_asked
+    return share, points
 
 
 def ocrbench_right(question: AskedQuestion, prediction: Prediction) -> float:
-    """1 if an answer occurs in the reply: in lower case, or in formulas (HME100k) without blanks, case kept."""
+    """Return 1 if one of the accepted answers to a question of OCRBench occurs in the reply, else 0.
+
+    Texts are compared in lower case. Formulas are compared without blanks and with their case.
+    """
     tags = question.sample.tags
-    formula = tags.get("dataset") == FORMULAS or tags.get("category") == FORMULA_CATEGORY
+    is_formula = tags.get("dataset") == FORMULAS or tags.get("category") == FORMULA_CATEGORY
 
     def plain(text: str) -> str:
         text = text.strip().replace("\n", " ")
-        return text.replace(" ", "") if formula else text.lower()
+        return text.replace(" ", "") if is_formula else text.lower()
 
     reply = plain(prediction.text or "")
     return float(any(plain(gold) in reply for gold in question.golds))
@@ -158,37 +177,51 @@ class ShareByRule(GroupedMetric, frozen=True, kw_only=True):
 
 
 def ocrbench_v2_right(question: AskedQuestion, prediction: Prediction) -> float:
-    """The best over the answers: 1 if it occurs in the reply, and for one that is long 1 minus their edit distance
-    divided by the longer's length, 0 below a half. Of an answer that is a letter the reply has no other letters."""
-    tags, reply = question.sample.tags, prediction.text or ""
+    """Return the score of a reply to a question of OCRBench v2, in [0, 1]: its best over the accepted answers.
+
+    - Handwriting: one of the possible readings of the first answer must occur in the reply.
+    - Multiple choice: the letters of the reply must be the answer.
+    - Otherwise: a short answer must occur in the reply, a long one must have a small edit distance (`_text_score`).
+    """
+    tags = question.sample.tags
+    reply = prediction.text or ""
     if tags.get("category") == HANDWRITTEN:
         return float(any(written in reply for written in _letters_written(question.golds[0])))
-    if tags.get("form") == "multiple choice":
-        return float("".join(filter(str.isalpha, reply)) == question.golds[0])
-    keeps_case = tags.get("form") == "case sensitive"
+    form = tags.get("form")
+    if form == "multiple choice":
+        letters = "".join(filter(str.isalpha, reply))
+        return float(letters == question.golds[0])
+    keeps_case = form == "case sensitive"
     # Chinese questions whose case counts are compared as English ones.
-    chinese = tags.get("category", "").endswith("cn") and not keeps_case
+    is_chinese = tags.get("category", "").endswith("cn") and not keeps_case
 
     def plain(text: str) -> str:
         text = text.strip().replace("\n", " ")
-        text = text if keeps_case else text.lower()
-        return text.replace(" ", "") if chinese else text
+        if not keeps_case:
+            text = text.lower()
+        return text.replace(" ", "") if is_chinese else text
 
-    return max(_text_score(plain(reply), plain(gold), chinese) for gold in question.golds)
+    scores = [_text_score(plain(reply), plain(gold), is_chinese) for gold in question.golds]
+    return max(scores)
 
 
 def _letters_written(letters: str) -> list[str]:
-    """Return the ways in which several letters of options may stand beside each other: `AC`, `A, C`, `A和C`."""
+    """Return the ways in which a reply may write several option letters: `AC`, `A, C`, `A和C`."""
     between = ("", ".", ". ", ",", ", ", "、", ";", "; ", " ", "和")
     return [separator.join(letters) for separator in between]
 
 
 def _text_score(reply: str, gold: str, chinese: bool) -> float:
+    """Return how well a reply gives a text, in [0, 1], as the script of OCRBench v2 computes it.
+
+    A short text (fewer than 5 words, or in Chinese fewer than 4 parts between commas) must occur in the reply. For a
+    longer one, the score is 1 - edit distance / longer length, or 0 if that is below a half.
+    """
     is_short = len(gold.split(",")) < 4 if chinese else len(gold.split()) < 5
     if is_short:
         return float(gold in reply)
-    likeness = 1 - edit_distance(reply, gold) / max(len(reply), len(gold))
-    return likeness if likeness >= 0.5 else 0.0
+    similarity = 1 - edit_distance(reply, gold) / max(len(reply), len(gold))
+    return similarity if similarity >= 0.5 else 0.0
 
 
 @reply_metric(unit="share", title="MTVQA", interval="mean")
@@ -394,15 +427,19 @@ BOUNDS = range(50, 0, -5)
 
 @reply_metric(unit="share", title="mean relative accuracy", interval="mean")
 def mean_relative_accuracy(reply: str, references: Sequence[str]) -> float:
-    """The share of the bounds 50 %, 45 % ... 5 % of the gold that a reply's number is within (VSI-Bench, section 3).
+    """Mean relative accuracy of a number: the share of ten error bounds that it meets (VSI-Bench, section 3), in [0, 1].
 
-    0 without a number, or with several. Raises DataError for a gold that is not one number, or 0.
+    The bounds are 50 %, 45 %, ..., 5 % of the correct number. The value is 0 if the reply has no number, or several. Raises
+    DataError if the reference is not one number other than 0.
     """
-    gold, reply_numbers = read_numbers(references[0]), read_numbers(reply)
-    if len(gold) != 1 or not gold[0]:
+    gold_numbers = read_numbers(references[0])
+    reply_numbers = read_numbers(reply)
+    if len(gold_numbers) != 1 or not gold_numbers[0]:
         raise DataError(f"gold {references[0]!r} is not one number other than 0")
     if len(reply_numbers) != 1:
         return 0.0
-    return sum(
-        abs(reply_numbers[0] - gold[0]) * 100 <= bound * abs(gold[0]) for bound in BOUNDS
-    ) / len(BOUNDS)
+    [gold] = gold_numbers
+    [number] = reply_numbers
+    error = abs(number - gold)
+    n_met = sum(error * 100 <= bound * abs(gold) for bound in BOUNDS)
+    return n_met / len(BOUNDS)

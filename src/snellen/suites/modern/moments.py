@@ -26,7 +26,7 @@ def _seconds(text: str) -> float:
 
 
 def read_span(reply: str) -> Span | None:
-    """Return the first two times of a reply that stand together, else its only two; the earlier one first.
+    """Return the first two times in a reply that are next to each other, or else its only two times; the earlier one first.
 
     `The event happens in the 24.3 - 30.4 seconds`, `from 0:24 to 0:30`, `starts at 3 s and ends at 7 s`.
     """

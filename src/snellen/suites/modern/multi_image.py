@@ -65,11 +65,15 @@ def _number(text: str) -> float | None:
 
 
 def _is_close(answer: str, label: str, slack: float) -> bool:
-    """Return whether a number differs from the label by at most a share of the label."""
-    number, wanted = _number(answer), _number(label)
-    if number is None or wanted is None:
+    """Return whether a number differs from the correct one by at most a share of it, such as 0.05.
+
+    False if one of the texts is not a number.
+    """
+    number = _number(answer)
+    correct_number = _number(label)
+    if number is None or correct_number is None:
         return False
-    return (1 - slack) * wanted <= number <= (1 + slack) * wanted
+    return (1 - slack) * correct_number <= number <= (1 + slack) * correct_number
 
 
 def _equals_label(answer: str, label: str) -> bool:

@@ -24,14 +24,20 @@ QUESTIONS = Path(__file__).with_name("charxiv_questions.toml")
 
 
 def read_chartqapro(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield a draft for the last question of each row. Earlier questions of a conversation are its context, with
-    their answers."""
-    for _, drafts in groupby(read_hub_rows(params, folder), key=lambda draft: draft.where):
-        *earlier, last = drafts
+    """Yield a draft for the last question of each row. Earlier questions of the same row, and their answers, are its
+    context: "Q1: ... A1: ...".
+
+    Args:
+        params: The mapping of the entry, which yields a draft for each question of a row.
+        folder: The folder with the official files.
+    """
+    drafts = read_hub_rows(params, folder)
+    for _, drafts_of_row in groupby(drafts, key=lambda draft: draft.where):
+        *earlier, last = drafts_of_row
         lines = [last.context or ""]
         for number, draft in enumerate(earlier, 1):
-            [asked] = draft.rounds
-            lines.append(f"Q{number}: {asked.question}\nA{number}: {asked.texts[0]}")
+            [turn] = draft.rounds
+            lines.append(f"Q{number}: {turn.question}\nA{number}: {turn.texts[0]}")
         context = "\n".join(lines).strip()
         yield replace(last, context=context or None)
 
@@ -50,25 +56,34 @@ def read_muirbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draf
 
 
 def read_charxiv_descriptive(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield drafts with the text of each question, which the dataset gives as a number. The mapping's question is
-    that number, with row, column and name of the subplot."""
+    """Yield drafts with the text of each question in place of its number.
+
+    The dataset gives a question as four words: the number of its text, and row, column and name of the subplot.
+    """
     for draft in read_hub_rows(params, folder):
-        [drawn] = draft.rounds
-        number, row, column, name = drawn.question.split(" ", 3)
-        question = charxiv_questions()[number].replace("{plot}", _plot_in_words(row, column, name))
-        yield replace(draft, rounds=(replace(drawn, question=question),))
+        [turn] = draft.rounds
+        number, row, column, name = turn.question.split(" ", 3)
+        template = charxiv_questions()[number]
+        question = template.replace("{plot}", _plot_in_words(row, column, name))
+        yield replace(draft, rounds=(replace(turn, question=question),))
 
 
 def read_mvbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Yield the questions of each task, which has a file of its own. Its clips are in the folder that `tasks`
-    names."""
+    """Yield the questions of all tasks. Each task has a file `json/TASK.json` and a folder of clips.
+
+    Args:
+        params: The mapping of the entry, and `tasks`: the folder of clips of each task.
+        folder: The folder with the official files.
+    """
     shared = {name: value for name, value in params.items() if name not in ("tasks", "files")}
-    for task, clips in params["tasks"].items():
-        records = {**params["records"], "file": [f"json/{task}.json"]}
-        video = {**params["video"], "folders": [clips]}
-        for draft in read(
-            {**shared, "records": records, "video": video, "tags": {"task": task}}, folder
-        ):
+    for task, clip_folder in params["tasks"].items():
+        task_params = {
+            **shared,
+            "records": {**params["records"], "file": [f"json/{task}.json"]},
+            "video": {**params["video"], "folders": [clip_folder]},
+            "tags": {"task": task},
+        }
+        for draft in read(task_params, folder):
             yield replace(draft, id=f"{task}-{draft.id}")
 
 

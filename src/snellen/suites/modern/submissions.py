@@ -73,10 +73,17 @@ def _first_ids(ids: tuple[str, ...]) -> str:
 
 
 def _numbered_list(id_field: str) -> Callable[[Mapping[str, str]], Any]:
-    """Return a layout: a list of records with a number and the answer."""
+    """Return a function that lays out answers as a list of records: `[{"id": 7, "answer": "B"}, ...]`.
+
+    Args:
+        id_field: Name of the field for the number of a question, such as `id`.
+    """
 
     def layout(answers: Mapping[str, str]) -> list[dict[str, Any]]:
-        return [{id_field: _number(name), "answer": answer} for name, answer in answers.items()]
+        records: list[dict[str, Any]] = []
+        for question_id, answer in answers.items():
+            records.append({id_field: _number(question_id), "answer": answer})
+        return records
 
     return layout
 

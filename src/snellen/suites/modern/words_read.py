@@ -25,32 +25,43 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 def tokens(text: str, subset: str, category: str) -> list[str]:
     """Return the words of a text in lower case, or its characters in a language without blanks.
 
-    Words in scenes keep Latin letters and digits alone.
+    Args:
+        text: A reply or a reference text.
+        subset: Language of the text, such as `zh`.
+        category: Category of the question. For texts in scenes, only Latin letters and digits are kept.
     """
-    plain = " ".join(_MARKS.sub("", text.strip().replace("\t", " ").replace("\n", " ")).split())
+    on_one_line = text.strip().replace("\t", " ").replace("\n", " ")
+    without_marks = _MARKS.sub("", on_one_line)
+    plain = " ".join(without_marks.split()).lower()
     if subset in UNSPACED or subset.startswith("zh"):
-        return list(plain.replace(" ", "").lower())
-    words = plain.lower().split(" ")
+        return list(plain.replace(" ", ""))
+    words = plain.split(" ")
     if category.endswith(SCENES):
         words = [_OTHER.sub("", word) for word in words]
     return [word for word in words if word]
 
 
 def overlap_f1(reply: list[str], gold: list[str]) -> float:
-    """F1 of the tokens that both have, each as often as both have it; 0 where either has none."""
-    common = sum((Counter(reply) & Counter(gold)).values())
-    if not common:
+    """Return the F1 of the words of a reply against those of the ground truth; 0 if they share none.
+
+    A repeated word is shared as often as both have it.
+    """
+    n_shared = (Counter(reply) & Counter(gold)).total()
+    if not n_shared:
         return 0.0
-    precision, recall = common / len(reply), common / len(gold)
+    precision = n_shared / len(reply)
+    recall = n_shared / len(gold)
     return 2 * precision * recall / (precision + recall)
 
 
 def text_f1(question: AskedQuestion, prediction: Prediction) -> float:
-    """F1 of the words of a reply and of the text in the image."""
+    """Return the F1 of the words in a reply against the text in the image, in [0, 1]."""
     tags = question.sample.tags
-    subset, category = tags.get("subset", ""), tags.get("category", "")
-    reply = tokens(prediction.text or "", subset, category)
-    return overlap_f1(reply, tokens(question.golds[0], subset, category))
+    subset = tags.get("subset", "")
+    category = tags.get("category", "")
+    reply_words = tokens(prediction.text or "", subset, category)
+    gold_words = tokens(question.golds[0], subset, category)
+    return overlap_f1(reply_words, gold_words)
 
 
 TEXT_F1 = ShareByRule(

@@ -109,7 +109,7 @@ _LABEL = re.compile(r"\(([1-9A-Za-z])\)")
 def reform_eval_first_label(
     reply: str, options: Sequence[str], labels: Sequence[str]
 ) -> ExtractedChoice:
-    """The first single character in parentheses, read in its own alphabet: (A), (a) and (1) are the first option.
+    """ReForm-Eval's rule: the first single character in parentheses, so that (A), (a) and (1) all name the first option.
 
     The labels and texts shown are not consulted; a label beyond the options is a hit of the format, and wrong.
     """

@@ -238,8 +238,17 @@ class _Core(Struct, frozen=True):
 
 
 def _parse_boxes(region: tuple[Any, ...], where: str) -> tuple[Box, ...]:
-    """Return the boxes of a record, which has one box, a list of them, or none. Raises DataError for anything else."""
-    boxes = region if region and isinstance(region[0], (list, tuple)) else (region,) * bool(region)
+    """Return the boxes in the field of a record: one box, a list of boxes, or nothing.
+
+    `(1, 2, 3, 4)` gives one box of these four numbers, and `()` gives none.
+
+    Raises:
+        DataError: The field has another form.
+    """
+    boxes: tuple[Any, ...] = ()
+    if region:
+        is_list_of_boxes = isinstance(region[0], (list, tuple))
+        boxes = region if is_list_of_boxes else (region,)
     try:
         return msgspec.convert(boxes, tuple[Box, ...])
     except msgspec.ValidationError:
@@ -247,11 +256,13 @@ def _parse_boxes(region: tuple[Any, ...], where: str) -> tuple[Box, ...]:
 
 
 def _question_and_rewordings(item: _Core, where: str) -> tuple[str, tuple[str, ...]]:
-    """Return the question of a record, and its rewordings. Raises DataError if there is no question."""
-    texts = tuple(text for text in _as_texts(item.question or item.questions) if text.strip())
-    if not texts:
+    """Return the question of a record, and further wordings of it. Raises DataError if there is no question."""
+    texts = _as_texts(item.question or item.questions)
+    wordings = [text for text in texts if text.strip()]
+    if not wordings:
         raise DataError(f"{where}: there is no question")
-    return texts[0], texts[1:]
+    question, *rewordings = wordings
+    return question, tuple(rewordings)
 
 
 def _read_core_choice(paths: Paths, shelf: PublishedImages) -> Items:
@@ -359,11 +370,18 @@ class _Flat(Struct, frozen=True):
 
 
 def _read_list(paths: Paths, shelf: PublishedImages) -> Items:
-    """Yield the multiple-choice questions of a plain list."""
-    for where, item in list_items(paths[0], "", read_json(paths[0], list[msgspec.Raw]), _Flat):
-        gold = _checked_index(item.answer, item.options, where)
-        question = _choice_question(item.question, item.options, gold)
-        yield _image_question(item.id, question, shelf.picture(item.image, where), where)
+    """Yield the multiple-choice questions of a JSON file that is a list of records.
+
+    Args:
+        paths: The file of questions.
+        shelf: Finds the images.
+    """
+    records = read_json(paths[0], list[msgspec.Raw])
+    for where, record in list_items(paths[0], "", records, _Flat):
+        gold = _checked_index(record.answer, record.options, where)
+        question = _choice_question(record.question, record.options, gold)
+        picture = shelf.picture(record.image, where)
+        yield _image_question(record.id, question, picture, where)
 
 
 class _Counted(Struct, frozen=True):
@@ -383,8 +401,7 @@ def _read_choices(path: Path) -> tuple[str, ...]:
 
 
 def _read_counting(paths: Paths, shelf: PublishedImages) -> Items:
-    """Yield the counting questions of COCO-QA. Their distractors, which were drawn anew for each published test,
-    are drawn once."""
+    """Yield the counting questions of COCO-QA. The published tests drew distractors for each test; here they are drawn once."""
     pool = _read_choices(paths[1])
     for number, (where, item) in enumerate(
         list_items(paths[0], "", read_json(paths[0], list[msgspec.Raw]), _Counted), 1

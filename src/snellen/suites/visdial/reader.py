@@ -278,12 +278,15 @@ class _Pools:
     """
 
     def __init__(self, lists: _Data, dialogs: Dialogs) -> None:
-        self._by_kind: dict[tuple[str, str], tuple[str, ...]] = {}
+        # Distinct answers, in order, by the first two words of their question; under "" those to all questions.
         self._answers: dict[str, dict[str, None]] = {"": {}}
+        # Results of _answers_of, by its arguments.
+        self._by_kind: dict[tuple[str, str], tuple[str, ...]] = {}
         for _, dialog in dialogs:
             for turn in dialog.dialog:
                 answer = lists.answers[turn.answer].strip()
-                for kind in ("", _first_two_words(lists.questions[turn.question])):
+                question = lists.questions[turn.question]
+                for kind in ("", _first_two_words(question)):
                     self._answers.setdefault(kind, {})[answer] = None
 
     def of(self, question: str, gold: str) -> tuple[tuple[str, ...], ...]:

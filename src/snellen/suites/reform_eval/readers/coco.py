@@ -381,58 +381,85 @@ class SimilarImages(Generic[KeyT]):
     """
 
     def __init__(self, categories: Mapping[KeyT, Categories]) -> None:
-        places: dict[str, int] = {}
-        self._alike: dict[int, list[KeyT]] = {}
+        """Represent the categories of each image as bits.
+
+        Args:
+            categories: Names of the categories that each image shows, by image.
+        """
+        bit_positions: dict[str, int] = {}  # of each category
+        self._images_by_bits: dict[int, list[KeyT]] = {}
         self._bits: dict[KeyT, int] = {}
-        for key, names in categories.items():
-            bits = sum(1 << places.setdefault(name, len(places)) for name in names)
-            self._alike.setdefault(bits, []).append(key)
-            self._bits[key] = bits
-        self._near: dict[tuple[int, int], list[list[KeyT]]] = {}
+        for image, names in categories.items():
+            bits = 0
+            for name in names:
+                position = bit_positions.setdefault(name, len(bit_positions))
+                bits |= 1 << position
+            self._images_by_bits.setdefault(bits, []).append(image)
+            self._bits[image] = bits
+        # Results of _tiers, by its arguments.
+        self._tiers_by_arguments: dict[tuple[int, int], list[list[KeyT]]] = {}
 
     def nearest(self, key: KeyT, count: int, rng: random.Random) -> list[KeyT]:
-        """Return up to `count` images that are most similar to an image, the most similar first. Equally similar
-        ones are drawn by `rng`."""
+        """Return up to `count` images that are most similar to an image, the most similar first.
+
+        If more images are equally similar than are needed, `rng` draws some of them.
+        """
         neighbours: list[KeyT] = []
-        for equals in self._tiers(self._bits[key], count):
-            neighbours += rng.sample(equals, min(len(equals), count - len(neighbours)))
+        for equally_similar in self._tiers(self._bits[key], count):
+            missing = count - len(neighbours)
+            neighbours += rng.sample(equally_similar, min(len(equally_similar), missing))
         return neighbours
 
     def _tiers(self, own_bits: int, count: int) -> list[list[KeyT]]:
-        """Return lists of equally similar images, the most similar first, with at least `count` images in total if
-        there are so many. Sets of categories are compared as bits."""
-        if (neighbours := self._near.get((own_bits, count))) is None:
-            by_overlap: dict[float, list[int]] = {}
-            for bits in self._alike:
-                if bits & ~own_bits:
-                    likeness = (own_bits & bits).bit_count() / (own_bits | bits).bit_count()
-                    by_overlap.setdefault(likeness, []).append(bits)
-            neighbours = []
-            missing = count
-            for likeness in sorted(by_overlap, reverse=True):
-                if missing <= 0:
-                    break
-                neighbours.append(
-                    [key for bits in by_overlap[likeness] for key in self._alike[bits]]
-                )
-                missing -= len(neighbours[-1])
-            self._near[own_bits, count] = neighbours
-        return neighbours
+        """Return images grouped by how similar they are to an image, the most similar group first.
+
+        Similarity is the number of shared categories divided by the number of all categories of both images. An image that
+        shows no further category is left out. Groups are added until they have at least `count` images in total.
+
+        Args:
+            own_bits: The categories of the image, as bits.
+            count: How many images are needed.
+        """
+        if (own_bits, count) in self._tiers_by_arguments:
+            return self._tiers_by_arguments[own_bits, count]
+        bits_by_similarity: dict[float, list[int]] = {}
+        for bits in self._images_by_bits:
+            has_further_category = bits & ~own_bits != 0
+            if has_further_category:
+                similarity = (own_bits & bits).bit_count() / (own_bits | bits).bit_count()
+                bits_by_similarity.setdefault(similarity, []).append(bits)
+
+        tiers: list[list[KeyT]] = []
+        missing = count
+        for similarity in sorted(bits_by_similarity, reverse=True):
+            if missing <= 0:
+                break
+            tier: list[KeyT] = []
+            for bits in bits_by_similarity[similarity]:
+                tier += self._images_by_bits[bits]
+            tiers.append(tier)
+            missing -= len(tier)
+        self._tiers_by_arguments[own_bits, count] = tiers
+        return tiers
 
 
 def most_similar(
     gold: Categories, captions: Iterable[tuple[str, Categories]], categories: Categories
 ) -> str | None:
-    """Return the caption of another image that is most similar to the correct one, by the categories that they
-    name. None if there is no caption.
+    """Return the caption of another image that is most similar to the correct caption; None if there is no caption.
 
-    `categories` are those that the correct caption's image shows. A caption that names only such categories may be
-    true of this image, too, and is chosen only if there is no other one.
+    Two captions are similar if they mention the same categories. A caption that mentions only categories of the image
+    may be true of it, and is chosen only if there is no other one.
+
+    Args:
+        gold: Categories that the correct caption mentions.
+        captions: Captions of other images, each with the categories that it mentions.
+        categories: Categories that the image shows.
     """
-    ranked = [
-        (bool(mentioned - categories), overlap(gold, mentioned), caption)
-        for caption, mentioned in captions
-    ]
+    ranked: list[tuple[bool, float, str]] = []
+    for caption, mentioned in captions:
+        mentions_absent_category = bool(mentioned - categories)
+        ranked.append((mentions_absent_category, overlap(gold, mentioned), caption))
     if not ranked:
         return None
     _, _, best_caption = max(ranked, key=lambda entry: entry[:2])

@@ -166,17 +166,29 @@ def spatial_facts(views: Sequence[View], focal: float) -> Iterator[Fact]:
 
 
 def _is_left(first: View, second: View) -> bool:
-    """Return whether the first object is entirely left of the second, at about the same height and depth."""
+    """Return whether the first object is entirely left of the second, and they are beside each other.
+
+    That is, at least half of the smaller height is shared, and their depths differ by at most `BESIDE` metres.
+    """
     shared_height = min(first.bottom, second.bottom) - max(first.top, second.top)
     smaller_height = min(first.bottom - first.top, second.bottom - second.top)
     are_level = shared_height >= smaller_height / 2
     are_equally_deep = abs(first.depth - second.depth) <= BESIDE
-    return first.right <= second.left and are_level and are_equally_deep
+    is_left = first.right <= second.left
+    return is_left and are_level and are_equally_deep
 
 
 def _is_above(first: View, second: View, focal: float) -> bool:
-    """Return whether the first object is above the second with a gap, in line with it and at about the same depth.
-    `focal` is the focal length in pixels."""
+    """Return whether the first object is above the second, in line with it and with a gap between them.
+
+    That is, at least half of the smaller width is shared, the gap is at least `ABOVE_GAP` metres, and their depths
+    differ by at most `ALIGNED` metres.
+
+    Args:
+        first: Where the image shows the first object, in pixels, and its depth in metres.
+        second: The same of the second object.
+        focal: Focal length of the camera in pixels.
+    """
     shared_width = min(first.right, second.right) - max(first.left, second.left)
     smaller_width = min(first.right - first.left, second.right - second.left)
     are_aligned = shared_width >= smaller_width / 2
@@ -198,26 +210,34 @@ def _is_vague(house_object: HouseObject) -> bool:
 def _overlaps_image(
     box: tuple[float, float, float, float, float, float], size: tuple[int, int]
 ) -> bool:
-    """Return whether a part of a projected box is within an image of this size."""
+    """Return whether a part of a box is within an image.
+
+    Args:
+        box: Left, top, right and bottom in pixels, and two further numbers that are not used.
+        size: Width and height of the image in pixels.
+    """
     left, top, right, bottom, _, _ = box
     width, height = size
     return left < width and top < height and right > 0 and bottom > 0
 
 
 def _box_corners(house_object: HouseObject) -> Iterator[tuple[float, float, float]]:
-    """Yield the eight corners of an object's oriented box, whose third axis is at right angles to the two given
-    ones."""
+    """Yield the eight corners (x, y, z) of an object's box, which may be rotated.
+
+    The object gives two axes of the box as unit vectors, and half its size along each of three axes. The third axis is
+    at right angles to the others.
+    """
     (ax, ay, az), (bx, by, bz) = house_object.axes
     cross_product = (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)
     axes = (*house_object.axes, cross_product)
     for signs in product((-1, 1), repeat=3):
-        steps = [
-            (sign * radius, axis)
-            for sign, radius, axis in zip(signs, house_object.radii, axes, strict=True)
-        ]
-        x, y, z = (
-            house_object.centre[i] + sum(step * axis[i] for step, axis in steps) for i in range(3)
-        )
+        corner: list[float] = []
+        for coordinate in range(3):
+            offset = 0.0
+            for sign, radius, axis in zip(signs, house_object.radii, axes, strict=True):
+                offset += sign * radius * axis[coordinate]
+            corner.append(house_object.centre[coordinate] + offset)
+        x, y, z = corner
         yield x, y, z
 
 
@@ -308,19 +328,27 @@ def _house_drafts(house: House) -> Iterator[Draft]:
 
 
 def _open_depth_image(path: Path, image: HouseImage) -> Depth:
-    """Return a function that gives the depth in metres at a column and row. The depth image is opened when the
-    function is first called."""
+    """Return a function from a column and row of an image to the depth there in metres.
+
+    The file with the depths is opened when the function is first called.
+
+    Args:
+        path: The file with the depths.
+        image: The image that they belong to.
+    """
     loaded: list[Any] = []
 
     def depth(column: int, row: int) -> float:
         if not loaded:
             with opened_image(image_bytes(path, image.where), f"{image.where}: {path}") as opened:
                 loaded.append(opened.copy())
-            if loaded[0].size != image.size or not loaded[0].mode.startswith("I"):
+            has_integers = loaded[0].mode.startswith("I")
+            if loaded[0].size != image.size or not has_integers:
                 raise DataError(
                     f"{image.where}: {path} is no 16-bit depth image of {image.size} pixels"
                 )
-        return float(loaded[0].getpixel((column, row))) / UNITS_PER_METRE
+        value = loaded[0].getpixel((column, row))
+        return float(value) / UNITS_PER_METRE
 
     return depth
 

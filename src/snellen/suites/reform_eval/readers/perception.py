@@ -83,11 +83,15 @@ class ClevrQuestion(Struct, frozen=True):
 
     @property
     def spatial(self) -> bool:
-        """Whether the program that answers the question walks along relations (left of, behind) and does nothing
-        more with what it finds."""
+        """Whether the question is only about spatial relations, such as left of and behind.
+
+        CLEVR gives a program of functions that answers the question. It must follow a relation ("relate"), and must not
+        compare or count what it finds.
+        """
         functions = {node.function for node in self.program}
-        more = _MORE & functions or any(name.startswith("equal") for name in functions)
-        return "relate" in functions and not more
+        compares = any(name.startswith("equal") for name in functions)
+        does_more = compares or not _MORE.isdisjoint(functions)
+        return "relate" in functions and not does_more
 
 
 def read_clevr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -527,8 +531,9 @@ def _any_flaw_question(flawless: bool) -> QuestionDraft:
 
 
 def _flaw_question(votes: Counter[str], top: str) -> QuestionDraft:
-    """Return the question which flaw stands out most. Flaws with fewer votes are the distractors, those with more
-    votes first."""
+    """Return the question which flaw of an image is the most visible. The flaws with fewer votes are the distractors, those
+    with more votes first.
+    """
     flaws_by_votes: dict[int, list[str]] = {}
     for flaw, count in votes.most_common():
         if flaw in FLAW_NAMES and flaw != top:

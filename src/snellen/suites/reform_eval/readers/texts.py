@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -96,19 +97,33 @@ def read_with_tokens(params: dict[str, Any], folder: Path | None) -> Iterator[Dr
 
 
 def _keep_if_read_by_ocr(draft: Draft, tokens: TokenLookup) -> Draft | Exclusion:
-    """Return a draft if OCR found all words of one of its accepted answers in its image, else an exclusion."""
-    words = tokens(draft.group)  # a question's group is its image
-    if any(words.issuperset(fold_answer(gold).split()) for gold in draft.rounds[0].texts):
-        return replace(draft, notes=())
+    """Return a draft if OCR found all words of one of its accepted answers in its image, else an exclusion.
+
+    Args:
+        draft: The draft of a question.
+        tokens: Returns the words that OCR found in an image.
+    """
+    words_in_image = tokens(draft.group)  # a question's group is its image
+    for answer in draft.rounds[0].texts:
+        if words_in_image.issuperset(fold_answer(answer).split()):
+            return replace(draft, notes=())
     return Exclusion("no accepted answer among the OCR tokens")
 
 
 def _open_rosetta_tokens(folder: Path | None) -> TokenLookup:
-    """Return a function from the name of an image to the words that OCR found in it, from TextVQA's single file."""
+    """Return a function from the name of an image of TextVQA to the words that OCR found in it.
+
+    The words of all images are in one file. They are none for an unknown image.
+    """
     path = locate_file(folder, "TextVQA_Rosetta_OCR_v0.2_val.json")
-    items = list_items(path, "data", read_json(path, _Data).data, _Tokens)
-    words = {item.image_id: _folded_words(item.ocr_tokens) for _, item in items}
-    return lambda image: words.get(image, frozenset())
+    words_by_image: dict[str, frozenset[str]] = {}
+    for _, item in list_items(path, "data", read_json(path, _Data).data, _Tokens):
+        words_by_image[item.image_id] = _folded_words(item.ocr_tokens)
+
+    def words_in(image: str) -> frozenset[str]:
+        return words_by_image.get(image, frozenset())
+
+    return words_in
 
 
 def _open_page_scans(folder: Path | None) -> TokenLookup:
@@ -177,11 +192,15 @@ def read_with_passages(params: dict[str, Any], folder: Path | None) -> Iterator[
     """
     chosen = read_params(params, PassageParams)
     path = locate_file(folder, chosen.questions)
-    titles = {question.id: question.titles for _, question in json_lines(path, ViquaeQuestion)}
-    articles = _read_articles(folder, {title for linked in titles.values() for title in linked})
+    titles_by_question = {
+        question.id: question.titles for _, question in json_lines(path, ViquaeQuestion)
+    }
+    articles = _read_articles(folder, set(chain.from_iterable(titles_by_question.values())))
 
     def with_passage(draft: Draft) -> Draft | Exclusion:
-        passages = [passage for title in titles[draft.id] for passage in articles.get(title, ())]
+        passages: list[str] = []
+        for title in titles_by_question[draft.id]:
+            passages += articles.get(title, ())
         passage = _first_passage_with(passages, draft.rounds[0].texts)
         return replace(draft, context=passage) if passage else Exclusion(NO_PASSAGE)
 
