@@ -427,6 +427,7 @@ class OpenAIBatches:
         await self.calls.post(f"/batches/{batch}/cancel")
 
     def read(self, line: bytes) -> BatchResult:
+        """Return the result in a line of OpenAI's output file: a reply, or the reason why there is none."""
         result = msgspec.json.decode(line, type=_OpenAILine)
         if result.error is not None:
             detail = result.error.message or result.error.code or "no reason given"

@@ -223,7 +223,7 @@ def encode_body(body: dict[str, Any], model: RequestedModel, dialect: Dialect) -
 
 
 def mark_images_for_cache(contents: Sequence[Any]) -> None:
-    """Mark the last of the images before the question, so that the service stores what it read up to it.
+    """Mark the last image before the question, so that the service caches the prompt up to this image.
 
     The next request about the same images then reads them from the cache (Anthropic's `cache_control`, which OpenRouter
     and other servers take in the parts of chat completions). Images behind the text of a question are not marked: what
@@ -248,7 +248,7 @@ def mark_images_for_cache(contents: Sequence[Any]) -> None:
 def write_messages(
     messages: Sequence[Message], encode_image: Callable[[ImageRef], msgspec.Raw]
 ) -> list[dict[str, Any]]:
-    """Return a conversation as it is sent, with images as content parts made by `encode_image`."""
+    """Return a conversation in the form in which it is sent. `encode_image` makes the content parts of images."""
     return [_message(message, encode_image) for message in messages]
 
 
@@ -285,15 +285,24 @@ def request_notes(request: Request, dialect: Dialect) -> tuple[str, ...]:
 
 
 def _message(message: Message, encode_image: Callable[[ImageRef], msgspec.Raw]) -> dict[str, Any]:
-    """Return a message as it is sent.
+    """Return a message as it is sent to a server: `{"role": ..., "content": ...}`.
 
-    Text-only content is a string: not every server continues a final assistant message in parts.
+    The content of a message without images is a string, and not a list of parts, because not every server continues a
+    final assistant message that is a list.
+
+    Args:
+        message: The message.
+        encode_image: Returns the content part of an image as JSON.
     """
-    if all(isinstance(part, TextPart) for part in message.content):
+    is_text = all(isinstance(part, TextPart) for part in message.content)
+    if is_text:
         return {"role": message.role, "content": message.text}
     parts: list[Any] = []
     for part in message.content:
-        parts.append(encode_image(part.image) if isinstance(part, ImagePart) else part)
+        if isinstance(part, ImagePart):
+            parts.append(encode_image(part.image))
+        else:
+            parts.append(part)
     return {"role": message.role, "content": parts}
 
 

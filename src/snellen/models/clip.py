@@ -268,6 +268,7 @@ class DualEncoder(Scorer):
         return _unit_vectors(self._model.get_image_features(**pixels))
 
     def prepare(self, texts: Sequence[str]) -> None:
+        """Compute the features of texts that were not seen before, and keep them in `self.texts`."""
         missing = [text for text in dict.fromkeys(texts) if text not in self.texts]
         for start in range(0, len(missing), self._batch):
             batch = missing[start : start + self._batch]
@@ -296,12 +297,21 @@ class MatchingHead(Scorer):
         return self._model.vision_model(**pixels).last_hidden_state
 
     def logits(self, image: Any, texts: Sequence[str]) -> list[float]:
+        """Return for each text the logit of "it matches the image" minus that of "it does not".
+
+        Args:
+            image: Features of the image; shape (patches, width).
+            texts: The texts.
+        """
         logits: list[float] = []
         for start in range(0, len(texts), self._batch):
             batch = texts[start : start + self._batch]
-            repeated = image.expand(len(batch), *image.shape)
-            output = self._model.text_encoder(**self._tokens(batch), encoder_hidden_states=repeated)
+            repeated_image = image.expand(len(batch), *image.shape)
+            output = self._model.text_encoder(
+                **self._tokens(batch), encoder_hidden_states=repeated_image
+            )
             first_token = output.last_hidden_state[:, 0, :]
+            # The head has two outputs for each text: no match, match.
             no_match, match = self._model.itm_head(first_token).float().unbind(-1)
             logits += (match - no_match).tolist()
         return logits

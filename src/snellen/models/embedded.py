@@ -111,12 +111,16 @@ def always_first(spec: ModelSpec) -> Instrument:
 
 
 def biased(spec: ModelSpec) -> Instrument:
-    """Names the first label with probability `p` (default 0.5), else guesses: a known position bias."""
+    """Return a model with a known position bias: it chooses the first option with probability `p`, else any at random.
+
+    `p` is 0.5 if the model string does not give it.
+    """
     p = read_options(spec, BiasOptions).p
 
     def choose(request: Request, count: int) -> int:
         rng = rng_for(spec.text, request.key)
-        return 0 if rng.random() < p else rng.randrange(count)
+        chooses_first = rng.random() < p
+        return 0 if chooses_first else rng.randrange(count)
 
     return Instrument(spec.text, choose)
 

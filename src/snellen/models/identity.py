@@ -34,14 +34,16 @@ class ModelIdentity(Struct, frozen=True):
 
 
 def identity_of(model: Model | AsyncModel) -> ModelIdentity:
-    """Return the name and the fingerprint of a model.
+    """Return the name of a model and its fingerprint, the facts that its replies depend on (such as a revision).
 
     Examples:
         >>> identity_of(sn.load_model("snellen:oracle")).name
         'snellen:oracle'
     """
-    # A version may be an instance of a subclass of str, as torch's is.
-    fingerprint = {fact: "".join(text) for fact, text in model.fingerprint().items()}
+    fingerprint: dict[str, str] = {}
+    for fact, value in model.fingerprint().items():
+        # A version may be an instance of a subclass of str, as torch's is; joining makes it a plain str.
+        fingerprint[fact] = "".join(value)
     return ModelIdentity(answers_as(model.name), fingerprint)
 
 

@@ -47,17 +47,27 @@ def _begins_like_key(text: str) -> bool:
 
 
 def _key_in(fields: Any, name: str = "") -> bool:
-    """Return whether a field of `extra_body` is a key, judged by its name and its value, or has a key as its name."""
+    """Return whether a value of `extra_body`, or a value inside it, seems to be a secret key.
+
+    A text does if the name of its field says so (`api_key`) or if it begins like a key (`sk-...`), unless it is a
+    reference to an environment variable. A field whose name begins like a key does, too.
+
+    Args:
+        fields: A JSON value.
+        name: Name of the field that holds it.
+    """
     if _begins_like_key(name):
         return True
     if isinstance(fields, dict):
-        return any(_key_in(value, str(inner)) for inner, value in fields.items())
+        return any(_key_in(value, str(inner_name)) for inner_name, value in fields.items())
     if isinstance(fields, list):
         return any(_key_in(value, name) for value in fields)
     if not isinstance(fields, str) or not fields:
         return False
     is_reference = not _REFERENCE.sub("", fields).removeprefix("Bearer").strip()
-    return not is_reference and (bool(_KEY_NAME.search(name)) or _begins_like_key(fields))
+    if is_reference:
+        return False
+    return bool(_KEY_NAME.search(name)) or _begins_like_key(fields)
 
 
 def refuse_written_keys(scheme: str, address: str, fields: Any, options: dict[str, str]) -> None:
@@ -99,7 +109,7 @@ def with_keys(text: str) -> str:
 
 
 def filled_fields(fields: Any) -> Any:
-    """Return the fields of a body with such values, at whatever depth."""
+    """Return the fields of a request body with environment variables in place of the references to them, at any depth."""
     if isinstance(fields, str):
         return with_keys(fields)
     if isinstance(fields, dict):

@@ -295,7 +295,9 @@ class ModelAdapter(ShownByName):
 def _continuation_scores(
     values: Iterable[float], request: Request
 ) -> tuple[ContinuationScore, ...]:
+    """Return the log-likelihoods that a model gave to the options of a request, with the length of each in bytes."""
     scores = []
-    for value, text in zip(values, request.continuations, strict=True):
-        scores.append(ContinuationScore(float(value), 0, len(text.encode())))
+    for value, option in zip(values, request.continuations, strict=True):
+        n_bytes = len(option.encode())
+        scores.append(ContinuationScore(float(value), 0, n_bytes))
     return tuple(scores)

@@ -340,12 +340,17 @@ def _owner(function: Any) -> object:
 
 
 def _is_library(module: str) -> bool:
-    """Return whether a module was installed or belongs to Python, so that name and version identify it."""
-    top = module.partition(".")[0]
-    if top in sys.stdlib_module_names or top == "snellen":
+    """Return whether a module belongs to Python, to Snellen or to an installed package.
+
+    The code of such a module is identified by its name and version. Other code, such as a user's script, is not.
+    """
+    top_package = module.partition(".")[0]
+    if top_package in sys.stdlib_module_names or top_package == "snellen":
         return True
     file = getattr(sys.modules.get(module), "__file__", None)
-    return file is not None and not LIBRARIES.isdisjoint(Path(file).parts)
+    if file is None:
+        return False
+    return not LIBRARIES.isdisjoint(Path(file).parts)
 
 
 def _is_importable(part: Any, module: str) -> bool:

@@ -324,7 +324,7 @@ class OpenAIModel(ShownByName):
         answered_prompts: dict[str, PromptTokens] = {}
 
         async def send() -> Response | ServerFault:
-            """An attempt, which leaves the parts of a request that were answered for the next one."""
+            """Send the request once. If it fails in part, the prompts that were answered are not sent again by the next attempt."""
             outcome = await self._send_in_dialect(shaped, images, answered_prompts, listener)
             if isinstance(outcome, Response):
                 answered_prompts.clear()  # the breaker may send the same again, to see whether anybody answers
@@ -365,9 +365,15 @@ class OpenAIModel(ShownByName):
             raise DataError(str(error)) from None
 
     def read_batched(self, request: Request, reply: HttpReply, form: str) -> Response | ServerFault:
-        """Return the response in the reply to a batched request, or its fault.
+        """Read the server's reply to a request that was sent in a batch.
 
-        `form` is the `batch_form` with which the request was written: the dialect.
+        Args:
+            request: The request.
+            reply: Status and body of the reply.
+            form: The form in which the request was written (`batch_form`): a `Dialect` as JSON.
+
+        Returns:
+            The response, or a fault if the server reports an error or the reply cannot be read.
         """
         shaped = self._options.applied(request)
         dialect = msgspec.json.decode(form, type=Dialect)

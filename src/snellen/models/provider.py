@@ -185,7 +185,7 @@ class Provider(Struct, frozen=True):
 
     @property
     def _options_in_url(self) -> tuple[str, ...]:
-        """The options that stand in its address, which is unknown without them."""
+        """Return the names of the options that the service's URL contains, such as `{region}`; without them it has no URL."""
         names = []
         for name in self.options.__struct_fields__:
             if f"{{{name}}}" in self.url:
@@ -267,7 +267,7 @@ class ProviderModel(ShownByName):
         return replace(response, notes=(*notes, *response.notes))
 
     def _as_sent(self, request: Request) -> tuple[Request, list[str]]:
-        """Return the request as it is sent, and notes on settings that are not sent."""
+        """Return the request with the settings that the service accepts, and notes on those that are not sent."""
         shaped = self._options.applied(request)
         notes = []
         for name in self._unsupported_settings(shaped):

@@ -22,7 +22,7 @@ class Proxy(Struct, frozen=True):
 
 
 def proxy_for(url: str) -> Proxy | None:
-    """Return the proxy that the environment names for `url`, if any.
+    """Return the proxy for `url` that environment variables name; None if there is none.
 
     A server on this machine is asked directly, whatever the environment says. Raises ModelError for a proxy that does not
     speak HTTP.

@@ -66,12 +66,18 @@ class SamplingOptions(Struct, frozen=True):
         )
 
     def facts(self, model: str) -> dict[str, str]:
-        """Return the options that belong to the fingerprint: those that differ from their defaults."""
+        """Return the options that replies depend on, for the model's fingerprint; those without a value are left out.
+
+        Args:
+            model: Name of the model, which determines how many tokens it may spend on reasoning.
+        """
         values = {name: getattr(self, name) for name in ANSWERED_BY if hasattr(self, name)}
         values["reasoning_tokens"] = self.reasoning_budget(model) or None
-        return {
-            name: _spelt(value) for name, value in values.items() if value not in (None, "", (), {})
-        }
+        facts: dict[str, str] = {}
+        for name, value in values.items():
+            if value not in (None, "", (), {}):
+                facts[name] = _spelt(value)
+        return facts
 
 
 Dtype = Literal["auto", "float32", "fp32", "float", "bfloat16", "bf16", "float16", "fp16", "half"]

@@ -191,16 +191,21 @@ def logprobs_request_body(
 def with_continuation(
     messages: tuple[Message, ...], continuation: str | None
 ) -> tuple[Message, ...]:
-    """Return the conversation with `continuation` as the beginning of the reply, after an existing response prefix."""
+    """Return a conversation with a text as the beginning of the model's reply, as a final assistant message.
+
+    If the conversation already ends with the beginning of a reply ("Answer:"), the text is appended to it, with a blank
+    between them where one is needed. None returns the conversation as it is.
+    """
     if continuation is None:
         return messages
-    prefix = messages[-1].text if messages and messages[-1].role == "assistant" else ""
+    ends_with_reply = bool(messages) and messages[-1].role == "assistant"
+    prefix = messages[-1].text if ends_with_reply else ""
     earlier = messages[:-1] if prefix else messages
-    needs_space = False
-    if prefix and not prefix[-1].isspace() and not prefix.endswith(_OPENING):
-        needs_space = not continuation[:1].isspace()
-    separator = " " if needs_space else ""
-    return (*earlier, Message("assistant", (TextPart(prefix + separator + continuation),)))
+    needs_blank = bool(prefix) and not prefix[-1].isspace() and not prefix.endswith(_OPENING)
+    has_blank = continuation[:1].isspace()
+    separator = " " if needs_blank and not has_blank else ""
+    reply = TextPart(prefix + separator + continuation)
+    return (*earlier, Message("assistant", (reply,)))
 
 
 def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptTokens | ServerFault:
@@ -264,16 +269,19 @@ def border_mark(continuations: Sequence[str]) -> str:
 
 
 def has_other_header(alone: PromptTokens, marked: PromptTokens) -> bool:
-    """Return whether a server writes different text before replies and before scored continuations.
+    """Return whether a server writes different text at the end of a prompt before replies and before scored options.
 
-    A mark has up to two tokens, and a blank at the end of a prompt may be a token of its own.
+    If it does, the log-likelihoods of options are not those of replies.
 
     Args:
-        alone: The prompt that replies follow.
-        marked: The prompt with a mark in the place of a continuation.
+        alone: The tokens of a prompt that a reply follows.
+        marked: The tokens of the same prompt, in which a mark follows in the place of an option.
     """
     shared = _common_length([alone.ids, marked.ids])
-    return shared < len(alone.ids) - 1 or shared < len(marked.ids) - MARK_TOKENS
+    # A blank at the end of a prompt may be a token of its own, and the mark has up to MARK_TOKENS tokens.
+    differs_before_reply = shared < len(alone.ids) - 1
+    differs_before_mark = shared < len(marked.ids) - MARK_TOKENS
+    return differs_before_reply or differs_before_mark
 
 
 def _common_length(texts: Sequence[Sequence[int]]) -> int:

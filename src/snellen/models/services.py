@@ -512,15 +512,21 @@ def read_gemini(body: Any) -> Response | ServerFault:
 
 
 def _logprobs(result: dict[str, Any]) -> tuple[TokenLogprob, ...]:
-    """Return the log-probability of each chosen token, with its alternatives if the service lists them."""
-    chosen = result.get("chosenCandidates") or []
-    steps = result.get("topCandidates") or [{}] * len(chosen)
+    """Return the log-probability of each generated token, with its alternatives if the service lists them.
+
+    Args:
+        result: `{"chosenCandidates": [{"token": ..., "logProbability": ...}, ...], "topCandidates": [{"candidates":
+            [...]}, ...]}`, with one item for each token in both lists.
+    """
+    chosen_tokens = result.get("chosenCandidates") or []
+    steps = result.get("topCandidates") or [{}] * len(chosen_tokens)
     logprobs = []
-    for token, step in zip(chosen, steps, strict=False):
+    for chosen, step in zip(chosen_tokens, steps, strict=False):
         alternatives = []
         for candidate in step.get("candidates", []):
             alternatives.append((candidate["token"], candidate["logProbability"]))
-        logprobs.append(TokenLogprob(token["token"], token["logProbability"], tuple(alternatives)))
+        logprob = TokenLogprob(chosen["token"], chosen["logProbability"], tuple(alternatives))
+        logprobs.append(logprob)
     return tuple(logprobs)
 
 

@@ -134,9 +134,11 @@ class VllmModel(ShownByName):
         requests = [self._options.applied(request) for request in requests]
         sampling = [self._sampling(request) for request in requests]
         outputs = self._ask([request.messages for request in requests], sampling, images)
-        return [
-            _reply(output) if not isinstance(output, Response) else output for output in outputs
-        ]
+        responses: list[Response] = []
+        for output in outputs:
+            is_error = isinstance(output, Response)
+            responses.append(output if is_error else _reply(output))
+        return responses
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
         """Score the continuations of all requests in one call of the engine.

@@ -54,7 +54,7 @@ def _with_adapters(peft_model: Any) -> Any:
 
 
 def adapter_facts(model: Any) -> dict[str, str]:
-    """Return a digest of which adapters the layers of a model apply and how strongly; nothing without adapters."""
+    """Return a digest of which adapters the layers of a model apply and with which strength; empty without adapters."""
     if "peft" not in sys.modules:
         return {}
     from peft.tuners.tuners_utils import BaseTunerLayer

@@ -266,7 +266,7 @@ def _padded(values: Sequence[int], pad: int, missing: int, side: Side) -> list[i
 
 
 def _pad_tokens(values: Any, missing: int, side: Side) -> Any:
-    """Return `values` [1, tokens, ...] with zeros for `missing` tokens."""
+    """Return a tensor [1, tokens, ...] with zeros for `missing` more tokens on one side ("left" or "right")."""
     import torch
 
     padding = values.new_zeros((1, missing, *values.shape[2:]))
@@ -299,11 +299,19 @@ def continuation_rows(prompts: Sequence[ContinuedPrompt]) -> list[Row]:
 
 
 def score_rows(layout: ModelLayout, rows: Sequence[Row]) -> list[list[float]]:
-    """Return the log-probability (nats, float32) of every scored token of every row, from one forward pass."""
-    row_logits = decoder_logits(layout, rows) if layout.encoder_decoder else _logits(layout, rows)
+    """Return the log-probability (nats, float32) of each token of several continuations, from one forward pass.
+
+    Args:
+        layout: The model and its special tokens.
+        rows: For each row of the batch, the prompt and the token ids of its continuation.
+    """
+    if layout.encoder_decoder:
+        logits_of_rows = decoder_logits(layout, rows)
+    else:
+        logits_of_rows = _logits(layout, rows)
     scores = []
-    for logits, (_, tail) in zip(row_logits, rows, strict=True):
-        scores.append(token_scores(logits, tail).tolist())
+    for logits, (_, continuation) in zip(logits_of_rows, rows, strict=True):
+        scores.append(token_scores(logits, continuation).tolist())
     return scores
 
 
@@ -339,12 +347,18 @@ def _next_logits(layout: ModelLayout, context: EncodedPrompt, tail: Sequence[int
 
 
 def token_scores(logits: Any, tail: Sequence[int]) -> Any:
-    """Return the log-probability of each token of `tail`, where logits[i] predicts tail[i]: [len(tail)], float32."""
+    """Return the log-probability (nats, float32) of each token of a continuation; shape [tokens].
+
+    Args:
+        logits: The model's outputs [at least tokens, vocabulary], where logits[i] predicts token i.
+        tail: Token ids of the continuation.
+    """
     import torch
 
-    ids = torch.tensor(tail, device=logits.device)[:, None]
-    log_probabilities = logits[: len(tail)].float().log_softmax(-1)
-    return log_probabilities.gather(-1, ids)[:, 0]
+    token_ids = torch.tensor(tail, device=logits.device)
+    log_probabilities = logits[: len(tail)].float().log_softmax(-1)  # [tokens, vocabulary]
+    of_tokens = log_probabilities.gather(-1, token_ids[:, None])  # [tokens, 1]
+    return of_tokens[:, 0]
 
 
 def logits_to_keep(model: Any, positions: int) -> dict[str, Any]:
@@ -354,11 +368,21 @@ def logits_to_keep(model: Any, positions: int) -> dict[str, Any]:
 
 
 def _logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
-    """Return for each row the logits [tokens, vocabulary] from the last token of its context on."""
+    """Return the logits that predict each continuation, by a decoder model that reads prompt and continuation.
+
+    Args:
+        layout: The model and its special tokens.
+        rows: For each row of the batch, the prompt and the token ids of its continuation.
+
+    Returns:
+        For each row, a tensor [tokens, vocabulary] from the last token of the prompt on: index i predicts token i of
+        the continuation.
+    """
     model = layout.model
-    texts = [extend(context, tail, layout.reply_type) for context, tail in rows]
+    texts = [extend(context, continuation, layout.reply_type) for context, continuation in rows]
     batch = to_device(model, pad_rows(texts, layout.pad, "right"))
     length = batch["input_ids"].shape[1]
+    # Only logits from the last token of the shortest prompt on are needed; computing fewer saves memory.
     start = min(len(context.ids) for context, _ in rows) - 1
     layout.forget_positions()
     logits_setting: dict[str, Any] = {}
@@ -368,20 +392,30 @@ def _logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
     logits = output.logits[:, start - length :]
     row_logits = []
     for row, (context, _) in enumerate(rows):
-        end_of_context = len(context.ids) - 1
-        row_logits.append(logits[row, end_of_context - start :])
+        last_of_context = len(context.ids) - 1
+        row_logits.append(logits[row, last_of_context - start :])
     return row_logits
 
 
 def decoder_logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
-    """Return for each row the decoder's logits [tokens, vocabulary] from its first token on."""
+    """Return the logits that predict each continuation, by an encoder-decoder model.
+
+    The encoder reads the prompt and the decoder reads the continuation without its last token.
+
+    Args:
+        layout: The model and its special tokens.
+        rows: For each row of the batch, the prompt and the token ids of its continuation.
+
+    Returns:
+        For each row, a tensor [tokens, vocabulary], where index i predicts token i of the continuation.
+    """
     import torch
 
-    longest = max(len(tail) for _, tail in rows)
+    longest = max(len(continuation) for _, continuation in rows)
     decoder_ids = []
-    for _, tail in rows:
-        padding = [layout.pad] * (longest - len(tail))
-        decoder_ids.append([layout.start, *tail[:-1], *padding])
+    for _, continuation in rows:
+        padding = [layout.pad] * (longest - len(continuation))
+        decoder_ids.append([layout.start, *continuation[:-1], *padding])
     contexts = [context for context, _ in rows]
     batch = to_device(layout.model, pad_rows(contexts, layout.pad, "right"))
     decoder_input = copy_to_device(torch.tensor(decoder_ids), input_device(layout.model))

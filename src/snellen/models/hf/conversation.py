@@ -356,9 +356,17 @@ class Conversation:
     def _render_messages(
         self, messages: Sequence[Message], continued: bool, opened: bool = True
     ) -> str:
-        """Return the text that the template writes for `messages`; see `_apply`."""
-        talk = [{"role": message.role, "content": self._content(message)} for message in messages]
-        return self._apply(talk, continued, opened)
+        """Return the text that the model's chat template writes for messages.
+
+        Args:
+            messages: The messages.
+            continued: Whether the last message is the beginning of a reply, which the model continues.
+            opened: Whether to open a reply after the last message.
+        """
+        conversation: list[dict[str, Any]] = []
+        for message in messages:
+            conversation.append({"role": message.role, "content": self._content(message)})
+        return self._apply(conversation, continued, opened)
 
     def _apply(self, messages: list[dict[str, Any]], continued: bool, opened: bool = True) -> str:
         """Render the template. `opened` adds the assistant header unless the last message is to be continued.

@@ -174,12 +174,15 @@ def gumbel_noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
     tiny = torch.finfo(torch.float32).tiny
 
     def add_noise(logits: Any) -> Any:
+        """Add Gumbel noise to logits [requests, vocabulary]; their largest is then a token drawn by its probability."""
         scores = _nucleus(logits / decoding.temperature, decoding.top_p)
         vocabulary = scores.shape[1]
+        # Each request has its own generator, so that its draws do not depend on the batch.
         rows = [torch.rand(vocabulary, generator=generator) for generator in generators]
         uniform = torch.stack(rows).clamp_min(tiny)
         exponential = (-uniform.log()).clamp_min(tiny)
-        return scores - exponential.log().to(scores.device)
+        gumbel = -exponential.log()
+        return scores + gumbel.to(scores.device)
 
     return add_noise
 

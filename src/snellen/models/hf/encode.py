@@ -69,7 +69,14 @@ class EncodedPrompt:
 
 
 def _form_of(value: Any, skipped: int) -> str:
-    """Return number format and shape of a tensor without its first `skipped` dimensions, or the type of another value."""
+    """Return the number format and shape of a tensor as text: `torch.float32 (3, 336, 336)`.
+
+    A list or tuple gives the forms of its items, and any other value the name of its type.
+
+    Args:
+        value: One of the model's inputs.
+        skipped: How many of the first dimensions to leave out.
+    """
     if hasattr(value, "shape"):
         return f"{value.dtype} {tuple(value.shape[skipped:])}"
     if isinstance(value, (list, tuple)):
@@ -273,7 +280,7 @@ class PixelCache:
             self._cached.popitem(last=False)
 
     def _digests_of(self, images: Any) -> Any:
-        """Return nested digests of nested images, or None if an image is unknown."""
+        """Return the digests of images in the same nested lists as the images; None if an image is unknown."""
         if isinstance(images, (list, tuple)):
             digests = tuple(self._digests_of(image) for image in images)
             return None if None in digests else digests
@@ -408,9 +415,9 @@ class Encoder:
         return True
 
     def repeats(self, prompt: ChatPrompt, images: Images) -> bool:
-        """Return whether the processor gives the same output for a prompt twice, from copies of its images.
+        """Return whether the model's processor gives the same output for the same prompt and images twice.
 
-        If it crops, flips or splits words at random, replies depend on chance.
+        It does not if it crops or flips images at random; then replies depend on chance.
         """
         visuals, _ = self._visuals(prompt, images)
         first_ids, first_extras = self._process(visuals.copies(), prompt.text)
@@ -619,10 +626,19 @@ class Encoder:
 def _decoded(
     image: ImageRef, images: Images, pixels: PixelCache | None
 ) -> tuple[Any, tuple[str, ...], Pixels | None]:
-    """Return an image as the model sees it, notes on its conversion, and its pixels if there is a processor for them."""
+    """Read an image from the store and decode it.
+
+    Args:
+        image: Which image.
+        images: The store of images.
+        pixels: Runs the model's image processor on an image; None if it runs later.
+
+    Returns:
+        The image, upright; notes on its conversion; and the output of the image processor, or None.
+    """
     decoded = decode_image(images.read(image), f"image {image.digest[:12]}")
-    computed = None if pixels is None else pixels.compute(decoded.upright)
-    return decoded.upright, decoded.notes, computed
+    processed = None if pixels is None else pixels.compute(decoded.upright)
+    return decoded.upright, decoded.notes, processed
 
 
 def _require_some(continuations: Sequence[str]) -> None:
@@ -651,7 +667,7 @@ def _image_of_patches(pixels: Any, grid: Sequence[int], processor: Any) -> Any:
 
 
 def _alike(first: Any, second: Any) -> bool:
-    """Return whether two outputs of a processor are equal: tensors, values, or mappings and lists of them."""
+    """Return whether two outputs of a processor are equal: tensors, other values, or dictionaries and lists of them."""
     import torch
 
     if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):

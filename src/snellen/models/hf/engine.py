@@ -222,7 +222,12 @@ def _joined(prefixes: Sequence[_CachedPrefix], lengths: Sequence[int]) -> Cached
 
 
 def _stacked(rows: Sequence[Any], lengths: Sequence[int]) -> Any:
-    """Return keys or values [rows, heads, tokens, width] of several rows, with zeros after `lengths[row]` tokens."""
+    """Return the keys or values of several prompts as one tensor [prompts, heads, longest, width].
+
+    Args:
+        rows: One tensor [1, heads, tokens, width] for each prompt.
+        lengths: How many of its tokens to use; zeros follow them up to the longest.
+    """
     if len(rows) == 1:
         return rows[0][:, :, : lengths[0]]
     _, heads, _, width = rows[0].shape

@@ -108,7 +108,7 @@ def copy_to_device(values: Any, device: Any) -> Any:
 
 @contextlib.contextmanager
 def inference() -> Iterator[None]:
-    """Within this context torch keeps no gradients, and does without two features of cuDNN.
+    """Run the model in this context without gradients, and without two features of cuDNN.
 
     cuDNN rounds convolutions in float32 to TF32 for some shapes and not for others: on an H100 a row in a batch differed
     by 9e-4 nats from the same row alone, and an image by 8e-4 from what a CPU computes. Its attention is compiled anew

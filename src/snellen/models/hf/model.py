@@ -319,17 +319,25 @@ class HFModel(ShownByName):
         return self._answered(prompts, list(groups.values()), score, started)
 
     def _with_room(self, request: Request) -> Request:
-        """Return the request with tokens for reasoning added to the limit of its reply, if its prompt lets it reason."""
-        if not self._reasoning_tokens or request.messages[-1].role == "assistant":
+        """Return a request with a higher limit of new tokens, so that reasoning does not use up those of the reply.
+
+        It is unchanged if the model does not reason, or if the request gives the beginning of the reply.
+        """
+        continues_reply = request.messages[-1].role == "assistant"
+        if not self._reasoning_tokens or continues_reply:
             return request
         limit = request.decoding.max_new_tokens + self._reasoning_tokens
         return replace(request, decoding=replace(request.decoding, max_new_tokens=limit))
 
     def _without_thoughts(self, response: Response, request: Request) -> Response:
-        """Return the response with the model's reasoning moved from its text to `reasoning`."""
+        """Return a response with the model's reasoning moved from its text to the field `reasoning`.
+
+        If the chat template opened the reasoning in the prompt, the text begins with it; that is not so if the request gave
+        the beginning of the reply.
+        """
         continues_reply = request.messages[-1].role == "assistant"
-        closing = "" if continues_reply else self._conversation.opened_thought
-        parts = split_thoughts(response.text or "", closing)
+        closing_mark = "" if continues_reply else self._conversation.opened_thought
+        parts = split_thoughts(response.text or "", closing_mark)
         return replace(response, text=parts.answer, reasoning=parts.reasoning)
 
     def _answered(
@@ -380,7 +388,13 @@ class HFModel(ShownByName):
         requests: Sequence[Request],
         fast_paths: FastPaths,
     ) -> list[list[int]]:
-        """Return the new tokens of the requests by the model's own `generate`."""
+        """Return the new tokens of each request, written by the model's own `generate`.
+
+        Args:
+            rows: The tokens and other inputs of each prompt.
+            requests: The requests of these prompts.
+            fast_paths: Which optimisations are allowed, such as several prompts in a batch.
+        """
         engine = self._engine
 
         def run(batch: list[int]) -> list[list[int]]:
@@ -389,7 +403,9 @@ class HFModel(ShownByName):
             with engine.remember(batch_rows, fast_paths):
                 return generate_plainly(self._layout, self._encoder, batch_rows, batch_requests)
 
-        batch_size = engine.budget.rows if fast_paths.writing == "generate in batches" else 1
+        batch_size = 1
+        if fast_paths.writing == "generate in batches":
+            batch_size = engine.budget.rows
         longest_first = sorted(range(len(rows)), key=lambda index: -len(rows[index].ids))
         batches = batches_by_form(longest_first, rows, range(len(rows)), batch_size)
         return engine.in_batches(batches, run)
@@ -630,12 +646,22 @@ def _each_if_not_all(
     return [*_each_if_not_all(indices[:half], run), *_each_if_not_all(indices[half:], run)]
 
 
-def _scored(row: ContinuedPrompt, tails: Scores, continuations: Sequence[str]) -> Response:
-    """Return the response to a request that scores continuations, from the scores of their tokens."""
+def _scored(
+    prompt: ContinuedPrompt, token_scores: Scores, continuations: Sequence[str]
+) -> Response:
+    """Return the response to a request for the log-likelihoods of several continuations of a prompt.
+
+    Args:
+        prompt: The tokens of the prompt and of its continuations.
+        token_scores: For each continuation, the log-probability of each of its tokens, in nats.
+        continuations: Texts of the continuations.
+    """
     scores = []
-    for tail, text in zip(tails, continuations, strict=True):
-        scores.append(ContinuationScore(sum(tail), len(tail), len(text.encode())))
-    return Response(scores=tuple(scores), usage=Usage(len(row.context.ids), 0))
+    for token_logprobs, text in zip(token_scores, continuations, strict=True):
+        n_bytes = len(text.encode())
+        scores.append(ContinuationScore(sum(token_logprobs), len(token_logprobs), n_bytes))
+    n_prompt_tokens = len(prompt.context.ids)
+    return Response(scores=tuple(scores), usage=Usage(n_prompt_tokens, 0))
 
 
 def _failed(error: Exception, kind: ErrorKind = "bad_request") -> Response:

@@ -217,7 +217,7 @@ def to_prefix_item(layout: ModelLayout, prompt: ContinuedPrompt) -> PrefixItem:
 
 
 def vision_digest(encoded: EncodedPrompt) -> str:
-    """Return a digest of everything that the model sees besides the tokens."""
+    """Return a digest of all inputs of the model except the tokens, such as the pixels."""
     digest = hashlib.blake2b("|".join(encoded.digests).encode(), digest_size=16)
     for name in PER_QUESTION:
         if name in encoded.extras:
@@ -249,7 +249,7 @@ def _anchor(layout: ModelLayout, encoded: EncodedPrompt) -> int:
 
 
 def _seen_tokens(config: Any) -> frozenset[int]:
-    """Return the tokens that stand for an image or a clip in prompts."""
+    """Return the ids of the tokens that mark the place of an image or a clip in prompts."""
     tokens = set()
     for name in ("image_token_id", "image_token_index", "video_token_id", "video_token_index"):
         token = getattr(config, name, None)

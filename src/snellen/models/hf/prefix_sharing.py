@@ -77,9 +77,13 @@ class Branches:
 def run_trees(
     layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree], at_once: bool
 ) -> TreeState:
-    """Run prefixes from the beginning, and then the tree after each.
+    """Run prompts that share their beginning: first each shared beginning, then a tree of the different endings.
 
-    `at_once` allows a single forward pass for both, which is used where it is faster.
+    Args:
+        layout: The model and its special tokens.
+        prefixes: The shared beginnings.
+        trees: The tree of each beginning. Its nodes are tokens, and each sees only the beginning and its ancestors.
+        at_once: Allow a single forward pass for both, which is faster for short inputs.
     """
     longest_prefix = max(len(prefix.ids) for prefix in prefixes)
     largest_tree = max(len(tree.tokens) for tree in trees)
@@ -177,25 +181,32 @@ def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[
 
 
 def select_branches(branches: Branches, chosen: Sequence[Sequence[int]]) -> Branches:
-    """Return the branches `chosen[row]` of each row, in that order, padded with dead branches."""
+    """Return some of the branches along which texts are generated.
+
+    Args:
+        branches: The present branches of each row.
+        chosen: For each row, the indices of its branches to keep, in the order to keep them. Rows with fewer branches
+            than the longest are padded with branches that see nothing.
+    """
     import torch
 
     device = branches.position.device
     most_branches = max(len(row) for row in chosen)
     padded_rows = []
-    dead_rows = []
+    padding_rows = []  # whether each branch is padding
     for row in chosen:
-        missing = most_branches - len(row)
-        padded_rows.append([*row, *[0] * missing])
-        dead_rows.append([*[False] * len(row), *[True] * missing])
-    index = copy_to_device(torch.tensor(padded_rows), device)
+        n_missing = most_branches - len(row)
+        padded_rows.append([*row, *[0] * n_missing])
+        padding_rows.append([*[False] * len(row), *[True] * n_missing])
+    index = copy_to_device(torch.tensor(padded_rows), device)  # [rows, most_branches]
     position = branches.position.gather(1, index)
     if branches.mask is None:
         return replace(branches, position=position)
-    dead = copy_to_device(torch.tensor(dead_rows), device)
+    is_padding = copy_to_device(torch.tensor(padding_rows), device)
     mask = branches.mask.take_along_dim(index[:, :, None], 1)
     lowest = torch.finfo(mask.dtype).min
-    return replace(branches, mask=mask.masked_fill(dead[:, :, None], lowest), position=position)
+    mask = mask.masked_fill(is_padding[:, :, None], lowest)
+    return replace(branches, mask=mask, position=position)
 
 
 def additive(layout: ModelLayout, sees: Any) -> Any:
@@ -273,9 +284,17 @@ def _run_with_prefixes(
 
 
 def _tree_tensors(trees: Sequence[Tree], width: int, pad: int, device: Any) -> tuple[Any, Any, Any]:
-    """Return token ids, depths and visibility of nodes as tensors, with trees aligned at the end of their row.
+    """Return the nodes of several trees as tensors. A tree with fewer nodes than `width` has padding before them.
 
-    Ids and depths are [rows, width]; visibility is [rows, width, width], true where a node sees another.
+    Args:
+        trees: The trees, one for each row.
+        width: Number of nodes of the largest tree.
+        pad: Token id for padding.
+        device: Device of the tensors.
+
+    Returns:
+        Token ids [rows, width]; the depth of each node in its tree [rows, width]; and whether each node sees each other
+        node [rows, width, width]. A node sees itself and its ancestors.
     """
     import torch
 
@@ -321,11 +340,21 @@ def score_by_tree(
     trees: Sequence[Tree],
     grown: TreeState,
 ) -> dict[int, Scores]:
-    """Return the scores of each member from the logits of prefixes and nodes, without running the model again."""
+    """Return the token scores of requests whose prompts and continuations were run as trees.
+
+    Args:
+        items: The tokens of all requests.
+        groups: Groups of requests with a common beginning of the prompt (the prefix).
+        trees: The tree of each group: the tokens after the prefix.
+        grown: The model's outputs for the prefixes and trees.
+
+    Returns:
+        For each request by its index in `items`: the log-probabilities of the tokens of each continuation.
+    """
     scores: dict[int, Scores] = {}
     for row, (group, tree) in enumerate(zip(groups, trees, strict=True)):
-        node_logits = None if grown.logits is None else grown.logits[row]
         prefix_logits = grown.prefix.logits[row]
+        node_logits = None if grown.logits is None else grown.logits[row]
         scores.update(_tree_scores(prefix_logits, node_logits, items, group, tree))
     return scores
 
@@ -420,16 +449,25 @@ def score_by_rows(
     prefixes: CachedState,
     together: RowsTogether,
 ) -> dict[int, Scores]:
-    """Return the scores of each member, with one row per prompt and then one row per continuation.
+    """Return the token scores of requests, with one row for each prompt and then one row for each continuation.
 
-    `prefixes` is the state after the groups' prefixes; `together` says which rows may share a forward pass.
+    Args:
+        layout: The model and its special tokens.
+        items: The tokens of all requests: a prompt (`tokens`) and its continuations (`tails`).
+        groups: Groups of requests with a common beginning of the prompt (the prefix).
+        prefixes: The model's cache after the prefixes, one row for each group.
+        together: Which rows may share a forward pass.
+
+    Returns:
+        For each request by its index in `items`: the log-probabilities of the tokens of each continuation.
     """
     scores: dict[int, Scores] = {}
     for block in _blocks(items, groups, together):
         state = _after_prompts(layout, prefixes, items, groups, block)
-        tails: list[tuple[int, Sequence[int]]] = []
+        tails: list[tuple[int, Sequence[int]]] = []  # (row of the prompt, token ids)
         for row, (_, member) in enumerate(block):
-            tails.extend((row, tail) for tail in items[member].tails)
+            for tail in items[member].tails:
+                tails.append((row, tail))
         batches = [[tail] for tail in tails] if together == "single" else [tails]
         tail_scores: list[list[float]] = []
         for batch in batches:
@@ -449,7 +487,20 @@ def generate_by_rows(
     pick: TokenPicker,
     longest: int,
 ) -> dict[int, list[int]]:
-    """Return the new tokens of each request, at most `longest`, generated with one row per request."""
+    """Generate replies token by token, with one row of the batch for each request.
+
+    Args:
+        layout: The model and its special tokens.
+        items: The tokens of all prompts.
+        groups: Groups of prompts with a common beginning (the prefix).
+        prefixes: The model's cache after the prefixes, one row for each group.
+        together: Which rows may share a forward pass.
+        pick: Returns, for some requests, the function that chooses the next token of each.
+        longest: The maximum number of new tokens.
+
+    Returns:
+        The new tokens of each request, by its index in `items`.
+    """
     new_tokens: dict[int, list[int]] = {}
     for block in _blocks(items, groups, together):
         members = [member for _, member in block]
@@ -460,7 +511,8 @@ def generate_by_rows(
             tokens = replies.choose(state.logits)
             if all(replies.ended) or step == longest - 1:
                 break
-            state, _ = advance(layout, state, [[token] for token in tokens])
+            one_token_each = [[token] for token in tokens]
+            state, _ = advance(layout, state, one_token_each)
         new_tokens.update(zip(members, replies.tokens, strict=True))
     return new_tokens
 
@@ -477,13 +529,20 @@ def _logits_at_node(grown: TreeState, trees: Sequence[Tree], row: int, node: int
 def _blocks(
     items: Sequence[PrefixItem], groups: Sequence[SharingGroup], together: RowsTogether
 ) -> list[list[tuple[int, int]]]:
-    """Return the (group, member) pairs of each batch of prompts.
+    """Divide prompts into batches.
 
-    "ragged" puts all into one batch, "single" each into its own, and "equal" those of equal length together.
+    Args:
+        items: The tokens of all prompts.
+        groups: Groups of prompts with a common beginning.
+        together: Which prompts may be in one batch: "ragged" all, "equal" those of equal length, "single" none.
+
+    Returns:
+        The batches. Each prompt is a pair of the index of its group and its own index in `items`.
     """
     pairs: list[tuple[int, int]] = []
     for row, group in enumerate(groups):
-        pairs.extend((row, member) for member in group.members)
+        for member in group.members:
+            pairs.append((row, member))
     if together == "ragged":
         return [pairs]
     if together == "single":
@@ -498,19 +557,23 @@ def _blocks(
 def _tail_scores(
     layout: ModelLayout, state: CachedState, tails: Sequence[tuple[int, Sequence[int]]]
 ) -> list[list[float]]:
-    """Return the token scores of continuations, run as one batch.
+    """Return the log-probabilities of the tokens of several continuations, run as one batch.
 
-    `tails` are pairs of a row of `state` and the tokens that continue it.
+    Args:
+        layout: The model and its special tokens.
+        state: The model's cache after several prompts, one in each row.
+        tails: For each continuation, the row of its prompt and its token ids.
     """
+    # The state predicts the first token of each continuation. Later tokens need another forward pass.
     later_logits = None
-    if any(len(tail) > 1 for _, tail in tails):
+    if any(len(continuation) > 1 for _, continuation in tails):
         repeated = select_rows(state, [row for row, _ in tails])
-        texts = [tail[:-1] for _, tail in tails]
-        _, later_logits = advance(layout, repeated, texts, all_logits=True)
+        without_last = [continuation[:-1] for _, continuation in tails]
+        _, later_logits = advance(layout, repeated, without_last, all_logits=True)
     scores = []
-    for index, (row, tail) in enumerate(tails):
+    for index, (row, continuation) in enumerate(tails):
         later = None if later_logits is None else later_logits[index]
-        scores.append(_row_scores(state.logits[row], later, tail))
+        scores.append(_row_scores(state.logits[row], later, continuation))
     return scores
 
 
@@ -521,9 +584,20 @@ def _after_prompts(
     groups: Sequence[SharingGroup],
     block: Sequence[tuple[int, int]],
 ) -> CachedState:
-    """Return the state after the whole prompts of `block`, given the state after their groups' prefixes."""
+    """Run the rest of each prompt of a batch, and return the model's cache after the complete prompts.
+
+    Args:
+        layout: The model and its special tokens.
+        prefixes: The model's cache after the common beginning of each group.
+        items: The tokens of all prompts.
+        groups: Groups of prompts with a common beginning.
+        block: The batch: for each prompt the index of its group and its own index in `items`.
+    """
     state = select_rows(prefixes, [row for row, _ in block])
-    rests = [items[member].tokens[groups[row].prefix :] for row, member in block]
+    rests: list[Sequence[int]] = []
+    for row, member in block:
+        prefix_length = groups[row].prefix
+        rests.append(items[member].tokens[prefix_length:])
     if not any(rests):
         return state
     state, _ = advance(layout, state, rests)

@@ -14,7 +14,7 @@ _WITHOUT_EFFECT = frozenset({"_name_or_path", "name_or_path", "transformers_vers
 
 
 def settings_facts(model: Any, processor: Any) -> dict[str, str]:
-    """Return digests of what replies depend on beside the weights of a model in memory.
+    """Return digests of the settings that replies depend on, apart from the weights, for a model in memory.
 
     A folder's digest covers its configuration files. Of objects in memory, users change these between evaluations: the
     chat template, the size of images, the active adapter or its scale.

@@ -300,16 +300,26 @@ def _min_shared_length(item: PrefixItem) -> int:
 
 
 def _split(items: Sequence[PrefixItem], group: SharingGroup, budget: Budget) -> list[SharingGroup]:
-    """Split a group into parts within the budget. A request that exceeds it forms its own part."""
-    parts: list[list[int]] = [[]]
+    """Split a group of requests into parts that fit into memory together. A request that alone is too large is a part.
+
+    Args:
+        items: The tokens of all requests.
+        group: Requests with a common beginning of the prompt.
+        budget: The maximum number of requests and of tokens in a part.
+    """
+    parts: list[list[int]] = []
+    part: list[int] = []
     for member in group.members:
-        extended = [*parts[-1], member]
+        extended = [*part, member]
         exceeds_rows = len(extended) > budget.rows
         exceeds_tokens = _tokens_after_prefix(items, extended, group.prefix) > budget.tokens
-        if parts[-1] and (exceeds_rows or exceeds_tokens):
-            parts.append([])
-        parts[-1].append(member)
-    return [SharingGroup(tuple(part), group.prefix) for part in parts]
+        if part and (exceeds_rows or exceeds_tokens):
+            parts.append(part)
+            part = [member]
+        else:
+            part = extended
+    parts.append(part)
+    return [SharingGroup(tuple(members), group.prefix) for members in parts]
 
 
 def _fits(items: Sequence[PrefixItem], groups: Sequence[SharingGroup], budget: Budget) -> bool:

@@ -119,14 +119,18 @@ class SpotChecks:
         return "first"
 
     def check_scores(self, prompt: ContinuedPrompt, scores: Scores, reason: CheckReason) -> bool:
-        """Return whether scores agree with the reference within the tolerance.
+        """Score a request again in the plain way, and return whether its scores agree within the tolerance.
 
-        Of one of the first requests only one continuation is scored again: of each another one in turn.
+        Args:
+            prompt: The prompt and its continuations.
+            scores: For each continuation, the log-probabilities of its tokens.
+            reason: Why this request is checked. One of the first requests is checked by one of its continuations, a
+                different one each time; others by all of them.
         """
         if reason == "first":
-            place = self._first_checks["loglikelihood"] % len(prompt.tails)
-            prompt = replace(prompt, tails=(prompt.tails[place],))
-            scores = [scores[place]]
+            checked = self._first_checks["loglikelihood"] % len(prompt.tails)
+            prompt = replace(prompt, tails=(prompt.tails[checked],))
+            scores = [scores[checked]]
         difference = largest_difference(reference_scores(self.layout, [prompt]), [scores])
         self._count("loglikelihood", reason)
         self.score_difference = max(self.score_difference, difference)

@@ -93,13 +93,22 @@ def flaw(expected: Sequence[Scores], scored: Sequence[Scores], tolerance: Tolera
 
 
 def largest_difference(expected: Sequence[Scores], scored: Sequence[Scores]) -> float:
-    """Return the largest difference of any token's log-probability in nats; infinite if one is NaN or missing."""
+    """Return the largest difference between two log-probabilities of a token, in nats.
+
+    Infinite if one is NaN or missing.
+
+    Args:
+        expected: For each prompt and each of its continuations, the log-probability of each token.
+        scored: The same, computed in another way.
+    """
     largest = 0.0
     for expected_tails, scored_tails in zip(expected, scored, strict=True):
         for expected_tail, scored_tail in zip(expected_tails, scored_tails, strict=True):
-            for a, b in zip_longest(expected_tail, scored_tail, fillvalue=math.nan):
-                difference = abs(a - b)
-                largest = max(largest, math.inf if math.isnan(difference) else difference)
+            for first, second in zip_longest(expected_tail, scored_tail, fillvalue=math.nan):
+                difference = abs(first - second)
+                if math.isnan(difference):
+                    return math.inf
+                largest = max(largest, difference)
     return largest
 
 
@@ -149,11 +158,19 @@ def _is_narrower(part: Any, wide: Any) -> bool:
 
 
 def _fits_twice(model: Any, wide: Any) -> bool:
-    """Return whether wide weights take less than half of the free memory, on one device and without quantisation."""
-    parts = list(chain(model.parameters(), model.buffers()))
+    """Return whether a copy of a model's weights in a wider number format would fill less than half of the free memory.
+
+    False if the weights are on several devices or quantised.
+
+    Args:
+        model: The model.
+        wide: The wider format, such as `torch.float64`.
+    """
+    tensors = list(chain(model.parameters(), model.buffers()))
     device = input_device(model)
-    if {part.device for part in parts} != {device} or getattr(model, "is_quantized", False):
+    is_on_one_device = {tensor.device for tensor in tensors} == {device}
+    if not is_on_one_device or getattr(model, "is_quantized", False):
         return False
-    values = sum(part.numel() for part in parts if _is_narrower(part, wide))
-    needed: int = values * wide.itemsize
-    return needed < free_memory(device) / 2
+    n_values = sum(tensor.numel() for tensor in tensors if _is_narrower(tensor, wide))
+    needed_bytes: int = n_values * wide.itemsize
+    return needed_bytes < free_memory(device) / 2

@@ -153,10 +153,17 @@ def _row(index: int) -> Callable[[Any], Any]:
 
 
 def _concatenated(values: Sequence[Any]) -> Any:
-    """Return one batch from values cached row by row, in the structure of the first."""
+    """Join the outputs of a module for single rows into its output for a batch.
+
+    Args:
+        values: The output for each row: a tensor, or the same structure of tensors in dictionaries, lists or tuples.
+
+    Returns:
+        The same structure, in which each tensor is the concatenation of those of all rows.
+    """
     import torch
 
-    tensors_of_rows = [list(_tensors(value)) for value in values]
-    batches = [torch.cat(tensors) for tensors in zip(*tensors_of_rows, strict=True)]
+    tensors_by_row = [list(_tensors(value)) for value in values]
+    batches = [torch.cat(tensors) for tensors in zip(*tensors_by_row, strict=True)]
     remaining = iter(batches)
     return _mapped(values[0], lambda _: next(remaining))
