@@ -111,12 +111,14 @@ def read_annotated_rows(
 
 
 def _merge_rows(first: AnnotatedImage, second: AnnotatedImage) -> AnnotatedImage:
-    """Return what two rows say about the same image, without repeated labels."""
+    """Return the annotations of two rows about the same image as one. Repeated labels are left out."""
+    labels = dict.fromkeys((*first.labels, *second.labels))
+    incomplete = dict.fromkeys((*first.incomplete, *second.incomplete))
     return msgspec.structs.replace(
         first,
-        labels=tuple(dict.fromkeys((*first.labels, *second.labels))),
+        labels=tuple(labels),
         objects=(*first.objects, *second.objects),
-        incomplete=tuple(dict.fromkeys((*first.incomplete, *second.incomplete))),
+        incomplete=tuple(incomplete),
         captions=(*first.captions, *second.captions),
         questions=(*first.questions, *second.questions),
     )

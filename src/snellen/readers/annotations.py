@@ -268,12 +268,17 @@ def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedImage
 
 
 def read_named_images(folder: Path) -> Iterator[AnnotatedImage]:
-    """Yield the images of a folder whose names tell what they show: `red_fox-2.jpg` a red fox. Raises DataError if
-    there is no such folder."""
+    """Yield the images of a folder with labels from their names: `red_fox-2.jpg` gets the label "red fox".
+
+    Images whose names are only numbers are skipped. Raises DataError if the folder does not exist.
+    """
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; `images` names the one with the images")
-    for file in sorted(filter(is_image, folder.iterdir())):
-        if label := name_in_words(file.stem):
+    for file in sorted(folder.iterdir()):
+        if not is_image(file):
+            continue
+        label = name_in_words(file.stem)
+        if label:
             yield AnnotatedImage(id=file.name, file=file, where=str(file), labels=(label,))
 
 

@@ -55,29 +55,42 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _reword_with_box(draft: Draft, boxes: BoxParams) -> Draft:
-    """Return a draft that asks for a box or a point, with the box of its object as the accepted text.
+    """Return a draft that asks for a box or a point, with the correct box as its accepted text.
 
-    The draft's texts give the box as four numbers. The question gets a sentence with the form of the reply and its
-    coordinates. Raises DataError if there are not four numbers, or if they are not a box in the declared form.
+    Args:
+        draft: The draft. Its accepted texts give the box as four numbers.
+        boxes: How the four numbers and the coordinates in replies are meant. A sentence about the latter is added to
+            the question.
+
+    Raises:
+        DataError: There are not four numbers, or they are not a box in the declared form.
     """
     (question,) = draft.rounds
-    numbers = [float(number) for text in question.texts for number in _NUMBER.findall(text)]
+    numbers: list[float] = []
+    for text in question.texts:
+        numbers += [float(number) for number in _NUMBER.findall(text)]
     if len(numbers) != 4:
         raise DataError(f"{draft.where}: {' '.join(question.texts)!r} is not a box of four numbers")
     if boxes.corners:
         left, top, right, bottom = numbers
     else:
         left, top, width, height = numbers
-        right, bottom = left + width, top + height
-    if right < left or bottom < top or (boxes.source == "1" and max(right, bottom) > 1.01):
+        right = left + width
+        bottom = top + height
+    has_negative_size = right < left or bottom < top
+    exceeds_image = boxes.source == "1" and max(right, bottom) > 1.01
+    if has_negative_size or exceeds_image:
         raise DataError(
             f"{draft.where}: {numbers} is not a box in the form that boxes declares (corners, source)"
         )
     x_scale, y_scale = _coordinate_scales(draft, boxes)
     corners = (left * x_scale, top * y_scale, right * x_scale, bottom * y_scale)
-    gold = f"[{', '.join(map(_format_number, corners))}]"
-    text = f"{question.question}\n{_REPLIES[boxes.ask]}, {_coordinates_in_words(draft, boxes)}."
-    return replace(draft, rounds=(replace(question, question=text, texts=(gold,)),))
+    correct_box = f"[{', '.join(_format_number(number) for number in corners)}]"
+    reply_form = f"{_REPLIES[boxes.ask]}, {_coordinates_in_words(draft, boxes)}."
+    reworded = replace(
+        question, question=f"{question.question}\n{reply_form}", texts=(correct_box,)
+    )
+    return replace(draft, rounds=(reworded,))
 
 
 def _format_number(number: float) -> str:

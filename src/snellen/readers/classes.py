@@ -207,14 +207,19 @@ def _flower_images(folder: Path | None, by_folder: str, listed: str) -> Iterator
 
 
 def _class_folder_images(split: Path) -> Iterator[tuple[str, Path, int]]:
-    """Yield location, file and class number of the images in a folder with a subfolder for each class, named by the
-    class number."""
-    for folder in sorted(split.iterdir(), key=lambda path: (len(path.name), path.name)):
+    """Yield the images in a folder that has a subfolder for each class, called by the number of the class.
+
+    Returns:
+        For each image its location for messages, its file and its class number.
+    """
+    in_order_of_numbers = sorted(split.iterdir(), key=lambda path: (len(path.name), path.name))
+    for folder in in_order_of_numbers:
         if not folder.name.isdecimal():
             raise DataError(
                 f"{folder}: not the number of a class; is this the split of Flowers102 by folders?"
             )
-        yield from ((str(file), file, int(folder.name)) for file in sorted(folder.glob("*.jpg")))
+        for file in sorted(folder.glob("*.jpg")):
+            yield str(file), file, int(folder.name)
 
 
 def _listed_images(folder: Path | None, listed: str) -> Iterator[tuple[str, Path, int]]:
@@ -341,18 +346,23 @@ def cifar_label_classes(names: Sequence[str]) -> list[LabelClass]:
 
 
 def _read_pickled_batch(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[str]]:
-    """Return the images of a pickled batch, each with its class number and colour planes, and the names of the
-    classes."""
+    """Read a batch of CIFAR images that Python pickled.
+
+    Returns:
+        For each image, the number of its class and its pixels: all red values, then all green, then all blue. And the
+        names of the classes, from `batches.meta` in the same folder.
+    """
     batch = _load_pickle_as(path, Batch)
     names = _load_pickle_as(path.with_name("batches.meta"), Meta).label_names
-    if batch.data.shape != (len(batch.labels), 3 * SIZE) or batch.data.kind != "u1":
+    image_size = 3 * SIZE  # bytes
+    if batch.data.shape != (len(batch.labels), image_size) or batch.data.kind != "u1":
         raise DataError(
             f"{path}: data of {batch.data.kind} and shape {batch.data.shape} for {len(batch.labels)} labels"
         )
     content = batch.data.content
-    starts = range(0, len(content), 3 * SIZE)
-    rows = (content[start : start + 3 * SIZE] for start in starts)
-    return zip(batch.labels, rows, strict=True), names
+    starts = range(0, len(content), image_size)
+    images = (content[start : start + image_size] for start in starts)
+    return zip(batch.labels, images, strict=True), names
 
 
 def _load_pickle_as(path: Path, form: Any) -> Any:
@@ -464,7 +474,7 @@ def imagenet_images(folder: Path | None) -> Iterator[LabelledImage]:
 
 
 def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
-    """The classes of the list `tench, Tinca tinca`, `goldfish, Carassius auratus`, ... in its order.
+    """Return the classes in a list of names such as `tench, Tinca tinca`, `goldfish, Carassius auratus`, in its order.
 
     The list is sorted by id, which distinguishes the two cranes and most nouns from their namesakes. Raises
     DataError for a class that is not in WordNet.

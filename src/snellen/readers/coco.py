@@ -133,7 +133,7 @@ def _checked_polygon(numbers: Any, where: str) -> Polygon:
 
 
 def _name_in_words(name: str) -> str:
-    """A category's name in words: `stop_sign`, and LVIS's `bow_(weapon)`."""
+    """Return the name of a category in words: "stop sign" for `stop_sign`, "bow" for LVIS's `bow_(weapon)`."""
     return name.replace("_", " ").strip()
 
 
@@ -222,21 +222,27 @@ class CocoObjects(Struct, frozen=True):
 
 
 def read_instances(path: Path, pictures: Path) -> CocoObjects:
-    """Return the objects of a file in COCO's form, whose images are in the folder `pictures`. Raises DataError for
-    an annotation of an unknown image or category."""
+    """Read the annotated objects of a JSON file in the form of COCO's `instances_*.json`.
+
+    Args:
+        path: The file.
+        pictures: The folder with the images.
+
+    Raises:
+        DataError: An annotation names an image or a category that the file does not list.
+    """
     content = read_json(path, _InstancesFile)
-    images = {
-        image.id: pictures / image.file_name
-        for _, image in list_items(path, "images", content.images, CocoImage)
-    }
-    categories = {
-        c.id: c for _, c in list_items(path, "categories", content.categories, CocoCategory)
-    }
+    image_files: dict[int, Path] = {}
+    for _, image in list_items(path, "images", content.images, CocoImage):
+        image_files[image.id] = pictures / image.file_name
+    categories: dict[int, CocoCategory] = {}
+    for _, category in list_items(path, "categories", content.categories, CocoCategory):
+        categories[category.id] = category
     by_image: dict[int, list[tuple[str, CocoAnnotation]]] = {}
     for where, annotation in list_items(path, "annotations", content.annotations, CocoAnnotation):
-        if annotation.image_id not in images:
+        if annotation.image_id not in image_files:
             raise DataError(f"{where}: there is no image {annotation.image_id}")
         if annotation.category_id not in categories:
             raise DataError(f"{where}: there is no category {annotation.category_id}")
         by_image.setdefault(annotation.image_id, []).append((where, annotation))
-    return CocoObjects(images, categories, by_image)
+    return CocoObjects(image_files, categories, by_image)

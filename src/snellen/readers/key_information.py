@@ -147,12 +147,19 @@ def _poie_drafts(path: Path, folder: Path | None) -> Iterator[Draft | Exclusion]
 
 
 def _accepted_units(value: str) -> tuple[str, ...]:
-    """Return a value and, if it is given in two units, each of them alone: `546kJ (130kcal)`, `546kJ`, `130kcal`."""
+    """Return the texts to accept for a value: the value itself and, if it is given in two units, each of them alone.
+
+    `546kJ (130kcal)` gives `("546kJ (130kcal)", "546kJ", "130kcal")`.
+    """
     value = value.strip()
-    inside = [part.strip() for part in re.findall(r"[(（]([^()（）]*)[)）]", value)]
-    outside = re.sub(r"[(（][^()（）]*[)）]", " ", value)
-    single_units = [" ".join(outside.split()), *inside] if inside else []
-    return tuple(dict.fromkeys(part for part in (value, *single_units) if part))
+    accepted = [value]
+    in_brackets = re.findall(r"[(（]([^()（）]*)[)）]", value)
+    if in_brackets:
+        without_brackets = re.sub(r"[(（][^()（）]*[)）]", " ", value)
+        accepted.append(" ".join(without_brackets.split()))
+        accepted += [part.strip() for part in in_brackets]
+    distinct = dict.fromkeys(accepted)
+    return tuple(text for text in distinct if text)
 
 
 def _sroie_drafts(path: Path) -> Iterator[Draft | Exclusion]:

@@ -93,12 +93,15 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _draw_images(pictures: Sequence[ImageObjects], chosen: Params) -> list[ImageObjects]:
-    """Return the images to ask about, in the order of the file. They are the same for all three rules of negatives."""
+    """Return the images to ask about, in the order of the file: all, or as many as `chosen.images` says, at random.
+
+    The draw is the same for each rule by which absent objects are chosen.
+    """
     if not chosen.images:
         return list(pictures)
     rng = rng_for("object presence", "", "pictures", chosen.seed)
-    drawn = rng.sample(range(len(pictures)), chosen.images)
-    return [pictures[index] for index in sorted(drawn)]
+    indices = rng.sample(range(len(pictures)), chosen.images)
+    return [pictures[index] for index in sorted(indices)]
 
 
 def object_questions(
@@ -200,11 +203,13 @@ def _read_image_objects(path: Path) -> list[ImageObjects]:
 
 
 def _parse_line(line: _Line, where: str) -> ImageObjects:
-    """Return an image of a JSON line with its distinct object names. Raises DataError for an empty name."""
-    if any(not name.strip() for name in line.objects):
-        raise DataError(f"{where}: the name of an object is empty")
-    names = tuple(dict.fromkeys(name.strip() for name in line.objects))
-    return ImageObjects(image=line.image, objects=names, where=where)
+    """Return an image and the names of its objects, without repetitions. Raises DataError if a name is empty."""
+    names: dict[str, None] = {}  # without repetitions, in order
+    for name in line.objects:
+        if not name.strip():
+            raise DataError(f"{where}: the name of an object is empty")
+        names[name.strip()] = None
+    return ImageObjects(image=line.image, objects=tuple(names), where=where)
 
 
 def _coco_image_objects(path: Path) -> list[ImageObjects]:

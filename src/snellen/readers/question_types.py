@@ -230,11 +230,11 @@ class QuestionType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def some(items: Sequence[ItemT], most: int, rng: random.Random) -> list[ItemT]:
-    """Draw at most `most` items at random, and return them in their order; 0 for all."""
+    """Draw at most `most` items at random, and return them in their original order. If `most` is 0, return all."""
     if not most or len(items) <= most:
         return list(items)
-    chosen = sorted(rng.sample(range(len(items)), most))
-    return [items[index] for index in chosen]
+    indices = sorted(rng.sample(range(len(items)), most))
+    return [items[index] for index in indices]
 
 
 def choice_question(
@@ -275,7 +275,7 @@ def attributes_in(picture: AnnotatedImage) -> list[dict[str, str]]:
 
 
 def single_objects(picture: AnnotatedImage) -> dict[str, AnnotatedObject]:
-    """Return by name the objects that are the only one of their name in the image, so that the name identifies them.
+    """Return the objects of an image by name, without those whose name another object of the image has, too.
 
     Crowds are omitted, and so are names of which not all objects in the image are annotated.
     """
@@ -410,13 +410,25 @@ class LocationQuestions(QuestionType, frozen=True):
             yield FormedQuestion(name, (question,), field)
 
     def _field(self, box: Box, width: int, height: int) -> str:
-        """Return the part of the image with an object; empty if it is too large or its centre is close to a line."""
-        parts = 3 if self.fields == "nine" else 2
-        column = _part(box[0], box[2], width, parts)
-        row = _part(box[1], box[3], height, parts) if parts == 3 else 0
+        """Return the part of the image that an object is in, such as "top left".
+
+        With `fields="nine"` the image has nine parts, otherwise a left and a right half. Empty if the object is too
+        large, or its centre is close to a line between parts.
+
+        Args:
+            box: Left, top, width and height of the object in pixels.
+            width: Width of the image in pixels.
+            height: Height of the image in pixels.
+        """
+        left, top, box_width, box_height = box
+        if self.fields != "nine":
+            half = _part(left, box_width, width, parts=2)
+            return "" if half is None else HALVES[half]
+        column = _part(left, box_width, width, parts=3)
+        row = _part(top, box_height, height, parts=3)
         if column is None or row is None:
             return ""
-        return FIELDS[row * 3 + column] if parts == 3 else HALVES[column]
+        return FIELDS[row * 3 + column]
 
 
 def _part(start: float, length: float, whole: float, parts: int) -> int | None:
@@ -489,16 +501,25 @@ A direction for which this holds is not a distractor: a box far to the left and 
 
 
 def direction_of(box: Box, reference: Box) -> str:
-    """Return where a box is relative to another box; empty if that is not clear.
+    """Return where a box is relative to another: "left of", "right of", "above" or "below"; empty if that is unclear.
 
-    The boxes must not overlap in the direction, and their centres must be at least twice as far apart in it as across.
+    It is clear if the boxes do not overlap in this direction, and their centres are at least twice as far apart in it
+    as in the other direction.
+
+    Args:
+        box: Left, top, width and height in pixels.
+        reference: The same of the other box.
     """
+    left, top, width, height = box
+    other_left, other_top, other_width, other_height = reference
     # Differences of centres are exact negatives of each other, so swapping the boxes reverses the direction.
-    across = (box[0] + box[2] / 2) - (reference[0] + reference[2] / 2)
-    down = (box[1] + box[3] / 2) - (reference[1] + reference[3] / 2)
-    if abs(down) <= abs(across) / 2 and abs(across) >= (box[2] + reference[2]) / 2:
+    across = (left + width / 2) - (other_left + other_width / 2)
+    down = (top + height / 2) - (other_top + other_height / 2)
+    are_apart_across = abs(across) >= (width + other_width) / 2
+    are_apart_down = abs(down) >= (height + other_height) / 2
+    if abs(down) <= abs(across) / 2 and are_apart_across:
         return "left of" if across < 0 else "right of"
-    if abs(across) <= abs(down) / 2 and abs(down) >= (box[3] + reference[3]) / 2:
+    if abs(across) <= abs(down) / 2 and are_apart_down:
         return "above" if down < 0 else "below"
     return ""
 

@@ -75,22 +75,31 @@ def _source_with_changes(asked_spec: BenchmarkSpec, chosen: Params) -> SourceSpe
 
 
 def _replacement_question(chosen: Params, draft: Draft) -> str:
-    """Return the question to ask instead of the draft's own: one for all, or the one for the draft's value of the
-    tag `by`. Empty if the draft's question stays."""
+    """Return the question to ask in place of a draft's own; empty if that one stays.
+
+    The entry gives one question for all drafts, or one for each value of a tag, whose name is `chosen.by`.
+    """
     if isinstance(chosen.question, str):
         return chosen.question
-    return chosen.question.get(draft.tags.get(chosen.by, ""), "")
+    tag_value = draft.tags.get(chosen.by, "")
+    return chosen.question.get(tag_value, "")
 
 
 def _reworded_question(
     question: QuestionDraft, wording: str, accept: Literal["all", "first"]
 ) -> QuestionDraft:
-    """Return an open question with other words, if any are given, and with only the first of its accepted texts if
-    `accept` is `first`."""
+    """Return a question to ask without options, with other words.
+
+    Args:
+        question: The question.
+        wording: The words to use; empty keeps those of the question.
+        accept: Which of its accepted texts to keep.
+    """
     texts = question.texts[:1] if accept == "first" else question.texts
-    # Rewordings belong to the question that they reword.
-    reworded = replace(question, question=wording, rewordings=()) if wording else question
-    return replace(reworded, texts=texts, distractors=None)
+    if wording:
+        # Rewordings belong to the question that they reword.
+        question = replace(question, question=wording, rewordings=())
+    return replace(question, texts=texts, distractors=None)
 
 
 class DialogueParams(Struct, frozen=True, forbid_unknown_fields=True):

@@ -198,8 +198,14 @@ def _found_note(path: Path, file_by_cell: Mapping[str, Path], how: str) -> str:
 
 
 def row_names(path: Path, rows: list[int]) -> str:
-    """Return the first of some row numbers, such as `line 3, 5` or `record 2`, for a note."""
+    """Return the first of some row numbers as text for a note: `line 3, 5, ...` or, if the file has no lines, `record 3`.
+
+    Args:
+        path: The file with the rows.
+        rows: The numbers.
+    """
     has_lines = path.suffix.lower() in (".jsonl", SHEET, *TEXTS)
     noun = "line" if has_lines else "record"
+    numbers = ", ".join(str(row) for row in rows[:SHOWN_ROWS])
     more = ", ..." if len(rows) > SHOWN_ROWS else ""
-    return f"{noun} {', '.join(map(str, rows[:SHOWN_ROWS]))}{more}"
+    return f"{noun} {numbers}{more}"

@@ -106,12 +106,20 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def read_scenes(scenes: Scenes, folder: Path | None) -> Iterator[Draft]:
-    """Return drafts that ask for the words in images of scenes, where boxes say which word is meant."""
+    """Return questions about the words in images of scenes. Each question says by a box which word is meant.
+
+    Args:
+        scenes: Names of the files with annotations and of the folders with images.
+        folder: The folder with the official files.
+    """
     path = locate_file(folder, *scenes.annotations)
-    words = _icdar_words(path, scenes) if scenes.layout == "icdar" else _json_words(path, scenes)
+    if scenes.layout == "icdar":
+        words = _icdar_words(path, scenes)
+    else:
+        words = _json_words(path, scenes)
     image_folders = [locate_or_none(folder, name) for name in scenes.images]
-    bases = (*image_folders, path.parent)
-    return without_exclusions(_scene_drafts(words, scenes, bases), path)
+    possible_folders = (*image_folders, path.parent)
+    return without_exclusions(_scene_drafts(words, scenes, possible_folders), path)
 
 
 def _scene_drafts(
@@ -224,15 +232,15 @@ def _icdar_word(line: str, id_: str, picture: str, where: str, span: Corners) ->
         where: File and line, for error messages.
         span: Whether the box encloses all corners, or reaches from the first to the third. In the latter case it has no area if the first corner is not above and left of the third.
     """
+    fault = f"{where}: {line!r} is not four corners x,y and a text"
     *corners, text = line.split(",", 8)
     try:
         xs = [float(x) for x in corners[0::2]]
         ys = [float(y) for y in corners[1::2]]
     except ValueError:
-        xs = list[float]()
-        ys = list[float]()
+        raise DataError(fault) from None
     if len(xs) != 4 or len(ys) != 4:
-        raise DataError(f"{where}: {line!r} is not four corners x,y and a text")
+        raise DataError(fault)
     if text.strip() == "###":
         return Exclusion("the annotators could not read it")
     if span == "opposite":
@@ -307,14 +315,22 @@ class _List(Struct, frozen=True):
 
 
 def read_crops(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Return a draft for each image of a single word, in file order. Without a list of labels, the words are
-    cropped from whole images."""
+    """Return a question for each image of a single word, in the order of the list of labels.
+
+    If there is no such list, but the entry declares images of whole scenes, the words are cropped from those.
+
+    Args:
+        params: The entry's parameters (`CropParams`).
+        folder: The folder with the official files.
+    """
     chosen = read_params(params, CropParams)
-    if chosen.scenes and folder and not locate_or_none(folder, *chosen.labels):
+    has_labels = locate_or_none(folder, *chosen.labels) is not None
+    if chosen.scenes and folder and not has_labels:
         return read_scenes(chosen.scenes, folder)
     path = locate_file(folder, *chosen.labels)
-    bases = (path.parent, *(locate_or_none(folder, name) for name in chosen.images))
-    return without_exclusions(_crop_drafts(path, bases, doubled=chosen.doubled), path)
+    image_folders = [locate_or_none(folder, name) for name in chosen.images]
+    possible_folders = (path.parent, *image_folders)
+    return without_exclusions(_crop_drafts(path, possible_folders, doubled=chosen.doubled), path)
 
 
 def _crop_drafts(
@@ -355,27 +371,38 @@ def _labelled_words(path: Path, *, doubled: bool) -> Iterator[Word]:
 
 
 def _path_label_lines(path: Path, *, doubled: bool) -> Iterator[Word]:
-    """Yield the words of a text file with a path and a label in each line."""
+    """Yield the words of a text file whose lines are the path of an image and the word in it.
+
+    Args:
+        path: The file.
+        doubled: Whether the word may be repeated, as in `LABEL 1 LABEL`.
+    """
     with open_text(path) as file:
         for number, line in enumerate(DelimitedLines(file, path), 1):
             if line.strip():
-                yield f"{path}:{number}", *_split_label_line(line.strip(), doubled=doubled)
+                picture, label = _split_label_line(line.strip(), doubled=doubled)
+                yield f"{path}:{number}", picture, label
 
 
 def _split_label_line(line: str, *, doubled: bool) -> tuple[str, str]:
-    """Return path and label of a line: `PATH<TAB>LABEL`, `PATH LABEL` or `PATH, "LABEL"`.
+    """Split a line into the path of an image and the word in it (the label).
 
-    Without a tab, the label is everything after the first space, as it may have several words. With `doubled`, a
-    label that is repeated as in `LABEL 1 LABEL` is taken once.
+    The line is `PATH<TAB>LABEL`, `PATH LABEL` or `PATH, "LABEL"`. Without a tab, the label is everything after the first
+    space, as it may have several words. With `doubled`, `PATH LABEL 1 LABEL` gives the label once.
     """
-    if "\t" not in line and (quoted := _QUOTED.fullmatch(line)):
-        return quoted[1], re.sub(r'\\(["\\])', r"\1", quoted[2])
-    separator = "\t" if "\t" in line else " "
-    picture, _, label = line.partition(separator)
+    has_tab = "\t" in line
+    quoted = _QUOTED.fullmatch(line)
+    if quoted and not has_tab:
+        path, escaped_label = quoted[1], quoted[2]
+        label = re.sub(r'\\(["\\])', r"\1", escaped_label)
+        return path, label
+    path, _, label = line.partition("\t" if has_tab else " ")
     label = label.strip()
-    if doubled and (twice := _DOUBLED.fullmatch(label)):
-        label = twice[1]
-    return picture.strip(), label
+    if doubled:
+        repeated = _DOUBLED.fullmatch(label)
+        if repeated:
+            label = repeated[1]
+    return path.strip(), label
 
 
 def _id_label_lines(path: Path) -> Iterator[Word]:
@@ -411,7 +438,7 @@ def _id_label_lines(path: Path) -> Iterator[Word]:
 
 
 def _is_open(label: str) -> bool:
-    """Return whether a label begins with a bar and does not end with one, so that it goes on in the next line."""
+    """Return whether a label begins with a bar and does not end with one, so that it continues on the next line."""
     return len(label) > 1 and label.startswith("|") and not label.endswith("|")
 
 

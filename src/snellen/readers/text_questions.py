@@ -137,21 +137,32 @@ class CountQuestions(QuestionType, frozen=True):
 
 
 def numbers_nearby(number: int, rng: random.Random, least: int = 0) -> list[tuple[str, ...]]:
-    """Return numbers near the correct one as a ranking of distractors, each as a tier of its own.
+    """Return wrong numbers near a correct one, as distractors in the order in which they are used.
 
-    However many are taken, they and the correct number are consecutive, and it is as likely to be the smallest as
-    any other, so that its rank tells nothing. No number is below `least`.
+    However many of them are used, they and the correct number are consecutive. The correct one is as likely to be the
+    smallest as any other, so that its rank does not give it away.
+
+    Args:
+        number: The correct number.
+        rng: Draws how many of the numbers are smaller.
+        least: No number is smaller than this one.
+
+    Returns:
+        The numbers as texts, each in a tuple of its own.
     """
-    ranking: list[tuple[str, ...]] = []
-    share, below, above = rng.random(), number, number
-    for options in range(2, MOST_NUMBERS + 1):
-        if int(share * options) > int(share * (options - 1)) and below > least:
-            below -= 1
-            ranking.append((str(below),))
+    distractors: list[tuple[str, ...]] = []
+    share_below = rng.random()
+    smallest = number
+    largest = number
+    for count in range(2, MOST_NUMBERS + 1):  # of numbers, with this one
+        is_below = int(share_below * count) > int(share_below * (count - 1))
+        if is_below and smallest > least:
+            smallest -= 1
+            distractors.append((str(smallest),))
         else:
-            above += 1
-            ranking.append((str(above),))
-    return ranking
+            largest += 1
+            distractors.append((str(largest),))
+    return distractors
 
 
 class ObjectClassQuestions(QuestionType, frozen=True):
@@ -203,11 +214,19 @@ class ObjectClassQuestions(QuestionType, frozen=True):
 
 
 def shared_area(first: Box, second: Box) -> float:
-    """Return the area that two boxes share, divided by the area that they cover together (intersection over union)."""
-    width = min(first[0] + first[2], second[0] + second[2]) - max(first[0], second[0])
-    height = min(first[1] + first[3], second[1] + second[3]) - max(first[1], second[1])
-    shared = max(width, 0) * max(height, 0)
-    return shared / (first[2] * first[3] + second[2] * second[3] - shared)
+    """Return the intersection over union of two boxes: the area that both share divided by the area of both together.
+
+    Args:
+        first: Left, top, width and height of a box.
+        second: The same of another box.
+    """
+    left, top, width, height = first
+    other_left, other_top, other_width, other_height = second
+    shared_width = min(left + width, other_left + other_width) - max(left, other_left)
+    shared_height = min(top + height, other_top + other_height) - max(top, other_top)
+    intersection = max(shared_width, 0) * max(shared_height, 0)
+    union = width * height + other_width * other_height - intersection
+    return intersection / union
 
 
 COLOURS = frozenset(
@@ -250,11 +269,17 @@ class MatchQuestions(QuestionType, frozen=True):
 
 
 def _caption_of_another_image(source: AnnotatedSource) -> Mapping[str, str]:
-    """Return for each image with captions the caption of another one. Each caption is used once."""
+    """Return for each image with captions the first caption of another image.
+
+    The images are put in a random order, and each gets the caption of the next one, so that each caption is used once.
+    """
     pictures = [picture for picture in source.pictures if picture.captions]
     source.rng("match").shuffle(pictures)
-    others = [*pictures[1:], *pictures[:1]]
-    return {picture.id: other.captions[0] for picture, other in zip(pictures, others, strict=True)}
+    captions: dict[str, str] = {}
+    for index, picture in enumerate(pictures):
+        next_picture = pictures[(index + 1) % len(pictures)]
+        captions[picture.id] = next_picture.captions[0]
+    return captions
 
 
 class AnswerQuestions(QuestionType, frozen=True):

@@ -153,12 +153,22 @@ def _find_clip(bases: Sequence[Path], name: str, where: str) -> Path:
 def _image_folders(folders: Sequence[str], path: Path, folder: Path | None) -> list[Path]:
     """Return the folders that may contain the images.
 
-    They are those of the declared names that exist. If no name is declared, it is the records' folder or, for a
-    file, its folder and the one above. Raises DataError if no declared folder exists.
+    Args:
+        folders: Names of folders that the entry declares. If there are none, the images may be in the folder of the
+            records and, if `path` is a file, in the one above.
+        path: The file or folder of the records.
+        folder: The folder with the official files.
+
+    Raises:
+        DataError: No declared folder exists.
     """
     if not folders:
         return [path] if path.is_dir() else [path.parent, path.parent.parent]
-    existing = [base for name in folders if (base := locate_or_none(folder, name))]
+    existing: list[Path] = []
+    for name in folders:
+        image_folder = locate_or_none(folder, name)
+        if image_folder:
+            existing.append(image_folder)
     return existing or [locate_file(folder, *folders)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -58,8 +59,9 @@ class OptionSplitter:
             raise DataError(f"inline: {error} is not a regular expression") from None
 
     def split(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Return the question of a text, and the options that stand in it in the order of their letters. There are
-        no options if the text has fewer than two."""
+        """Split a text into the question and the options that follow it, by their letters. There are no options if the text
+        has fewer than two.
+        """
         body = self._closing.sub("", text) if self._closing else text
         labels: list[re.Match[str]] = []
         for label in self._labels:
@@ -218,16 +220,25 @@ class QuestionMaker:
         return self._wrong.sub(lambda word: self._repairs[word[0]], text)
 
     def _accepted_texts(self, record: Record) -> tuple[str, ...]:
-        """Return the distinct accepted answers of a record, the ground truth first, or all annotators' votes, the
-        most frequent first. Raises FieldError if one is empty."""
-        accepted = [answer.fill_all(record) for answer in self._answers]
-        texts = [text for answer_texts in accepted for text in answer_texts]
-        if not accepted[0] or any(not text or text.isspace() for text in texts):
+        """Return the accepted answers of a record.
+
+        If the entry declares them as votes of annotators, all votes are returned, the most frequent answer first. Otherwise
+        they are the distinct answers, the ground truth first.
+
+        Raises:
+            FieldError: An answer is empty.
+        """
+        texts_by_template = [answer.fill_all(record) for answer in self._answers]
+        texts = list(chain.from_iterable(texts_by_template))
+        has_empty_text = any(not text or text.isspace() for text in texts)
+        if not texts_by_template[0] or has_empty_text:
             raise FieldError(self._empty_answer_message(record))
         if not self._votes:
             return tuple(dict.fromkeys(texts))
-        rank_by_votes = {text: rank for rank, text in enumerate(by_votes(texts))}
-        return tuple(sorted((text.strip() for text in texts), key=rank_by_votes.__getitem__))
+        ranked = by_votes(texts)
+        votes = [text.strip() for text in texts]
+        votes.sort(key=ranked.index)
+        return tuple(votes)
 
     def _empty_answer_message(self, record: Record) -> str:
         """Return a message that tells which answer of a record is empty."""
@@ -256,8 +267,15 @@ class QuestionMaker:
 
 
 def _drop_empty_options(question: QuestionDraft, may_lack: bool) -> QuestionDraft:
-    """Return a question without its empty options, if options may be empty. Raises FieldError if the correct option
-    is empty."""
+    """Return a question without its empty options.
+
+    Args:
+        question: The question.
+        may_lack: Whether options may be empty; if not, the question is returned as it is.
+
+    Raises:
+        FieldError: The correct option is empty.
+    """
     if not may_lack or all(question.options):
         return question
     for correct in question.gold:

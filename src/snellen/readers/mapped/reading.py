@@ -254,19 +254,31 @@ class Mapping(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Read one draft per record, in the order of the file. Raises DataError naming file and record.
+    """Return one draft per record of a file, in the order of the file, as an entry's mapping describes it.
 
-    If there are several `layouts`, the first one is used whose file exists and can be read in this layout. Its settings
-    override the shared ones. A note on the first draft names files that were skipped.
+    An entry may declare several `layouts` of the same questions. Then the first one is used whose file exists and can be
+    read; its settings override the shared ones. A note on the first draft names files that were skipped.
+
+    Args:
+        params: The mapping.
+        folder: The folder with the official files.
+
+    Raises:
+        DataError: The file is missing, or a record does not fit the mapping.
     """
     layouts = params.get("layouts", [{}])
     shared = {name: value for name, value in params.items() if name != "layouts"}
     mappings = [read_params({**shared, **layout}, Mapping) for layout in layouts]
-    files = [name for mapping in mappings for name in mapping.records.file]
     present = [mapping for mapping in mappings if locate_or_none(folder, *mapping.records.file)]
     if not present:
-        return _Reading(mappings[0], locate_file(folder, *files), folder).drafts()
-    faults = [_layout_fault(mapping, folder) for mapping in present] if len(present) > 1 else [""]
+        files = list(chain.from_iterable(mapping.records.file for mapping in mappings))
+        path = locate_file(folder, *files)  # raises an error that names all files
+        return _Reading(mappings[0], path, folder).drafts()
+
+    # Why each layout cannot be read; empty if it can. A single layout is read without this check.
+    faults = [""]
+    if len(present) > 1:
+        faults = [_layout_fault(mapping, folder) for mapping in present]
     chosen = faults.index("") if "" in faults else 0
     path = present[chosen].records.locate(folder)
     notes = tuple(
@@ -309,7 +321,8 @@ OF_FILES = (
 
 
 def read_hub_rows(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Like `read`, but from a hub dataset: `official` is the mapping of the official files, with the same questions.
+    """Return drafts like `read`, but of the rows of a dataset on the hub. `official` is the mapping of the official files,
+    which have the same questions.
 
     `files` and `images` are patterns of the dataset's files.
     """
@@ -494,31 +507,53 @@ def _fill_tags(tags: list[tuple[str, Template]], record: Record) -> dict[str, st
 
 
 def _records_by_position(record: Record, names: tuple[str, ...]) -> Iterator[Record]:
-    """Yield a copy of a record for each position of its lists, with the items there in place of the lists. Raises
-    FieldError if the lists differ in length."""
+    """Yield a record for each position of some lists of a record.
+
+    The lists `question: ["Q1", "Q2"]` and `answer: ["A", "B"]` give a record with `question: "Q1"`, `answer: "A"` and the
+    position in `@index`, and another one with the second items. Other fields are repeated.
+
+    Args:
+        record: The record.
+        names: Fields with lists.
+
+    Raises:
+        FieldError: The lists differ in length.
+    """
     lists = [record.get(name) or [] for name in names]
-    if len({len(items) for items in lists}) > 1:
-        raise FieldError(
-            " and ".join(f"{len(items)} {name}" for name, items in zip(names, lists, strict=True))
-        )
+    lengths = {len(items) for items in lists}
+    if len(lengths) > 1:
+        counts = [f"{len(items)} {name}" for name, items in zip(names, lists, strict=True)]
+        raise FieldError(" and ".join(counts))
     for index, items in enumerate(zip(*lists, strict=True)):
-        yield {**record, **dict(zip(names, items, strict=True)), "@index": index}
+        item_by_name = dict(zip(names, items, strict=True))
+        yield {**record, **item_by_name, "@index": index}
 
 
 def _known_fields(mapping: Mapping) -> Fields:
-    """Return the fields that templates may use: those of the records, joined ones, and those that `repeat` adds."""
+    """Return the fields that the templates of a mapping may use, with their types.
+
+    They are the fields of the records, those of joined records, and those that `repeat` adds. A field of `each` has the
+    type of the items of its list.
+
+    Raises:
+        DataError: A field that `gather`, `each` or `join` names does not exist or has the wrong type.
+    """
     fields = dict(mapping.records.fields)
     check_required_fields([mapping.gather] if mapping.gather else (), fields, "gather")
     for name in mapping.each:
         if not isinstance(fields.get(name), list):
             raise DataError(f"each: {name!r} is not a field with a list")
-        fields[name] = fields[name][0]
+        item_type = fields[name][0]
+        fields[name] = item_type
     join = mapping.join
     if join is not None:
         check_required_fields((join.to, *join.same), fields, "join")
         check_required_fields((join.key, *join.same), join.fields, "join")
         fields[join.name] = [join.fields] if join.take == "all" else join.fields
-    return fields | {name: "text" for added in mapping.repeat for name in added}
+    for added in mapping.repeat:
+        for name in added:
+            fields[name] = "text"
+    return fields
 
 
 def _checked_condition(text: str, fields: Fields) -> Condition | None:

@@ -298,20 +298,24 @@ def _read_json_folder(records: Records, path: Path, folder: Path | None) -> Loca
 
 
 def _read_table(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    """Yield a record for each row of a CSV or TSV file. Raises DataError for a missing column, or an empty cell of
-    a required field."""
+    """Yield a record for each row of a CSV or TSV file, with the location of the row for messages.
+
+    Raises:
+        DataError: A declared column is missing, or a cell of a required field is empty.
+    """
     convert = record_converter(records.fields)
     needed = tuple(required_names(records.fields))
     with open_text(path) as file:
         table = DelimitedTable(file, path)
-        if missing := [name for name in (*needed, *records.json_cells) if name not in table.header]:
-            raise DataError(
-                f"{path}:1: the column {missing[0]!r} is missing; there are {', '.join(table.header)}"
-            )
+        for name in (*needed, *records.json_cells):
+            if name not in table.header:
+                columns = ", ".join(table.header)
+                raise DataError(f"{path}:1: the column {name!r} is missing; there are {columns}")
         for line, _, cells, _ in table:
             where = f"{path}:{line}"
-            if empty := [name for name in needed if name not in cells]:
-                raise DataError(f"{where}: {empty[0]} is empty")
+            for name in needed:
+                if name not in cells:
+                    raise DataError(f"{where}: {name} is empty")
             yield where, convert(_decode_json_cells(cells, records.json_cells, where), where)
 
 
@@ -328,8 +332,9 @@ def _decode_json_cells(cells: dict[str, str], names: tuple[str, ...], where: str
 
 
 def _read_parallel_files(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    """Yield records of which each field is in a file of its own, on the same line. Error messages name the file
-    with the wrong line."""
+    """Yield records whose fields are in separate files: line 7 of each file belongs to the seventh record. Error messages
+    name the file with the wrong line.
+    """
     files = {name: path.with_name(file) for name, file in records.columns.items()}
     columns = {name: _text_lines(file) for name, file in files.items()}
     (first, lines), *other_columns = columns.items()
@@ -373,7 +378,11 @@ def _read_matching_lines(records: Records, path: Path, folder: Path | None) -> L
 
 
 def _read_parquet(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    """Yield a record for each row of the Parquet files, with its position in the fields that begin with `@`."""
+    """Yield a record for each row of the Parquet files, with the location of the row for messages.
+
+    Besides the declared fields, a record has `@row` (its number), `@place` (file and row) and `@folder` (name of the
+    file's folder).
+    """
     table = ParquetSplit(folder, records.file)
     needed = tuple(required_names(records.fields))
     optional = tuple(set(records.fields) - set(needed))

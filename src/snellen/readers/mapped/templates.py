@@ -207,19 +207,24 @@ def _follow_path(value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _list_item(values: Any, index: str, record: Record, name: str) -> Any:
-    """Return an item of a list; None for a fixed index in an empty list.
+    """Return an item of a list in a record.
 
     Args:
         values: The list.
-        index: A number, or the name of the record's field with the number.
+        index: The position from 0, such as `2`, or the name of the record's field that has the position.
         record: The record.
         name: Name of the list, for messages.
 
-    Raises: FieldError: There is no such item.
+    Returns:
+        The item. None if the list is empty and `index` is a number.
+
+    Raises:
+        FieldError: There is no item at the position.
     """
-    number = int(index) if index.isdecimal() else record.get(index)
-    if not values and index.isdecimal():
+    is_fixed = index.isdecimal()
+    if is_fixed and not values:
         return None
+    number = int(index) if is_fixed else record.get(index)
     count = len(values or ())
     if not isinstance(number, int) or not 0 <= number < count:
         raise FieldError(f"{index} {number} but {name} are 0-{count - 1}")

@@ -129,11 +129,15 @@ def _items(text: str) -> TextList:
 
 
 def letter(texts: TextList) -> TextList:
-    """The letter of an option, without what stands around or behind it: `(B)`, `B.`, `b`, `B. a dog` are B."""
-    matches = (_LETTER.fullmatch(text) or _OPTION.fullmatch(text) for text in texts)
-    return [
-        (match[1].upper() if match else text) for match, text in zip(matches, texts, strict=True)
-    ]
+    """Replace texts that name an option by the letter of the option: `(B)`, `B.`, `b` and `B. a dog` become `B`.
+
+    Other texts stay as they are.
+    """
+    letters: list[str] = []
+    for text in texts:
+        match = _LETTER.fullmatch(text) or _OPTION.fullmatch(text)
+        letters.append(match[1].upper() if match else text)
+    return letters
 
 
 def comma(texts: TextList) -> TextList:
