@@ -29,7 +29,8 @@ DecodedT = TypeVar("DecodedT")
 
 
 def decode_whole(text: bytes, decode: Callable[[bytes], DecodedT]) -> tuple[DecodedT, bool]:
-    """What `decode` makes of JSON, and whether halves of surrogate pairs, which it refuses, were replaced by U+FFFD.
+    """Decode JSON, and if it has unpaired surrogates, which msgspec rejects, decode it with U+FFFD in their place. Returns
+    the value, and whether there were any.
 
     A model may write half of one, and Python's own JSON sends it. Raises JSON_FAULTS.
     """
@@ -48,7 +49,7 @@ def decode_whole(text: bytes, decode: Callable[[bytes], DecodedT]) -> tuple[Deco
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """The tables of a TOML file. Raises DataError naming it.
+    """Return the tables of TOML text. Raises DataError, which names the file.
 
     Examples:
         >>> parse_toml('name = "birds"', "birds.toml")
@@ -74,7 +75,7 @@ def converted(content: Any, form: type[RecordT], where: str) -> RecordT:
 
 
 def read_packaged_text(file: Path | Traversable) -> str:
-    """A file in UTF-8. Raises DataError naming it."""
+    """Return the text of a file in UTF-8. Raises DataError, which names the file."""
     try:
         return foreign.read_text(file)
     except (OSError, UnicodeDecodeError) as error:
@@ -82,7 +83,8 @@ def read_packaged_text(file: Path | Traversable) -> str:
 
 
 def read_toml(file: Path | Traversable, form: type[RecordT]) -> RecordT:
-    """A TOML file as a typed record. Raises DataError naming the file and the wrong field.
+    """Return the content of a TOML file as a record of a given type. Raises DataError, which names the file and the wrong
+    field.
 
     Examples:
         >>> class Bird(Struct):
@@ -95,12 +97,13 @@ def read_toml(file: Path | Traversable, form: type[RecordT]) -> RecordT:
 
 
 def packaged_toml(package: str, name: str, form: type[RecordT]) -> RecordT:
-    """A TOML file that lies in a package, as a typed record."""
+    """Return the content of a TOML file of a package as a record of a given type."""
     return read_toml(resources.files(package).joinpath(name), form)
 
 
 def read_json(path: Path, form: type[RecordT]) -> RecordT:
-    """The JSON of a file as a typed record. Raises DataError naming the file and the wrong field.
+    """Return the content of a JSON file as a value of a given type. Raises DataError, which names the file and the wrong
+    field.
 
     Examples:
         >>> _ = Path("names.json").write_text('["wren", "robin"]')
@@ -118,7 +121,7 @@ def read_json(path: Path, form: type[RecordT]) -> RecordT:
 def list_items(
     path: Path, name: str, items: Sequence[msgspec.Raw], form: type[RecordT]
 ) -> Iterator[tuple[str, RecordT]]:
-    """Each item of the list `name` in a JSON file as a typed record, with its location: `val.json: data[3]`.
+    """Yield each item of the list `name` of a JSON file as a record of a given type, with its location: `val.json: data[3]`.
 
     The caller reads the list as `list[msgspec.Raw]`, so that an error can name the wrong item. Raises DataError.
     """
@@ -132,7 +135,7 @@ def list_items(
 
 
 def json_lines(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]:
-    """Each line of a JSONL file (or .jsonl.gz) as a typed record, with its location `test.jsonl:3`.
+    """Yield each line of a JSONL file (or .jsonl.gz) as a record of a given type, with its location: `test.jsonl:3`.
 
     Raises DataError.
 
@@ -156,7 +159,7 @@ def json_lines(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]
 
 
 def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:
-    """The records of a file to which lines are only added; none where there is no file.
+    """Yield the records of a file to which lines are only added; none if the file does not exist.
 
     Raises StoreError naming a line that is not `what`.
 
@@ -255,7 +258,8 @@ _objects = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def stream_list(path: Path, name: str, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]:
-    """Each item of the list `name` of a JSON object as a typed record, with its location: `val.json: questions[3]`.
+    """Yield each item of the list `name` of a JSON object as a record of a given type, with its location:
+    `val.json: questions[3]`.
 
     Nothing after the list is read. Raises DataError naming an item that is wrong or cut off.
     """
@@ -339,7 +343,7 @@ def _is_outermost(head: bytes, name: str) -> bool:
 
 
 def _last_end(window: bytes) -> int:
-    """Where the last complete item ends, or 0 if none is found: everything before it must parse as a list."""
+    """Return the index behind the last complete item of a list; 0 if none is found. All items before it must parse."""
     end = len(window)
     for _ in range(NESTED):
         end = window.rfind(b"}", 0, end)
@@ -354,7 +358,7 @@ def _last_end(window: bytes) -> int:
 
 
 def _list_end(window: bytes) -> int:
-    """Where the list ends. Raises ValueError when it does not end within the window."""
+    """Return the index behind the bracket that ends a list. Raises ValueError if the list does not end within the window."""
     text = window.decode()
     _, end = json.JSONDecoder().raw_decode("[" + text)
     return len(text[: end - 2].encode())

@@ -43,9 +43,10 @@ class Array(Struct):
 
     def __setstate__(self, state: Any) -> None:
         """Called by the unpickler with (version, shape, dtype, whether column-major, bytes)."""
-        _, shape, kind, by_columns, content = state
+        _, shape, kind, is_column_major, content = state
         raw = content.encode("latin-1") if isinstance(content, str) else content
-        if not isinstance(kind, _Kind) or not isinstance(raw, bytes) or by_columns:
+        is_plain = isinstance(kind, _Kind) and isinstance(raw, bytes) and not is_column_major
+        if not is_plain:
             raise pickle.UnpicklingError("an array that is not of plain numbers, row by row")
         self.shape = tuple(_length(side) for side in shape)
         if len(raw) != prod(self.shape) * _SIZES[kind.name]:
@@ -61,7 +62,7 @@ class _Kind(Struct):
     name: str
 
     def __setstate__(self, state: Any) -> None:
-        """The second field is the byte order; the rest describes fields and pointers, which plain numbers lack."""
+        """Keep the byte order, the second field. The others describe structures and pointers, which plain numbers lack."""
         if state[1] == ">" or any(state[2:5]):
             raise pickle.UnpicklingError(
                 "an array of other than plain numbers in little-endian order"
@@ -69,7 +70,7 @@ class _Kind(Struct):
 
 
 def load_pickle(path: Path) -> Any:
-    """The content of a pickle; Python 2 texts are read as Latin-1, arrays become `Array`.
+    """Return the content of a pickle. Texts of Python 2 are read as Latin-1, and arrays become `Array`.
 
     Raises DataError naming the file when it cannot be read, is not a pickle, or refers to anything but plain
     values and arrays; nothing of it is run in that case.
@@ -95,7 +96,7 @@ class _ForbiddenError(Exception):
 
 class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """A stand-in for the names that plain data needs."""
+        """Return a stand-in for one of the few classes and functions that plain data needs. Others are an error."""
         match module, name:
             case "numpy.core.multiarray" | "numpy._core.multiarray", "_reconstruct":
                 return self._array
@@ -120,11 +121,11 @@ class _Reader(pickle.Unpickler):
         return _Kind(name)
 
     def _empty_bytes(self) -> bytes:
-        """How protocols 0 to 2 write the empty bytes of Python 3: a call without arguments."""
+        """Return empty bytes. The pickle protocols 0 to 2 write them as a call of this function."""
         return b""
 
     def _encoded(self, text: Any, encoding: Any) -> bytes:
-        """How protocols 0 to 2 write other bytes."""
+        """Return the bytes of an encoded text. The pickle protocols 0 to 2 write bytes as a call of this function."""
         if not isinstance(text, str) or encoding != "latin1":
             raise pickle.UnpicklingError(f"bytes in the encoding {encoding!r}")
         return text.encode("latin-1")
@@ -137,7 +138,7 @@ def _length(side: Any) -> int:
 
 
 def read_mat(path: Path, variable: str) -> Any:
-    """A variable of a MATLAB file (up to version 7.2), cells and structs as lists and dicts. Raises DataError."""
+    """Return a variable of a MATLAB file (up to version 7.2). Cells become lists and structs dictionaries. Raises DataError."""
     scipy_io = import_extra("scipy.io", "data", f"reading {path.name}", "scipy")
     try:
         return scipy_io.loadmat(path, variable_names=[variable], simplify_cells=True)[variable]

@@ -42,33 +42,55 @@ _DEEPEST = 4
 
 
 def plain_latex(text: str) -> str:
-    r"""LaTeX as plain signs, of the same length: `2\sqrt{3}` is `2√3`, `\frac{1}{2}` is `1/2`, blanks behind them."""
+    r"""Replace LaTeX by plain signs: `2\sqrt{3}` becomes `2√3`, and `\frac{1}{2}` becomes `1/2`.
+
+    Blanks fill up each replacement, so that all characters keep their positions.
+    """
     if "\\" not in text and "^" not in text:
         return text
-    text = _LATEX_SPACE.sub(lambda match: " " * len(match[0]), _LATEX_ESCAPE.sub(r"\1 ", text))
-    text = _LATEX_SIGN.sub(lambda match: _LATEX_SIGNS[match[1]].ljust(len(match[0])), text)
+
+    def sign(match: re.Match[str]) -> str:
+        return _LATEX_SIGNS[match[1]].ljust(len(match[0]))
+
+    def content_of_wrapper(match: re.Match[str]) -> str:
+        return match[1].ljust(len(match[0]))
+
+    def exponent(match: re.Match[str]) -> str:
+        return f"^{_closed(match[1])}".ljust(len(match[0]))
+
+    text = _LATEX_ESCAPE.sub(r"\1 ", text)
+    text = _LATEX_SPACE.sub(lambda match: " " * len(match[0]), text)
+    text = _LATEX_SIGN.sub(sign, text)
+    # Commands may be inside one another; each round replaces the innermost ones.
     for _ in range(_DEEPEST):
         before = text
-        text = _WRAPPED.sub(lambda match: match[1].ljust(len(match[0])), text)
+        text = _WRAPPED.sub(content_of_wrapper, text)
         text = _ROOT.sub(_as_root, text)
         text = _FRACTION.sub(_as_fraction, text)
-        text = _SCRIPT.sub(lambda match: f"^{_closed(match[1])}".ljust(len(match[0])), text)
+        text = _SCRIPT.sub(exponent, text)
         if text == before:
             break
     return text
 
 
 def _closed(part: str) -> str:
+    """Return a part of a formula in brackets, unless it is a single number or variable."""
     part = part.strip()
-    return part if _SIMPLE.fullmatch(part) or part in ("°", "'") else f"({part})"
+    is_simple = _SIMPLE.fullmatch(part) is not None or part in ("°", "'")
+    return part if is_simple else f"({part})"
 
 
 def _as_root(match: re.Match[str]) -> str:
-    return f"√{_closed(match[1] or match[2])}".ljust(len(match[0]))
+    """Return `√a` for a match of `\\sqrt{a}`, filled up with blanks."""
+    radicand = _closed(match[1] or match[2])
+    return f"√{radicand}".ljust(len(match[0]))
 
 
 def _as_fraction(match: re.Match[str]) -> str:
-    return f"{_closed(match[1] or match[2])}/{_closed(match[3] or match[4])}".ljust(len(match[0]))
+    """Return `a/b` for a match of `\\frac{a}{b}`, filled up with blanks."""
+    numerator = _closed(match[1] or match[2])
+    denominator = _closed(match[3] or match[4])
+    return f"{numerator}/{denominator}".ljust(len(match[0]))
 
 
 # --- units -------------------------------------------------------------------------------------------------------
@@ -228,11 +250,13 @@ class Quantity(Struct, frozen=True):
 
 
 def units_agree(first: str, second: str) -> bool:
-    """Return whether units are the same, or one is missing or less specific (° for °C, ¥ for yen)."""
+    """Return whether two units are the same, or one is missing or less specific (° for °C, ¥ for yen)."""
     if first == second or not first or not second:
         return True
-    pair = {first, second}
-    return ("°" in pair and pair <= _DEGREES) or ("¥" in pair and pair <= _YENS)
+    units = {first, second}
+    are_degrees = "°" in units and units <= _DEGREES
+    are_yen_or_yuan = "¥" in units and units <= _YENS
+    return are_degrees or are_yen_or_yuan
 
 
 def quantities(text: str, decimal: DecimalSign | None = None) -> list[Quantity]:
@@ -315,23 +339,33 @@ Term = tuple[tuple[Fraction, ...], int, int, int]
 
 
 def _term(text: str, start: int, decimal: DecimalSign | None) -> Term | None:
-    """Parse a number, a square root, pi, or a number times one of these.
+    """Parse a number, a square root, pi, or a number times one of these: `2`, `√3`, `π`, `2√3`, `2π`.
+
+    Args:
+        text: The text.
+        start: Where the term begins.
+        decimal: The decimal separator, if it is known.
 
     Returns:
-        The possible values, the radicand, the power of pi, and the end of the term; None if there is none.
+        The possible values of the number (1 if there is none), the number under the root (1 for no root), the power of
+        pi, and the end of the term. None if there is no term.
     """
     number = _NUMBER.match(text, start)
     if number is not None and len(number[0]) > _MOST_DIGITS:
         return None
-    values = readings(number[0], decimal) if number else (Fraction(1),)
-    end = number.end() if number else start
+    values: tuple[Fraction, ...] = (Fraction(1),)
+    end = start
+    if number is not None:
+        values = readings(number[0], decimal)
+        end = number.end()
+
     factor = _FACTOR.match(text, end)
     if factor is None:
-        return (values, 1, 0, end) if number else None
+        return None if number is None else (values, 1, 0, end)
     if factor["pi"]:
         return values, 1, 1, factor.end()
-    outside, root = _squarefree(int(factor["root"]))
-    return tuple(value * outside for value in values), root, 0, factor.end()
+    outside, radicand = _squarefree(int(factor["root"]))
+    return tuple(value * outside for value in values), radicand, 0, factor.end()
 
 
 def readings(digits: str, decimal: DecimalSign | None = None) -> tuple[Fraction, ...]:
@@ -382,36 +416,57 @@ class _Scale(Struct, frozen=True):
 
 
 def _scaled(text: str, end: int, decimal: DecimalSign | None) -> tuple[_Scale, int]:
-    """Parse the words for powers of ten after a number (million, 万, 억), and a smaller number after them (1억 2천만).
+    """Parse the words for powers of ten after a number, such as "million", 万 and 억.
+
+    In East Asian scripts, a smaller number may follow: 1억 2천만 is 1 * 10^8 + 2 * 10^7.
+
+    Args:
+        text: The text.
+        end: End of the number.
+        decimal: The decimal separator, if it is known.
 
     Returns:
-        The scale to apply to the number, and the end of the words.
+        What to multiply the number by and to add to it, and the end of the words.
     """
-    factor, added = 1, Fraction(0)
-    while (match := _SCALE.match(text, end)) is not None and factor < 10**12:
-        factor *= _SCALES[(match["dense"] or match["word"]).lower()]
+    factor = 1
+    while factor < 10**12:
+        match = _SCALE.match(text, end)
+        if match is None:
+            break
+        scale_word = match["dense"] or match["word"]
+        factor *= _SCALES[scale_word.lower()]
         end = match.end()
         if not match["dense"]:
             break
-    dense = factor > 1 and not text[end - 1].isascii()
-    follower = _FOLLOWER.match(text, end) if dense else None
+
+    added = Fraction(0)
+    is_east_asian = factor > 1 and not text[end - 1].isascii()
+    follower = _FOLLOWER.match(text, end) if is_east_asian else None
     if follower is not None:
-        smaller, behind = _scaled(text, follower.end(1), decimal)
-        if 1 < smaller.factor < factor:
-            added = readings(follower[1].rstrip(",."), decimal)[0] * smaller.factor + smaller.added
-            end = behind
+        smaller_scale, smaller_end = _scaled(text, follower.end(1), decimal)
+        if 1 < smaller_scale.factor < factor:
+            smaller_number = readings(follower[1].rstrip(",."), decimal)[0]
+            added = smaller_scale(smaller_number)
+            end = smaller_end
     return _Scale(factor, added), end
 
 
 def _unit_behind(text: str, end: int) -> tuple[str, int]:
-    """Return the canonical name of the unit that follows a number (`m^2`, `km/h`), and where it ends."""
+    """Return the canonical name of the unit that follows a number ("square metres" is `m^2`), and where it ends.
+
+    Args:
+        text: The text.
+        end: End of the number. It is returned, with an empty unit, if no unit follows.
+    """
     match = _UNIT.match(text, end)
     if match is None:
         return "", end
-    form = match["phrase"] or match["dense"] or match["word"]
-    unit = _PHRASES.get(form.lower()) or _UNITS.get(form.lower(), _UNITS.get(form, ""))
-    power = match["power"] or ""
-    shape = (match["shape"] or "").lower()
+    written = match["phrase"] or match["dense"] or match["word"]
+    lower_case = written.lower()
+    unit = _PHRASES.get(lower_case) or _UNITS.get(lower_case) or _UNITS.get(written, "")
+
+    power = match["power"] or ""  # `²` or `^2` after the unit
+    shape = (match["shape"] or "").lower()  # "square" or "cubic" before it
     if "2" in power or "²" in power or shape.startswith(("sq", "q", "к")):
         unit += "^2"
     elif "3" in power or "³" in power or shape == "cubic":

@@ -168,7 +168,7 @@ class _Grouped(Struct):
 
 
 def sort_by_group(path: Path) -> None:
-    """Sort the samples of a file so that each group is together, in the order in which the groups first appear.
+    """Sort the samples of a file so that those of a group are adjacent. Groups are in the order of their first samples.
 
     At most `ROWS_AT_ONCE` lines are in memory, besides a number for each line. A file that is already in order is
     not rewritten.

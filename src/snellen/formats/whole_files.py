@@ -80,7 +80,7 @@ def sync_folder(folder: Path) -> None:
 def unwritable(
     folder: Path, error: OSError, way_out: str = "choose a folder you can write"
 ) -> StoreError:
-    """The error of a folder that nothing more can be written to, in words."""
+    """Return the error that says that a folder cannot be written to, and what to do: a full disk has its own message."""
     if error.errno == errno.ENOSPC:
         again = for_caller("run the same command", "repeat the call")
         return StoreError(f"{folder}: the disk is full; free some space, then {again} to go on")

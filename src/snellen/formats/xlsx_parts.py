@@ -128,7 +128,7 @@ class DateStyles(PartHandler):
             self._in_cell_styles = False
 
     def shown(self, value: str, style: int) -> str:
-        """Return a number as it is stored, and a date as 2026-11-27, with its time unless that is midnight."""
+        """Return a cell as text: a number as it is stored; a date as 2026-11-27, with its time unless that is midnight."""
         is_date = style < len(self.styles) and self.styles[style]
         if not value or not is_date:
             return value

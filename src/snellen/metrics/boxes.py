@@ -24,9 +24,9 @@ _ACCEPTED = 0.5
 
 
 def read_box(text: str) -> Corners | None:
-    """The last four numbers of a text that stand together: `[1, 2, 3, 4]`, `(1,2),(3,4)`, `"x1": 1, "y1": 2, ...`.
+    """Return the box that the last group of four numbers in a text gives: `[1, 2, 3, 4]`, `(1,2),(3,4)`, `"x1": 1, ...`.
 
-    Corners in any order: left and top are the smaller ones. None where there are no four.
+    The numbers are two opposite corners. The result is (left, top, right, bottom); None if there is no such group.
     """
     corners = next((run for run in reversed(_runs(text)) if len(run) == 4), None)
     if corners is None:
@@ -89,7 +89,12 @@ def _area(box: Corners) -> float:
 
 
 def box_marks(reply: str, references: Sequence[str]) -> Marks:
-    """Whether the IoU of the reply's box with the best gold is at least 0.5, and that IoU; None without a box."""
+    """Compare the box in a reply with the references (boxes as text).
+
+    Returns:
+        1.0 if the largest intersection over union with a reference is at least 0.5, else 0.0; and this largest value.
+        None if the reply has no box.
+    """
     golds = _gold_boxes(references)
     box = read_box(reply)
     if box is None:

@@ -126,7 +126,7 @@ def rouge_l(
 
 
 def _places(words: Sequence[str]) -> dict[str, int]:
-    """The positions of each word, as bits."""
+    """Return, for each word of a caption, its positions as bits: `["a", "b", "a"]` gives `{"a": 0b101, "b": 0b010}`."""
     bits_by_word: dict[str, int] = {}
     bit = 1
     for word in words:
@@ -287,7 +287,8 @@ CAPTION_SIMILARITY = corpus_metric(
 def meteor_counts(
     replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
 ) -> list[tuple[float, ...]]:
-    """The program's 23 statistics of each reply against its best reference, to be summed (`meteor_from_sums`).
+    """Return METEOR's 23 statistics of each reply against its best reference; `meteor_from_sums` computes METEOR from
+    their sums.
 
     A reply that matches its reference as one chunk counts no chunk, as in the program's own sums. One process answers
     for the whole corpus, and within a scoring for all (`programs_kept`). Raises MissingExtraError without

@@ -153,7 +153,7 @@ class MetricRow(Struct, frozen=True, kw_only=True):
 
     @property
     def _way_out(self) -> str:
-        """How a function whose values are no shares says so, as the end of a message."""
+        """Return the end of a message about a value outside [0, 1]: how to declare that the values are not shares."""
         if self.unit != SHARE:
             return ""
         return ', or give it another unit than a share: @sn.metric(unit="points")'
@@ -428,8 +428,8 @@ def first_line(documented: object) -> str:
 
 
 def find_metric(name: str) -> Metric:
-    """The metric registered under a name. Raises UnknownNameError with a suggestion, HookError for what cannot be
-    imported or is not a metric.
+    """Return the metric that is registered under a name. Raises UnknownNameError, which suggests a similar name, and
+    HookError if the metric cannot be imported, or is not a metric.
 
     A plain function is a metric as `sn.metric` makes it: its values are shares. The row of a metric with a single row
     takes the name that the metric is registered under.
@@ -613,7 +613,7 @@ def of_answered(row: MetricRow) -> MetricRow:
 
 
 def metric_of(row: str) -> Metric | None:
-    """The metric that has a row of that name; None for an unknown row.
+    """Return the metric that has a row of this name; None if there is none.
 
     Examples:
         >>> metric_of("accuracy").names[0]
@@ -624,7 +624,9 @@ def metric_of(row: str) -> Metric | None:
 
 @functools.cache
 def _metric_of(row: str, key: Hashable) -> Metric | None:
-    """The first metric with that row. Importing all of them takes longer than most reports."""
+    """Return the first metric that has a row of this name; None if there is none. Metrics are imported one by one until
+    one has it, since importing all of them takes longer than most reports.
+    """
     names = list(registry.targets("metrics"))
     if row in names:  # most rows bear the name of their metric
         names.insert(0, row)
@@ -637,7 +639,7 @@ def _metric_of(row: str, key: Hashable) -> Metric | None:
 
 
 def metric_with(name: str) -> str:
-    """The name of the metric that is called so or has a row of that name. Raises UnknownNameError.
+    """Return the name of the metric that has this name, or a row of this name. Raises UnknownNameError if there is none.
 
     Examples:
         >>> metric_with("accuracy")
@@ -654,7 +656,7 @@ def metric_with(name: str) -> str:
 
 
 def row_called(name: str) -> str:
-    """The row of that name, or the first one of the metric of that name. Raises UnknownNameError."""
+    """Return the name of a metric row, given itself, or the name of a metric: then its first row. Raises UnknownNameError."""
     return name if metric_of(name) else find_metric(metric_with(name)).names[0]
 
 
@@ -755,7 +757,7 @@ def reply_by_reply(
 
 
 def summed_metric(name: str) -> SummedMetric:
-    """The metric of that name, which must be computed from sums.
+    """Return the metric of this name, which must be one that is computed from sums over all questions (else TypeError).
 
     Examples:
         >>> summed_metric("bleu_4").names
@@ -777,7 +779,7 @@ Marks = Sequence[float] | None
 def read_rate_metric(
     name: str, what: str, rows: Sequence[MetricRow], marks: Callable[[str, Sequence[str]], Marks]
 ) -> CorpusCountMetric:
-    """Declare means of `marks(reply, golds)` over all questions, and beside them the row `NAME_unparsed_rate`.
+    """Declare a metric of replies that may be unreadable: means over all questions, and the share of unread replies.
 
     A gold that `marks` refuses (DataError) leaves its question without a value.
     """
@@ -811,5 +813,5 @@ def read_rate_metric(
 
 
 def pooled_row(name: str, title: str, **declared: Any) -> MetricRow:
-    """A share that follows from sums over all questions."""
+    """Declare a metric row that is a share, computed from sums over all questions."""
     return share_row(name, title, interval="linearised", **declared)

@@ -14,8 +14,10 @@ _kept: ContextVar[dict[tuple[str, ...], subprocess.Popen[str]] | None] = Context
 
 @contextmanager
 def programs_kept() -> Iterator[None]:
-    """Keep each program that is asked within this block until it ends, for whoever asks it next; a block within
-    another changes nothing."""
+    """Keep the programs that metrics start in this context running, so that they are not started again for each benchmark.
+
+    They end with the context. A context within another one changes nothing.
+    """
     if _kept.get() is not None:
         yield
         return

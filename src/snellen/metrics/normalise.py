@@ -127,5 +127,5 @@ _VQA_CONTRACTIONS = {
 
 
 def contains_words(text: str, words: str) -> bool:
-    """Whether `words` occur in `text` between word boundaries."""
+    """Return whether `words` occur in `text` with word boundaries around them."""
     return re.search(rf"\b{re.escape(words)}\b", text) is not None

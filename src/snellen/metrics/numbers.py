@@ -41,11 +41,11 @@ _WORD = late_pattern(r"[a-z]+(?:-[a-z]+)?")
 
 
 def read_numbers(reply: str) -> tuple[Fraction, ...]:
-    """The distinct numbers that a reply answers with, in order; none where it has no number.
+    """Return the distinct numbers that a reply gives as its answer, in order; empty if it gives none.
 
-    Of a reply of several sentences those count that stand in `\\boxed{}`, else after the last `answer is`, else in the
-    last sentence that has a number, there behind the last equals sign. Words for numbers up to `ninety-nine` count
-    where no figures stand.
+    The first of these parts that has a number counts: the last `\\boxed{}`, what follows the last `answer is`, the last
+    sentence with a number and, in it, what follows the last equals sign. Number words up to `ninety-nine` count only where
+    there are no digits.
     """
     return next(filter(None, map(_numbers, _places(reply))), ())
 
@@ -453,7 +453,9 @@ def _same_text(reply: str, reference: str) -> bool:
 
 
 def parsed_expressions(text: str) -> list[Any]:
-    """The expressions that math-verify finds in a text, as SymPy objects first. Raises MissingExtraError without it."""
+    """Return the expressions that math-verify finds in a text, those that are SymPy objects first. Raises
+    MissingExtraError if math-verify is not installed.
+    """
     math_verify = import_extra(
         "math_verify", "math", "comparing mathematical expressions", "math-verify"
     )

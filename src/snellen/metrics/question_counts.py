@@ -104,7 +104,7 @@ def count_questions(
 
 
 def _why_not_countable(question: AskedQuestion) -> Unscored | None:
-    """Return why a question has no counts, whatever the replies say."""
+    """Return why a question cannot have counts, independent of its replies; empty if it can."""
     if not question.answered_unbiased:
         return why_unanswered(question)
     if question.answer is None:

@@ -94,7 +94,7 @@ def gqa_accuracy(reply: str, references: Sequence[str]) -> float:
 
 
 def typed_match(reply: str, references: Sequence[str]) -> float:
-    """Return 1 if a reply gives one of the references, compared by the type of the reference, else 0.
+    """1 if the reply gives a reference answer, compared by the type of that answer, else 0: corrected word matching.
 
     This is the corrected form of word matching. By type of reference:
 
@@ -140,7 +140,9 @@ def _gives(reply: str, gold: str, reference: str) -> bool:
 
 
 def _same_numbers(reply: str, reference: str) -> bool:
-    """Whether numbers of the gold occur in the reply with sign and unit; a reply without digits may use words."""
+    """Return whether a reply has the numbers of a reference with their signs and units. A reply without digits passes, as
+    its numbers may be words.
+    """
     return not any(map(str.isdigit, reply)) or holds_quantities(reply, reference)
 
 
@@ -182,13 +184,15 @@ _COPULA = re.compile(r"\b(?:is|are|was|were)\b", re.IGNORECASE)
 
 
 def numbers_of(text: str) -> set[float]:
-    """The numbers that the words of a text are."""
+    """Return the numbers in a text, in digits or as words."""
     values = (number_in(form) for form in number_forms(text))
     return {value for value in values if value is not None}
 
 
 def _ends_in(reply: str, right: set[float | None], question: str) -> bool:
-    """Whether a sentence ends in a number, and its other numbers are those of the question that it repeats."""
+    """Return whether a sentence ends in the correct numbers and has no others but those of the question that it repeats:
+    "The share in 1994 is 1.0%" for "What was the share in 1994?".
+    """
     *_, end = _COPULA.split(reply)
     return (
         end != reply
@@ -204,7 +208,7 @@ def _negated(before: list[str]) -> bool:
 
 
 def number_in(word: str) -> float | None:
-    """The number that a normalised word is, in figures or spelled out to twelve."""
+    """Return the number that a normalised word is, in digits or spelled out up to twelve; None if it is not a number."""
     if word in _NUMBERS:
         return float(_NUMBERS.index(word))
     return float(word) if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", word) else None
@@ -251,7 +255,7 @@ TYPED_MATCH = reply_metric(typed_match, unit="share")
 
 
 def legacy_vqa_accuracy(reply: str, references: Sequence[str]) -> float:
-    """Return the VQA accuracy as the published script of VQA v2 computes it, in [0, 1].
+    """VQA accuracy as the published script of VQA v2 computes it, in [0, 1].
 
     Unlike `vqa.vqa_accuracy`, it compares texts as they are if all annotators agree: if ten annotators said `yes`, then
     `Yes` and `yes.` are wrong. It accepts any number of annotators.
