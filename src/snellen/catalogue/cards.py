@@ -59,11 +59,11 @@ class SeenBenchmark(Struct, frozen=True):
     """For each model the benchmark's datasets that it was trained on."""
 
     def __str__(self) -> str:
-        """One line such as `VSR: instructblip was trained on VSR`."""
-        reasons = "; ".join(
-            f"{model} was trained on {', '.join(datasets)}" for model, datasets in self.seen.items()
-        )
-        return f"{self.benchmark}: {reasons}"
+        """Return a line such as `VSR: instructblip was trained on VSR`."""
+        reasons: list[str] = []
+        for model, datasets in self.seen.items():
+            reasons.append(f"{model} was trained on {', '.join(datasets)}")
+        return f"{self.benchmark}: {'; '.join(reasons)}"
 
 
 def model_cards(file: Path | None = None) -> dict[str, ModelCard]:
@@ -101,7 +101,9 @@ def parse_cards(text: str, where: str) -> dict[str, ModelCard]:
 
 
 def find_card(name: str, cards: dict[str, ModelCard]) -> ModelCard:
-    """The card of a model by its name or its hub name. Raises UnknownNameError with similar names."""
+    """Return the card of a model (what is known about it) by its name or its name on the hub. Raises UnknownNameError with
+    similar names.
+    """
     if name in cards:
         return cards[name]
     matches = [card for card in cards.values() if name in card.hub]
@@ -124,7 +126,7 @@ def _training_data(model: str, cards: dict[str, ModelCard]) -> tuple[str, ...]:
 def benchmarks_seen(
     specs: Iterable[BenchmarkSpec], models: Sequence[str], cards: dict[str, ModelCard] | None = None
 ) -> list[SeenBenchmark]:
-    """The benchmarks whose annotations any of the models was trained on.
+    """Return the benchmarks with annotations that one of the models was trained on.
 
     Raises UnknownNameError, and DataError for a card that does not say what its model was trained on.
 

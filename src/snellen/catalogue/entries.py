@@ -265,7 +265,7 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
         return replace(self, source=replace(source, reader=reader, params=params, places=(place,)))
 
     def from_hub(self, revision: str = "") -> BenchmarkSpec:
-        """The benchmark with its dataset on the hub, at that revision, as the source. Raises DataError."""
+        """Return the benchmark with its dataset on the hub, at a given revision, as its source. Raises DataError if it has none."""
         return self.from_place(self.hub, revision)
 
     @property
@@ -274,7 +274,7 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
         return self.source.drawn_with or self.name
 
     def source_in(self, folder: Path) -> Path:
-        """The folder with its files: its own subfolder of `folder`, or `folder` itself."""
+        """Return the folder with the benchmark's files: a subfolder of `folder` with one of its names, or `folder` itself."""
         for name in (self.name, self.short, self.source.folder):
             if name and (folder / name).is_dir():
                 return folder / name
@@ -341,12 +341,13 @@ def with_params(spec: BenchmarkSpec, settings: Mapping[str, Any]) -> BenchmarkSp
     """Return an entry with other settings of its source.
 
     Args:
-        spec: The entry.
-        settings: By name: for a choice, the name of one of its values; for a parameter of the reader, or one in a table
-            of parameters, a value of the same type. A text can stand for another type, as in TOML.
+        spec: The entry of a benchmark.
+        settings: New values by name. A name may be a choice that the entry offers (the value is one of its
+            alternatives), a parameter of the entry's reader, or a parameter inside a table of parameters (the value has
+            the same type as the present one; a text is parsed as in TOML).
 
     Raises:
-        UnknownNameError: The entry does not have the name or the value.
+        UnknownNameError: The entry has no such name or alternative.
         DataError: A value has another type.
     """
     if not settings:
@@ -362,11 +363,11 @@ def with_params(spec: BenchmarkSpec, settings: Mapping[str, Any]) -> BenchmarkSp
         elif name in params:
             params = {**params, name: _as_given(name, value, params[name])}
         elif table:
-            given_value = _as_given(name, value, params[table][name])
-            params = merged(params, {table: {name: given_value}})
+            new_value = _as_given(name, value, params[table][name])
+            params = merged(params, {table: {name: new_value}})
         else:
-            known_tables = {*spec.source.choices, *params}
-            raise registry.unknown_name(f"parameter of {spec.name}", name, known_tables)
+            known_names = {*spec.source.choices, *params}
+            raise registry.unknown_name(f"parameter of {spec.name}", name, known_names)
     return replace(spec, source=replace(spec.source, params=params))
 
 
@@ -387,7 +388,7 @@ def _as_given(name: str, value: Any, current: Any) -> Any:
 
 
 def _read(text: str) -> Any:
-    """Return the value of a setting written as TOML; text that is not TOML stands for itself."""
+    """Parse the value of a setting as TOML. Text that is not TOML is returned as it is."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -408,11 +409,14 @@ def _changed_fields(record: Struct) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as TOML has it: records as tables, with the tag of their type."""
+    """Convert a value to one that TOML can store. Records become tables of the fields that differ from their defaults.
+
+    If a record's type has a tag, the table has it, too: `{"type": "hub", ...}`.
+    """
     if isinstance(value, Struct):
         config = type(value).__struct_config__
-        tag = {str(config.tag_field): config.tag} if config.tag else {}
-        return {**tag, **_changed_fields(value)}
+        table = {str(config.tag_field): config.tag} if config.tag else {}
+        return {**table, **_changed_fields(value)}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, dict):

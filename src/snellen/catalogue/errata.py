@@ -66,7 +66,7 @@ def parse_errata(text: str, where: str) -> Errata:
 
 @cache
 def all_errata() -> dict[str, Errata]:
-    """The lists that ship with Snellen, by benchmark."""
+    """Return the lists of errata (corrections of wrong answers) that are part of Snellen, by benchmark."""
     folder = resources.files("snellen.catalogue").joinpath(FOLDER)
     errata_by_name: dict[str, Errata] = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
@@ -77,7 +77,7 @@ def all_errata() -> dict[str, Errata]:
 
 
 def errata_digest() -> str:
-    """A digest of all lists: scores with other lists are other scores."""
+    """Return a digest of all lists of errata. Scores with different lists are not comparable."""
     return hashlib.blake2b(
         msgspec.json.encode(all_errata(), order="sorted"), digest_size=6
     ).hexdigest()

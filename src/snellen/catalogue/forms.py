@@ -106,9 +106,15 @@ def prediction_form(name: str, path: Path, benchmark: str) -> tuple[str, Predict
 def _forms_of_suites(
     group: Literal["submission_forms", "prediction_forms"], benchmarks: Sequence[str]
 ) -> list[str]:
-    """Return the names of the formats that the suites of some benchmarks add."""
+    """Return the names of the file formats that the suites of some benchmarks add.
+
+    Args:
+        group: Formats of submissions to a leaderboard, or of predictions.
+        benchmarks: Names of the benchmarks.
+    """
     names: list[str] = []
     for suite, members in suite_members().items():
-        if not set(members).isdisjoint(benchmarks):
+        has_one_of_them = not set(members).isdisjoint(benchmarks)
+        if has_one_of_them:
             names.extend(suite_facts()[suite].hooks.get(group, ()))
     return names

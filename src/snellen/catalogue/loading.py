@@ -172,7 +172,7 @@ def add_suites(path: str | Path) -> None:
 
 
 def suite_facts() -> Mapping[str, Suite]:
-    """All suites by name, Snellen's own first.
+    """Return all suites by name, those of Snellen first.
 
     Examples:
         >>> suite_facts()["pope"].title
@@ -222,7 +222,7 @@ def suite_folders() -> Mapping[str, Traversable]:
 
 
 def entries() -> Entries:
-    """All benchmarks of the catalogue, by name.
+    """Return all benchmarks of the catalogue, by name.
 
     Examples:
         >>> entries()["eyechart/colour"].formulation
@@ -288,7 +288,7 @@ def declared_files(kind: Literal["study", "analysis"]) -> Mapping[str, Traversab
 
 
 def entry_folder(spec: BenchmarkSpec) -> Path | None:
-    """Return the folder of a benchmark's entry if the benchmark's files lie beside it, else None.
+    """Return the folder of a benchmark's entry if the benchmark's files are in it, too; else None.
 
     Examples:
         >>> entry_folder(entries()["mmbench/dev-en"]) is None  # its files must be fetched
@@ -301,7 +301,7 @@ def entry_folder(spec: BenchmarkSpec) -> Path | None:
 
 
 def entry_file(spec: BenchmarkSpec) -> str:
-    """The file of a benchmark's entry; empty where it has none."""
+    """Return the path of the file that declares a benchmark; empty if there is none."""
     return entries().loaded(spec.name).where if spec.name in entries() else ""
 
 
@@ -317,7 +317,7 @@ def entry_with_files(name: str) -> str:
 
 
 def dimension_titles() -> Mapping[str, str]:
-    """The dimensions that suites declare, by name, in the order of their tables.
+    """Return the titles of all dimensions (abilities) that suites declare, by name, in the order in which tables show them.
 
     Examples:
         >>> dimension_titles()["FG"]
@@ -327,29 +327,34 @@ def dimension_titles() -> Mapping[str, str]:
 
 
 def aggregation_of(spec: BenchmarkSpec) -> Aggregation:
-    """How the suite of a benchmark aggregates: by its own rule, by that of the taxonomy it uses, or over benchmarks.
+    """Return how the results of a benchmark are combined with those of others.
 
-    A benchmark without a suite follows the one that declares its dimension.
+    This is the rule of its suite, or of the suite whose taxonomy that suite uses. A benchmark without a suite follows
+    the suite that declares its dimension. Without any rule, benchmarks are averaged.
     """
-    facts = suite_facts()
-    suite = facts.get(spec.suite)
+    suites = suite_facts()
+    suite = suites.get(spec.suite)
     if suite is None:
-        with_dimension = (suite for suite in facts.values() if spec.dimension in suite.dimensions)
-        suite = next(with_dimension, None)
+        for other_suite in suites.values():
+            if spec.dimension in other_suite.dimensions:
+                suite = other_suite
+                break
     if suite is not None and suite.aggregation is None and suite.taxonomy:
-        suite = facts.get(suite.taxonomy)
+        suite = suites.get(suite.taxonomy)
     if suite is None or suite.aggregation is None:
         return Aggregation()
     return suite.aggregation
 
 
 def hook_targets(group: str) -> Mapping[str, str]:
-    """What suites add to a registry group: `module:attribute` by name. The registry refers to this function by name."""
+    """Return what suites add to a group of the registry: `module:attribute` by name. The registry finds this function by
+    its name.
+    """
     return _hooks(folders_named()).get(group, {})
 
 
 def folders_named() -> tuple[str, ...]:
-    """The folders of suites that the environment names."""
+    """Return the folders with suites that an environment variable names."""
     return tuple(path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path)
 
 
@@ -575,7 +580,15 @@ def _check_name(entry: LoadedEntry, name: str) -> None:
 
 @cache
 def _declared(named_folders: tuple[str, ...], kind: str) -> Mapping[str, Traversable]:
-    """All files of studies or analyses, sorted by name. Raises DataError when two have the same name."""
+    """Return all files of studies, or of analyses, by name; a file in a suite is called `SUITE/FILE`.
+
+    Args:
+        named_folders: Folders with suites that the user names.
+        kind: The name of the subfolder with such files in a suite.
+
+    Raises:
+        DataError: Two files have the same name.
+    """
     places: dict[str, str] = {}
     files: dict[str, Traversable] = {}
     for folder in _folders(named_folders):
@@ -600,7 +613,7 @@ def _claim(places: dict[str, str], noun: str, name: str, where: str) -> None:
 
 
 def _of_package(name: str, package: str) -> SuiteFolder:
-    """The suite in a package."""
+    """Return the suite in a package."""
     try:
         import_module(package)
         folder = files(package)
@@ -611,7 +624,7 @@ def _of_package(name: str, package: str) -> SuiteFolder:
 
 
 def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
-    """The suites in a user's folder: the folder itself or its subfolders, and benchmarks directly in it.
+    """Yield the suites in a user's folder: the folder itself, its subfolders, and benchmarks directly in it.
 
     Raises DataError when there are none.
     """
@@ -637,12 +650,20 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
 
 
 def _suite_in(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
-    """Return a suite's folder with its description parsed and its other files listed, not read."""
+    """Return the suite in a folder. Its description is parsed; its other files are listed, but not read.
+
+    Args:
+        folder: The folder.
+        text: The content of its `suite.toml`.
+        named: Whether the user names the folder; if not, it belongs to a package.
+    """
     where = str(folder.joinpath(SUITE_FILE))
     suite = parse_suite(text, where)
-    home = folder.joinpath(ENTRIES)
+    entry_folder = folder.joinpath(ENTRIES)
     declarations = {kind: _toml_files(folder.joinpath(kind)) for kind in DECLARATIONS}
-    return SuiteFolder(suite, where, folder, home, _toml_files(home), declarations, named)
+    return SuiteFolder(
+        suite, where, folder, entry_folder, _toml_files(entry_folder), declarations, named
+    )
 
 
 def _toml_files(folder: Traversable) -> tuple[Traversable, ...]:
@@ -683,15 +704,21 @@ def _entry(file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...])
 
 
 def published_number_of(spec: BenchmarkSpec) -> PublishedNumber | None:
-    """The published number of a benchmark, by its entry of today if the catalogue has one."""
+    """Return the published number of a benchmark, from its present entry if the catalogue has one."""
     return entries().get(spec.name, spec).published
 
 
 def read_entry_file(file: Path) -> LoadedEntry:
-    """The benchmark of one file, whose own files lie beside it. Raises DataError naming it."""
-    home = SuiteFolder(None, str(file), file.parent, file.parent, (), {}, is_user_folder=True)
+    """Load a benchmark from a TOML file of the user. The files that it names are in the same folder.
+
+    Raises:
+        DataError: The file is wrong; the message names it.
+    """
+    folder = file.parent
+    home = SuiteFolder(None, str(file), folder, folder, (), {}, is_user_folder=True)
     entry = _entry(file, home, folders_named())
-    check_names(entry.spec, entry.where, {"templates": entry.spec.prompts, "benchmarks": entries()})
+    known_names = {"templates": entry.spec.prompts, "benchmarks": entries()}
+    check_names(entry.spec, entry.where, known_names)
     return entry
 
 
@@ -721,7 +748,17 @@ def _included(text: str, where: str) -> Mapping[str, Any]:
 def _check_dimension(
     spec: BenchmarkSpec, suite: Suite | None, named_folders: tuple[str, ...], where: str
 ) -> None:
-    """Raise DataError if an entry's dimension is declared by none of: its suite, its suite's taxonomy, any suite."""
+    """Raise DataError if no suite declares the dimension (ability) that a benchmark measures.
+
+    The benchmark's own suite must declare it, or the suite whose taxonomy that suite uses. If neither declares any
+    dimension, another suite may.
+
+    Args:
+        spec: The benchmark.
+        suite: Its suite, if it has one.
+        named_folders: Folders with suites that the user names.
+        where: The benchmark's file, for the message.
+    """
     if not spec.dimension:
         return
     suites = _suites(named_folders)
@@ -730,7 +767,8 @@ def _check_dimension(
         if suite.taxonomy not in suites:
             raise DataError(f"{where}: {registry.unknown_name('suite', suite.taxonomy, suites)}")
         declared = suites[suite.taxonomy].dimensions
-    declared = declared or _dimensions(named_folders)
+    if not declared:
+        declared = _dimensions(named_folders)
     if spec.dimension not in declared:
         raise DataError(f"{where}: {registry.unknown_name('dimension', spec.dimension, declared)}")
 

@@ -112,7 +112,7 @@ Place = FoundPlace | BorrowedSource
 
 
 def fits(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a file's name matches one of the patterns, by the hub's rules: `*` is any folder too."""
+    """Return whether the path of a file matches one of some patterns, by the hub's rules: `*` also matches slashes."""
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -154,21 +154,23 @@ def source_lock() -> Lock:
 
 
 def read_lock(path: Path) -> Lock:
-    """A lock file. Raises DataError."""
+    """Return the content of a lock file. Raises DataError."""
     return read_toml(path, Lock)
 
 
 def known_dataset(place: HubSource) -> KnownDataset:
-    """What is known of a dataset by the lock."""
+    """Return what the lock file says about a dataset."""
     return source_lock().hub.get(place.repo) or KnownDataset()
 
 
 def locked_commit(place: HubSource) -> str:
-    """The commit at which a dataset is read: its own, else the lock's; empty where none is known."""
+    """Return the commit at which a dataset is read: that of its place, or else that of the lock file; empty if neither has
+    one.
+    """
     return place.revision or known_dataset(place).commit
 
 
 def known_file(file: SourceFile, lock: Lock | None = None) -> KnownFile:
-    """What is known of a file: by the lock (Snellen's own unless another is given), else by its entry."""
+    """Return what is known about a file: from the lock file (Snellen's own by default), or else from its entry."""
     locked = (lock or source_lock()).files.get(file.url)
     return locked or KnownFile(size=file.size, sha256=file.sha256, md5=file.md5)

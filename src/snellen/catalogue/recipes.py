@@ -104,7 +104,7 @@ class VendorRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     numbers: tuple[PrintedNumber, ...] = ()
 
     def size_of(self, model: str) -> str | None:
-        """The size of a model by its name, such as `Qwen/Qwen2.5-VL-7B-Instruct`; None if it is of no size."""
+        """Return the size of a model by its name, such as `Qwen/Qwen2.5-VL-7B-Instruct`; None if the name has no known size."""
         folded = model.casefold()
         for size, patterns in self.sizes.items():
             if any(fnmatchcase(folded, pattern.casefold()) for pattern in patterns):
@@ -112,15 +112,16 @@ class VendorRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return None
 
     def settings_of(self, size: str) -> RecipeSettings:
-        """The settings of a size: those of the recipe, and its own where it has any."""
+        """Return the settings for a model of a size, such as `7B`: those of the recipe, replaced by those of the size."""
         size_settings = self.size_settings.get(size)
         if size_settings is None:
             return self.settings
-        stated = {name: getattr(size_settings, name) for name in msgspec.to_builtins(size_settings)}
-        return msgspec.structs.replace(self.settings, **stated)
+        stated_names = msgspec.to_builtins(size_settings)  # without those left at their defaults
+        changes = {name: getattr(size_settings, name) for name in stated_names}
+        return msgspec.structs.replace(self.settings, **changes)
 
     def printed_for(self, size: str) -> Iterator[tuple[PrintedNumber, float]]:
-        """The numbers of a size with their values."""
+        """Return the published numbers of a model size with their values."""
         for number in self.numbers:
             if size in number.values:
                 yield number, number.values[size]
@@ -128,7 +129,7 @@ class VendorRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @cache
 def packaged_recipes() -> dict[str, VendorRecipe]:
-    """The recipes that ship with Snellen, by name."""
+    """Return the recipes (a vendor's settings for its models) that are part of Snellen, by name."""
     folder = resources.files("snellen.catalogue").joinpath(FOLDER)
     recipes_by_name: dict[str, VendorRecipe] = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
@@ -139,7 +140,15 @@ def packaged_recipes() -> dict[str, VendorRecipe]:
 
 
 def parse_recipe(text: str, where: str) -> VendorRecipe:
-    """Parse a recipe. Raises DataError, which names the file and the wrong field."""
+    """Parse a recipe: a vendor's settings for its models, and the numbers that it published with them.
+
+    Args:
+        text: The recipe as TOML.
+        where: Its file, for messages.
+
+    Raises:
+        DataError: A field is wrong.
+    """
     try:
         recipe = msgspec.convert(parse_toml(text, where), VendorRecipe)
     except msgspec.ValidationError as error:
@@ -147,27 +156,32 @@ def parse_recipe(text: str, where: str) -> VendorRecipe:
     stated = set(msgspec.to_builtins(recipe.settings))
     for settings in recipe.size_settings.values():
         stated |= msgspec.to_builtins(settings).keys()
-    if missing := sorted(stated - recipe.setting_sources.keys()):
-        raise DataError(f"{where}: setting_sources has no source of {', '.join(missing)}")
-    if unknown := sorted(recipe.size_settings.keys() - recipe.sizes.keys()):
+    without_source = sorted(stated - recipe.setting_sources.keys())
+    if without_source:
+        raise DataError(f"{where}: setting_sources has no source of {', '.join(without_source)}")
+
+    sizes = ", ".join(recipe.sizes)
+    unknown_sizes = sorted(recipe.size_settings.keys() - recipe.sizes.keys())
+    if unknown_sizes:
         raise DataError(
-            f"{where}: size_settings has {', '.join(unknown)}, which is none of the sizes {', '.join(recipe.sizes)}"
+            f"{where}: size_settings has {', '.join(unknown_sizes)}, which is none of the sizes {sizes}"
         )
     if recipe.numbers and not recipe.source:
         raise DataError(f"{where}: source is missing; write where the numbers are printed")
     for number in recipe.numbers:
         if not all(math.isfinite(value) for value in number.values.values()):
             raise DataError(f"{where}: {number.printed} has a value that is no finite number")
-        if unknown := sorted(number.values.keys() - recipe.sizes.keys()):
+        unknown_sizes = sorted(number.values.keys() - recipe.sizes.keys())
+        if unknown_sizes:
             raise DataError(
-                f"{where}: {number.printed} has a value of {', '.join(unknown)}, which is none of the sizes "
-                f"{', '.join(recipe.sizes)}"
+                f"{where}: {number.printed} has a value of {', '.join(unknown_sizes)}, which is none of the sizes "
+                f"{sizes}"
             )
     return recipe
 
 
 def find_recipe(name: str, model: str) -> VendorRecipe:
-    """The recipe that a name means for a model.
+    """Return the recipe that a name means for a model.
 
     Args:
         name: `vendor` for the recipe of the model's family, the name of a recipe, or the path of a TOML file.

@@ -136,15 +136,24 @@ def _short_name(name: str) -> str:
 
 
 def _by_first_words(pattern: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the benchmarks whose short name is the first words of a pattern, with the other words; most words first."""
-    by_letters: dict[str, list[str]] = {}
+    """Split a pattern into the short name of benchmarks and further words, in all possible ways.
+
+    `mmbench dev en` is split into `mmbench` and `deven` if a benchmark is called `mmbench`.
+
+    Returns:
+        For each way, the further words without blanks, and the benchmarks. The longest short name comes first.
+    """
+    names_by_letters: dict[str, list[str]] = {}
     for name in entries():
-        by_letters.setdefault(_letters(_short_name(name)), []).append(name)
+        letters = _letters(_short_name(name))
+        names_by_letters.setdefault(letters, []).append(name)
     words = _words(pattern)
     for count in range(len(words), 0, -1):
-        names = by_letters.get("".join(words[:count]))
+        first_words = "".join(words[:count])
+        further_words = "".join(words[count:])
+        names = names_by_letters.get(first_words)
         if names:
-            yield "".join(words[count:]), names
+            yield further_words, names
 
 
 def _claimed(names: Sequence[str]) -> list[str]:

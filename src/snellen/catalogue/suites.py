@@ -138,7 +138,7 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def parse_suite(text: str, where: str) -> Suite:
-    """A suite's facts. Raises DataError naming the file for a wrong or unknown field."""
+    """Parse the description of a suite. Raises DataError, which names the file and a wrong or unknown field."""
     content = parse_toml(text, where)
     hooks = content.get("hooks", {})
     if isinstance(hooks, dict) and (strange := set(hooks) - set(HOOK_GROUPS)):
@@ -263,7 +263,7 @@ class Importer(Struct, frozen=True, kw_only=True):
 def params_with(
     params: dict[str, Any], *, answers: str | Path | None, lenient: bool
 ) -> dict[str, Any]:
-    """A table reader's parameters, with the user's own settings added."""
+    """Return the parameters of a table reader, with the user's settings added."""
     return {
         **params,
         **({"answers": str(answers)} if answers else {}),

@@ -64,8 +64,10 @@ def answering_keywords(
 
         @functools.wraps(method)
         def answering(*args: ParametersT.args, **keywords: ParametersT.kwargs) -> ReturnedT:
-            for name in [name for name in keywords if name not in known]:
-                if name not in without_effect or keywords[name] != without_effect[name]:
+            unknown_names = [name for name in keywords if name not in known]
+            for name in unknown_names:
+                has_no_effect = name in without_effect and keywords[name] == without_effect[name]
+                if not has_no_effect:
                     raise TypeError(f"{method.__name__}() has no keyword {name!r}; {hint}")
                 del keywords[name]
             return method(*args, **keywords)

@@ -61,6 +61,7 @@ def _jpeg(image: Any, dose: float, seed: str) -> Any:
 
 
 def _scale(image: Any, dose: float, seed: str) -> Any:
+    """Return an image whose sides are `dose` times as long."""
     from PIL import Image
 
     width = _scaled_side(image.width, dose)
@@ -81,6 +82,7 @@ def _rotate(image: Any, dose: float, seed: str) -> Any:
 
 
 def _crop(image: Any, dose: float, seed: str) -> Any:
+    """Return the middle of an image, without a share `dose` of its width and height."""
     width = _cropped_side(image.width, dose)
     height = _cropped_side(image.height, dose)
     left = (image.width - width) // 2
@@ -131,11 +133,17 @@ DEGRADATIONS: Mapping[str, Degradation] = {
 
 
 def check_doses(doses: Mapping[str, float]) -> None:
-    """Raise UnknownNameError for a dose outside the bounds of its kind."""
+    """Raise UnknownNameError if the strength of a degradation is outside its bounds.
+
+    Args:
+        doses: Strengths by the name of a degradation, such as `{"blur": 2.0}`.
+    """
     for name, dose in doses.items():
-        kind = DEGRADATIONS[name]
-        if not kind.low <= dose <= kind.high:
-            raise UnknownNameError(f"{name}={dose:g} is not between {kind.low:g} and {kind.high:g}")
+        degradation = DEGRADATIONS[name]
+        is_within_bounds = degradation.low <= dose <= degradation.high
+        if not is_within_bounds:
+            bounds = f"{degradation.low:g} and {degradation.high:g}"
+            raise UnknownNameError(f"{name}={dose:g} is not between {bounds}")
 
 
 def describe_doses(doses: Mapping[str, float]) -> str:
@@ -147,7 +155,14 @@ def describe_doses(doses: Mapping[str, float]) -> str:
 
 
 def degraded_ref(image: ImageRef, doses: Mapping[str, float]) -> ImageRef:
-    """Return the reference to a degraded image. Its digest depends on the digest of the source and on the doses."""
+    """Return the reference to a degraded copy of an image, which is made when it is needed.
+
+    Its digest depends on the digest of the image and on the strengths, so equal copies have equal digests.
+
+    Args:
+        image: The image.
+        doses: Strengths by the name of a degradation, such as `{"blur": 2.0}`.
+    """
     terms = []
     width = image.width
     height = image.height

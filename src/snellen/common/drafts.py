@@ -330,9 +330,17 @@ def without_exclusions(
     path: Path,
     expected: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Draft]:
-    """Yield the drafts among the items; the last draft carries notes on how many items were excluded, and why.
+    """Yield the drafts among drafts and exclusions (records of which no question is made).
 
-    `expected` gives, by reason, a note for when nothing was excluded for it. Raises DataError without any draft.
+    The last draft gets notes on how many items were excluded, and why.
+
+    Args:
+        items: The drafts and exclusions.
+        path: The file that they come from, for notes and messages.
+        expected: Notes for reasons that are expected: each is given if no item was excluded for its reason.
+
+    Raises:
+        DataError: There is no draft.
 
     Examples:
         >>> drafts = [Draft("q1", (QuestionDraft("Which animal?"),)), Exclusion("no image")]
@@ -340,22 +348,25 @@ def without_exclusions(
         >>> [draft.id for draft in without_exclusions(drafts, Path("animals.csv"), expected)]
         ['q1']
     """
-    excluded: Counter[str] = Counter()
+    count_by_reason: Counter[str] = Counter()
     last: Draft | None = None
     for item in items:
         if isinstance(item, Exclusion):
-            excluded[item.why] += 1
+            count_by_reason[item.why] += 1
             continue
         if last is not None:
             yield last
         last = item
-    notes = tuple(f"{path.name}: {count} skipped: {why}" for why, count in sorted(excluded.items()))
-    notes += tuple(f"{path.name}: {note}" for why, note in expected.items() if not excluded[why])
+
+    notes: list[str] = []
+    for reason, count in sorted(count_by_reason.items()):
+        notes.append(f"{path.name}: {count} skipped: {reason}")
+    for reason, note in expected.items():
+        if not count_by_reason[reason]:
+            notes.append(f"{path.name}: {note}")
     if last is None:
-        raise DataError(
-            f"{path}: no questions could be made from this file"
-            + "".join(f"; {note}" for note in notes)
-        )
+        parts = [f"{path}: no questions could be made from this file", *notes]
+        raise DataError("; ".join(parts))
     yield replace(last, notes=(*last.notes, *notes))
 
 

@@ -73,23 +73,42 @@ def image_content(image: ImageFile | ImageSpec, where: str) -> bytes:
 
 
 def _crop(image: Any, box: Box, where: str) -> Any:
-    """Return the part of a Pillow image inside a box. Raises DataError, naming `where`, if there is none."""
+    """Return the part of an image inside a box, at least one pixel wide and high.
+
+    Args:
+        image: A Pillow image.
+        box: Left, top, width and height in pixels.
+        where: What gives the box, for messages.
+
+    Raises:
+        DataError: No part of the box is inside the image.
+    """
     left, top, _, _ = _corners(box, image.size, where)
     x, y, width, height = box
-    # A crop excludes the pixel of its far corner, and is at least one pixel wide.
+    # Pillow's `right` and `bottom` are the first column and row outside the crop.
     right = min(int(x + width), image.width)
     bottom = min(int(y + height), image.height)
     return image.crop((left, top, max(right, left + 1), max(bottom, top + 1)))
 
 
 def _corners(box: Box, size: tuple[int, int], where: str) -> Corners:
-    """Return the pixels of a box that are inside an image. Raises DataError if there are none."""
+    """Return the left, top, right and bottom pixel of a box, limited to the pixels of an image.
+
+    Args:
+        box: Left, top, width and height in pixels.
+        size: Width and height of the image.
+        where: What gives the box, for messages.
+
+    Raises:
+        DataError: No part of the box is inside the image.
+    """
     x, y, width, height = box
     image_width, image_height = size
+    is_finite = all(isfinite(number) for number in box)
     has_area = width > 0 and height > 0
     overlaps_columns = x + width > 0 and x < image_width
     overlaps_rows = y + height > 0 and y < image_height
-    if not (has_area and overlaps_columns and overlaps_rows and all(map(isfinite, box))):
+    if not (is_finite and has_area and overlaps_columns and overlaps_rows):
         raise DataError(
             f"{where}: the box {list(box)} has no area inside the image of {image_width} x {image_height} pixels"
         )

@@ -31,40 +31,52 @@ _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 
 
 def locate_fault(error: Exception, form: Any, content: Any = None) -> tuple[str, str]:
-    """Return the path and the message of a validation error of msgspec.
+    """Return where a validation error of msgspec is, and its message.
 
-    The path is such as `.records`, and empty for the whole content. The message of a wrong field names the nearest
-    right one: `unknown field 'fild'; did you mean file?`.
+    The message about a wrong field names the nearest right one: `unknown field 'fild'; did you mean file?`.
 
     Args:
         error: The error.
         form: The type that `content` should have.
         content: The invalid content.
+
+    Returns:
+        The path, such as `.records` (empty for the whole content), and the message.
     """
     message, _, where = str(error).partition(" - at `$")
     path = where.rstrip("`")
     field = _FIELD.fullmatch(message)
     if field is None:
         return path, message
+    problem, field_name = field[1], field[2]
+
+    # Follow the path to the record that has the wrong field.
     for step in re.findall(r"\w+", path):
-        kind: Any = get_type_hints(form).get(step)
-        form = next(
-            (inner for inner in (kind, *get_args(kind)) if hasattr(inner, "__struct_fields__")),
-            form,
-        )
+        field_type: Any = get_type_hints(form).get(step)
+        for inner_type in (field_type, *get_args(field_type)):
+            if hasattr(inner_type, "__struct_fields__"):
+                form = inner_type
+                break
         content = content.get(step) if isinstance(content, Mapping) else None
-    if field[1] == "contains unknown":
-        return path, str(unknown_name("field", field[2], form.__struct_fields__))
+
+    if problem == "contains unknown":
+        return path, str(unknown_name("field", field_name, form.__struct_fields__))
     if "[" in path or not isinstance(content, Mapping):
         return path, message
-    near = nearest_names(field[2], sorted(content))
-    return path, f"{message}; " + (
-        f"did you write it as {' or '.join(near)}?" if near else f"it has {', '.join(content)}"
-    )
+    similar_names = nearest_names(field_name, sorted(content))
+    if similar_names:
+        return path, f"{message}; did you write it as {' or '.join(similar_names)}?"
+    return path, f"{message}; it has {', '.join(content)}"
 
 
 def format_validation_error(error: Exception, form: Any, content: Any) -> str:
-    """Format a validation error as one text: path and message of `locate_fault`, or the text of msgspec."""
+    """Return the message of a validation error with the field that it is about.
+
+    Args:
+        error: The error, as msgspec raised it.
+        form: The type that `content` should have.
+        content: The invalid content.
+    """
     path, fault = locate_fault(error, form, content)
     if str(error).startswith(fault):
         return str(error)
@@ -100,11 +112,11 @@ def names_of(group: Group | Literal["benchmarks"], *, listed: bool = False) -> M
 def check_names(
     record: Struct, where: str, also: Mapping[str, Collection[str]] = MappingProxyType({})
 ) -> None:
-    """Raise DataError, with file and key, for the first field of a record with an unknown name.
+    """Raise DataError for the first field of a record that has an unknown name, such as a metric that does not exist.
 
     Args:
-        record: The record, whose types have `names_of`.
-        where: Named in the error, such as a file.
+        record: The record. The types of its fields say by `names_of` what they name.
+        where: What holds the record, such as a file, for the message.
         also: Further known names besides those of the registry, by group.
 
     Examples:
@@ -121,7 +133,9 @@ def check_names(
         known = set(also.get(group, ()))
         if group != "benchmarks":
             known.update(targets(group))
-        for label in text.split(separator) if separator else [text]:
+        labels = text.split(separator) if separator else [text]
+        for label in labels:
+            # A label may have settings behind its name: `circular?all_passes`, `hf:org/model`.
             name = re.split("[?:]", label, maxsplit=1)[0]
             if label not in known and name not in known:
                 if group == "metrics" and is_code(code_name(label)):

@@ -270,14 +270,16 @@ class Allowance:
         self._within = within
 
     def remaining_seconds(self) -> float:
-        """Return the seconds that are left. Raises LimitError when there are none."""
-        left = self._end - time.monotonic()
-        if left <= 0:
+        """Return how many seconds the allowance still has, and the one that contains it. Raises LimitError at 0."""
+        remaining = self._end - time.monotonic()
+        if remaining <= 0:
             raise self._ended(f"{self.what} took more than {self.seconds:,.0f} seconds")
-        return left if self._within is None else min(left, self._within.remaining_seconds())
+        if self._within is None:
+            return remaining
+        return min(remaining, self._within.remaining_seconds())
 
     def spend(self, count: int) -> None:
-        """Count bytes. Raises LimitError when there are more than may be spent."""
+        """Count bytes, also in the allowance that contains this one. Raises LimitError if there are too many."""
         if self._within is not None:
             self._within.spend(count)
         self._spent += count

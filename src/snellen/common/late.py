@@ -51,11 +51,15 @@ class _LatePattern:
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
-        """Called for what is not there yet: everything, before the first use."""
+        """Compile the pattern when one of its methods is first used, and return the method.
+
+        Python calls this for attributes that the object does not have. Afterwards it has all methods of the pattern.
+        """
         if name not in _METHODS:
             raise AttributeError(name)
         compiled = re.compile(self.pattern, self._flags)
-        vars(self).update({method: getattr(compiled, method) for method in _METHODS})
+        for method in _METHODS:
+            vars(self)[method] = getattr(compiled, method)
         return vars(self)[name]
 
 

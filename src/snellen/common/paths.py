@@ -93,13 +93,17 @@ def shell_word(name: str | Path) -> str:
 
 
 def slug(text: str) -> str:
-    """Return `text` as a folder name: letters, digits, dot, dash and underscore.
+    """Return a text as the name of a folder: other characters than letters, digits, `.`, `-` and `_` become dashes.
 
     Examples:
         >>> slug("hf:org/My Model")
         'hf-org-My-Model'
     """
-    folder_name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in text)
+    characters: list[str] = []
+    for character in text:
+        is_allowed = character.isalnum() or character in "._-"
+        characters.append(character if is_allowed else "-")
+    folder_name = "".join(characters)
     while "--" in folder_name:
         folder_name = folder_name.replace("--", "-")
     return folder_name.strip("-.") or "run"

@@ -86,13 +86,17 @@ class RecordField(Struct, frozen=True):
         return get_args(item_type)
 
     def plain(self, value: Any) -> Any:
-        """Return a value as the record holds it: a path as text, and a single string for a list as a list of it."""
+        """Return a value in the form in which the record stores it.
+
+        A path becomes a string. In a field for a list, a single string becomes a tuple of this string.
+        """
         if isinstance(value, Path):
             value = str(value)
         if not self.is_list or isinstance(value, Mapping) or not isinstance(value, Iterable):
             return value
-        items = (value,) if isinstance(value, str) else value
-        return tuple(str(item) if isinstance(item, Path) else item for item in items)
+        if isinstance(value, str):
+            return (value,)
+        return tuple(str(item) if isinstance(item, Path) else item for item in value)
 
 
 @cache
@@ -116,10 +120,13 @@ def record_fields(form: type[Struct]) -> Mapping[str, RecordField]:
 
 
 def _take_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return a type without None and annotations, and these annotations."""
+    """Separate a type hint into the type without None, and its annotations.
+
+    `Annotated[int | None, Meta(gt=0)]` gives `(int, (Meta(gt=0),))`.
+    """
     if get_origin(hint) is Annotated:
-        base, notes = _take_apart(hint.__origin__)
-        return base, (*notes, *hint.__metadata__)
+        inner_type, inner_notes = _take_apart(hint.__origin__)
+        return inner_type, (*inner_notes, *hint.__metadata__)
     if get_origin(hint) in (Union, UnionType):
         alternatives = [part for part in get_args(hint) if part is not NoneType]
         if len(alternatives) == 1:

@@ -25,11 +25,10 @@ def rng_for(*names: str | int) -> random.Random:
 
 
 def numpy_permutation(count: int, seed: int) -> list[int]:
-    """Return `numpy.random.RandomState(seed).permutation(count)`, without NumPy.
+    """Return the numbers from 0 to `count - 1` in the order of `numpy.random.RandomState(seed).permutation(count)`.
 
-    Its first k items are `RandomState(seed).choice(count, k, replace=False)`. The generator is Python's own, MT19937,
-    seeded by Knuth's rule as NumPy seeds it (Matsumoto and Nishimura 1998, revised 2002). Positions are swapped from
-    the last one on, each with one drawn by rejection.
+    It needs no NumPy. The first k numbers are `RandomState(seed).choice(count, k, replace=False)`. The generator is
+    Python's own, MT19937, seeded by Knuth's rule as NumPy seeds it (Matsumoto and Nishimura 1998, revised 2002).
     """
     state: list[int] = []
     word = seed & 0xFFFFFFFF
@@ -38,6 +37,9 @@ def numpy_permutation(count: int, seed: int) -> list[int]:
         word = (1812433253 * (word ^ (word >> 30)) + index) & 0xFFFFFFFF
     generator = random.Random()
     generator.setstate((3, (*state, 624), None))
+
+    # Each number, from the last one on, is swapped with one that is drawn from those up to it. As in NumPy, draws
+    # from a power of two are repeated until one is small enough.
     order = list(range(count))
     for last in range(count - 1, 0, -1):
         mask = (1 << last.bit_length()) - 1

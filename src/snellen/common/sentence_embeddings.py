@@ -40,37 +40,37 @@ def cosine(first: str, second: str) -> float:
 
 
 def embed(texts: Sequence[str]) -> np.ndarray:
-    """Return the sentence embeddings of texts: unit vectors [texts, 384] in float32.
+    """Return the sentence embeddings of texts: unit vectors in float32; shape (texts, 384).
 
-    Vectors are stored on disk, so that each text is embedded once. Raises MissingExtraError if the embedding model is
-    not installed.
+    Vectors are stored on disk by a digest of their text, so that each text is embedded once. Raises MissingExtraError
+    if the embedding model is not installed.
     """
     import numpy as np
 
     folder = model_folder()
     if not texts:
         return np.zeros((0, 384))
-    keys = []
+    digests = []
     for text in texts:
-        keys.append(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest())
+        digests.append(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest())
     with closing(_store()) as store:
-        vectors = _read(store, set(keys))
+        vectors = _read(store, set(digests))  # as bytes, by digest
         missing = {}
-        for key, text in zip(keys, texts, strict=True):
-            if key not in vectors:
-                missing[key] = text
+        for digest, text in zip(digests, texts, strict=True):
+            if digest not in vectors:
+                missing[digest] = text
         # Texts of similar length form a batch, so that little padding is computed.
         by_length = sorted(missing.items(), key=lambda item: len(item[1]))
         for start in range(0, len(by_length), _BATCH):
             batch = by_length[start : start + _BATCH]
             rows = _encode(folder, [text for _, text in batch])
             encoded = {}
-            for (key, _), vector in zip(batch, rows, strict=True):
-                encoded[key] = vector.tobytes()
+            for (digest, _), vector in zip(batch, rows, strict=True):
+                encoded[digest] = vector.tobytes()
             vectors |= encoded
             with store:
                 store.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", encoded.items())
-    return np.stack([np.frombuffer(vectors[key], dtype=np.float32) for key in keys])
+    return np.stack([np.frombuffer(vectors[digest], dtype=np.float32) for digest in digests])
 
 
 def _store() -> sqlite3.Connection:

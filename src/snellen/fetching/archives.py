@@ -37,7 +37,7 @@ _DAMAGES = (
 
 
 def extract_archive(archive: Path, keep: Sequence[str], to: Path) -> Path:
-    """Extract an archive into a folder of its own below `to`, completely or not at all.
+    """Extract an archive into a new folder inside `to`, either completely or not at all.
 
     Args:
         archive: A .zip, .tar (compressed or not) or .gz file.
@@ -71,7 +71,14 @@ def extract_archive(archive: Path, keep: Sequence[str], to: Path) -> Path:
 
 
 def folder_name(archive: Path, keep: Sequence[str]) -> str:
-    """Return the name of the folder for the members of an archive that match `keep`."""
+    """Return the name of the folder that an archive is extracted to.
+
+    It is unique for the archive, which has a folder of its own, and for the selection of members.
+
+    Args:
+        archive: The archive.
+        keep: Patterns of the members to extract; empty for all.
+    """
     selection = "all"
     if keep:
         selection = hashlib.sha256("\0".join(keep).encode()).hexdigest()[:8]
@@ -111,10 +118,19 @@ def _extract_zip(
     is_kept: Callable[[str], bool],
     check_limits: CheckLimits[zipfile.ZipInfo],
 ) -> None:
+    """Extract members of a zip archive.
+
+    Args:
+        file: The archive.
+        folder: The folder to extract to.
+        is_kept: Whether to extract a member of a given name.
+        check_limits: Passes members on as long as their sizes, which are counted, are within the limits.
+    """
     with zipfile.ZipFile(file) as content:
         # zipfile reads no more of a member than the size that its directory declares.
-        sizes = [(member, member.file_size) for member in content.infolist()]
-        kept = [member for member in check_limits(sizes) if is_kept(member.filename)]
+        members_with_sizes = [(member, member.file_size) for member in content.infolist()]
+        checked = check_limits(members_with_sizes)
+        kept = [member for member in checked if is_kept(member.filename)]
         content.extractall(folder, kept)  # noqa: S202
 
 
@@ -124,10 +140,19 @@ def _extract_tar(
     is_kept: Callable[[str], bool],
     check_limits: CheckLimits[tarfile.TarInfo],
 ) -> None:
+    """Extract members of a tar archive.
+
+    Args:
+        file: The archive.
+        folder: The folder to extract to.
+        is_kept: Whether to extract a member of a given name.
+        check_limits: Passes members on as long as their sizes, which are counted, are within the limits.
+    """
     with tarfile.open(fileobj=file) as content:
         # Members are checked one by one during extraction, because listing a compressed tar decompresses all of it.
-        sizes = ((member, member.size) for member in content)
-        kept = (member for member in check_limits(sizes) if is_kept(member.name.removeprefix("./")))
+        members_with_sizes = ((member, member.size) for member in content)
+        checked = check_limits(members_with_sizes)
+        kept = (member for member in checked if is_kept(member.name.removeprefix("./")))
         content.extractall(folder, kept, filter="data")
 
 

@@ -33,10 +33,12 @@ def data_folder() -> Path:
 def file_path(file: SourceFile) -> Path:
     """Return the path that a file is, or would be, downloaded to.
 
-    The path depends on the checksum of the file if the catalogue has one, and on its address otherwise.
+    The name of its folder is the file's checksum, if the catalogue has one, or else a digest of its address.
     """
-    facts = known_file(file)
-    digest = facts.sha256 or facts.md5 or hashlib.sha256(file.url.encode()).hexdigest()
+    known = known_file(file)
+    digest = known.sha256 or known.md5
+    if not digest:
+        digest = hashlib.sha256(file.url.encode()).hexdigest()
     return data_folder() / FILES / digest[:32] / file.file_name
 
 

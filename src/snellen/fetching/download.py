@@ -272,9 +272,13 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self, req: Request, fp: Any, code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
+        """Return the request that follows a redirect. It has the token only if scheme and host stay the same."""
         following = super().redirect_request(req, fp, code, msg, headers, newurl)
         secret = req.get_header("Authorization")
-        if following is not None and secret and urlsplit(newurl)[:2] == urlsplit(req.full_url)[:2]:
+        old_scheme, old_host, *_ = urlsplit(req.full_url)
+        new_scheme, new_host, *_ = urlsplit(newurl)
+        is_same_server = (new_scheme, new_host) == (old_scheme, old_host)
+        if following is not None and secret and is_same_server:
             following.add_unredirected_header("Authorization", secret)
         return following
 

@@ -95,10 +95,12 @@ def commit_of(folder: Path) -> str:
 
 
 def files_like(folder: Path, patterns: Sequence[str]) -> list[str]:
-    """Return the files of a snapshot that match any of the patterns, by the hub's rules: `*` also matches slashes."""
-    names = sorted(
-        file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()
-    )
+    """Return the paths of the files below a folder that match one of some patterns, in alphabetical order.
+
+    As on the hub, `*` in a pattern also matches slashes.
+    """
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    names = sorted(path.relative_to(folder).as_posix() for path in paths)
     return [name for name in names if fits(name, patterns)]
 
 
@@ -123,17 +125,22 @@ class HubFiles(Struct, frozen=True):
 def lacking_files(
     names: Sequence[str], patterns: Sequence[str], revision: str
 ) -> tuple[HubFiles, int]:
-    """Return a dataset's files that match `patterns`, and how many of their bytes the hub's cache lacks.
+    """Return which files of a dataset on the hub are needed, and how many bytes of them must still be downloaded.
 
-    `names` are the dataset's name and its earlier names, under which the cache may have it.
+    Args:
+        names: The name of the dataset, then its earlier names, under which the hub's cache may have files of it.
+        patterns: Patterns of the paths of needed files.
+        revision: Revision of the dataset.
 
-    Raises FetchError if the hub cannot list them.
+    Raises:
+        FetchError: The hub cannot list the files.
     """
     files = _listed(names[0], patterns, revision)
     blob_folders = [_cache_folder(name) / "blobs" for name in names]
     lacking_bytes = 0
     for file in files.listed:
-        if not any((folder / _etag(file)).exists() for folder in blob_folders):
+        is_cached = any((folder / _etag(file)).exists() for folder in blob_folders)
+        if not is_cached:
             lacking_bytes += file.size
     return files, lacking_bytes
 
@@ -238,7 +245,12 @@ def _etag(file: Any) -> str:
 
 
 def _expected(file: Any, locked: KnownFile | None) -> Content:
-    """Return the expected content of a file: as the catalogue locks it, or else as the hub lists it."""
+    """Return the size and checksum that a file should have: from the catalogue, or else from the hub's list.
+
+    Args:
+        file: The file in the hub's list.
+        locked: What the catalogue knows of the file.
+    """
     if locked and locked.sha256:
         return Content(locked.size, sha256=locked.sha256)
     if file.lfs:
@@ -247,7 +259,10 @@ def _expected(file: Any, locked: KnownFile | None) -> Content:
 
 
 def _point(pointer: Path, blob: Path) -> None:
-    """Link a file of a snapshot to its content, as the hub's cache does."""
+    """Make `pointer` a link to the file `blob` unless it exists, as in the hub's cache.
+
+    The link is made under another name first, so that no other process sees an incomplete one.
+    """
     pointer.parent.mkdir(parents=True, exist_ok=True)
     if pointer.exists():
         return
@@ -509,10 +524,17 @@ def _table_name(repo: str, config: str, split: str) -> str:
 
 
 def tables_by_split(names: Iterable[str]) -> dict[tuple[str, str], str]:
-    """Return the file of each config and split, or the pattern of its files if there are several.
+    """Return the files of the tables of a dataset on the hub.
+
+    A table has a config and a split. The folder of a file is its config, and its name begins with the split:
+    `en/test-00000-of-00002.parquet` and `en/test-00001-of-00002.parquet` give
+    `{("en", "test"): "en/test-*.parquet"}`.
 
     Args:
-        names: Paths of all files of a dataset. A folder is a config, and a file name begins with its split.
+        names: Paths of all files of the dataset.
+
+    Returns:
+        For each config (empty for the only one) and split, the path of its file, or a pattern for several files.
     """
     files_of_table: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     for name in names:
@@ -524,11 +546,11 @@ def tables_by_split(names: Iterable[str]) -> dict[tuple[str, str], str]:
         files_of_table[config, match["split"], match["form"]].append((folder, name))
 
     tables = {}
-    for (config, split, form), files in files_of_table.items():
+    for (config, split, suffix), files in files_of_table.items():
         folder, name = files[0]
         if len(files) == 1:
             tables[config, split] = name
         else:
-            pattern = f"{split}-*.{form}"
+            pattern = f"{split}-*.{suffix}"
             tables[config, split] = f"{folder}/{pattern}" if folder else pattern
     return tables

@@ -41,6 +41,10 @@ class ImageDownloads:
     """
 
     def __init__(self, cells: Iterable[Any]) -> None:
+        """Download all images whose addresses are in the cells of a table. Images on this machine are not fetched again.
+
+        Raises DataError if the images together are too large or take too long. A single failure raises no error here.
+        """
         addresses = list(dict.fromkeys(_addresses(cells)))
         missing = [address for address in addresses if not _image_file(address).exists()]
         if missing:
@@ -119,7 +123,7 @@ def _download_image(allowance: Allowance, address: str) -> str:
 
 
 def _encode_address(address: str) -> str:
-    """Return an address as it is sent. Tables have blanks and letters beyond ASCII, as browsers show them."""
+    """Return an address with blanks and characters beyond ASCII encoded. Tables have them as browsers show them."""
     parts = urlsplit(address)
     host = parts.netloc
     if not host.isascii():

@@ -154,9 +154,15 @@ def remove_data(specs: Collection[BenchmarkSpec]) -> Removal:
 
 
 def _is_here(spec: BenchmarkSpec, stored: Collection[KeptData]) -> bool:
-    """Return whether a place of a benchmark has all its files on this machine."""
-    if any(data.kind == "hub" and spec.name in data.benchmarks for data in stored):
-        return True
+    """Return whether all files that a benchmark is built from are on this machine.
+
+    Args:
+        spec: The benchmark.
+        stored: All fetched data.
+    """
+    for data in stored:
+        if data.kind == "hub" and spec.name in data.benchmarks:
+            return True
     for place in source_places(spec):
         if isinstance(place, UrlSource) and all(file_path(file).exists() for file in place.files):
             return True
@@ -174,11 +180,18 @@ def _subfolders(part: str) -> list[Path]:
 def _stored_folder(
     folder: Path, kind: Literal["file", "unpacked"], benchmarks: Collection[str]
 ) -> KeptData:
-    """Return the entry for a downloaded file or an extracted archive, which has a folder of its own."""
+    """Return the entry in the list of fetched data for a downloaded file or an extracted archive.
+
+    Args:
+        folder: The folder that has only this file, or the members of this archive.
+        kind: Which of both it is.
+        benchmarks: The benchmarks that use it.
+    """
     if kind == "file":
         names = [path.name for path in folder.iterdir() if path.suffix not in _ASIDE]
         name = min(names, default="")
     else:
+        # The folder is called CHECKSUM-ARCHIVE-SELECTION.
         name = folder.name.partition("-")[2]
     return _kept(name or folder.name, kind, folder, _size(folder), benchmarks)
 
@@ -203,13 +216,13 @@ def _kept(
     size: int,
     benchmarks: Collection[str],
 ) -> KeptData:
-    """Return an entry; the data are needed as long as one of the benchmarks is not built."""
+    """Return an entry in the list of fetched data. The data are needed if one of their benchmarks is not built yet."""
     users = tuple(dict.fromkeys(benchmarks))
-    is_needed = False
+    state: Literal["needed", "unused"] = "unused"
     for benchmark in users:
-        if not (benchmark_folder(benchmark) / MANIFEST).exists():
-            is_needed = True
-    state: Literal["needed", "unused"] = "needed" if is_needed else "unused"
+        is_built = (benchmark_folder(benchmark) / MANIFEST).exists()
+        if not is_built:
+            state = "needed"
     return KeptData(name, kind, str(folder), size, users, state)
 
 
@@ -354,7 +367,7 @@ def _origin(spec: BenchmarkSpec, place: FoundPlace) -> Origin:
 
 
 def _sum(sizes: Sequence[int]) -> int | None:
-    """Return the sum of sizes; None if there are none, or one of them is 0, which stands for unknown."""
+    """Return the sum of sizes; None if there are no sizes, or one of them is 0, which means that it is unknown."""
     if not sizes or not all(sizes):
         return None
     return sum(sizes)

@@ -90,17 +90,24 @@ def source_places(spec: BenchmarkSpec) -> tuple[FoundPlace, ...]:
 
 
 def _borrowed_hub(spec: BenchmarkSpec, place: BorrowedSource) -> HubSource:
-    """Return the dataset of another benchmark on the hub, to be read by the reader of this one."""
-    hub = entries()[spec.source.files_of].hub
-    hub = replace(hub, split=place.split or hub.split)
+    """Return another benchmark's dataset on the hub as the source of this benchmark.
+
+    Args:
+        spec: This benchmark. Its source names the other benchmark in `files_of`.
+        place: The split and the parameters that this benchmark needs.
+    """
+    lender = entries()[spec.source.files_of]
+    hub = replace(lender.hub, split=place.split or lender.hub.split)
     params = {**spec.source.params, "hub": {"files": hub.rows, **place.params}}
     return replace(hub, reader=spec.source.reader, params=params)
 
 
 def _official_places_of_lender(spec: BenchmarkSpec) -> Iterator[FoundPlace]:
+    """Yield the places of the official files, if a benchmark uses those of another benchmark (`files_of`)."""
     if not spec.source.files_of:
         return
-    for place in entries()[spec.source.files_of].source.places:
+    lender = entries()[spec.source.files_of]
+    for place in lender.source.places:
         if isinstance(place, ManualSource) or (isinstance(place, UrlSource) and not place.reader):
             yield place
 
@@ -234,7 +241,7 @@ def source_to_build(
 def hub_source(
     spec: BenchmarkSpec, folder: Path | None = None, revision: str = ""
 ) -> FetchedSource:
-    """Return a benchmark from its dataset on the hub, even if it has other places.
+    """Return a benchmark with its dataset on the hub as its source, even if other places are preferred.
 
     Args:
         spec: The benchmark.
@@ -307,7 +314,14 @@ def _extract_archives_of_dataset(spec: BenchmarkSpec, place: HubSource, folder: 
 def _import_published(
     spec: BenchmarkSpec, importer: Importer, place: HubSource, folder: Path
 ) -> BenchmarkSpec:
-    """Return the benchmark that `snellen import` makes of published data."""
+    """Return a benchmark whose questions come from a published dataset instead of its official files, and say so.
+
+    Args:
+        spec: The benchmark.
+        importer: Describes the benchmarks of the published dataset.
+        place: Where the dataset was found.
+        folder: The folder with its files.
+    """
     attendance().say(
         f"{spec.name} is built from {importer.title} ({place.repo}), not from its official files"
     )
@@ -320,6 +334,7 @@ def _import_published(
 
 
 def _fetch_files(spec: BenchmarkSpec, place: UrlSource) -> FetchedSource:
+    """Download the files of a benchmark, extract archives, and put all in one folder."""
     parts = []
     for file in place.files:
         path = _fetch_file(spec, file)
@@ -332,6 +347,7 @@ def _fetch_files(spec: BenchmarkSpec, place: UrlSource) -> FetchedSource:
 
 
 def _fetch_file(spec: BenchmarkSpec, file: SourceFile) -> Path:
+    """Download a file unless it is on this machine already, and return its path. Size and licence are announced."""
     facts = known_file(file)
     target = file_path(file)
     if not target.exists() and not is_offline():

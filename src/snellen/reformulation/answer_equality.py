@@ -48,9 +48,9 @@ _YES_OR_NO = re.compile(r"([\W_]*)(yes|no)([\W_]*)", re.IGNORECASE)
 
 @lru_cache(maxsize=1 << 16)
 def fold_answer(text: str) -> str:
-    """Return a text folded for comparison: NFKC, without case, articles or punctuation, number words as digits.
+    """Return the words of an answer for comparison: in lower case, without articles and punctuation, numbers as digits.
 
-    A text of articles alone keeps them, and a text without words keeps its signs.
+    "The two dogs." gives "2 dogs". A text of only articles keeps them, and a text without words keeps its signs.
     """
     lower_case = unicodedata.normalize("NFKC", text).casefold()
     words = re.findall(r"[^\W_]+", lower_case)

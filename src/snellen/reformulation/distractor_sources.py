@@ -82,13 +82,18 @@ def parse_sources(text: str) -> tuple[SourcePart, ...]:
 
 
 def open_sources(parts: Sequence[SourcePart], context: SourceContext) -> Callable[[Draft], Draft]:
-    """Return a function that puts the candidates of a draft's questions in the order of the sources."""
+    """Return a function that adds candidates for wrong options (distractors) to the questions of a draft.
+
+    Args:
+        parts: The sources of distractors, such as similar words, in the order in which they are used.
+        context: The benchmark, its drafts and the seed.
+    """
     rankings: list[tuple[int, DistractorRanking]] = []
     for part in parts:
         source = registry.find_registered("distractor_sources", part.name)
         rankings.append((part.most, source(context)))
 
-    def ordered(draft: Draft) -> Draft:
+    def with_distractors(draft: Draft) -> Draft:
         rng = rng_for(context.benchmark, draft.id, "distractor sources", context.seed)
         rounds = []
         for question in draft.rounds:
@@ -97,7 +102,7 @@ def open_sources(parts: Sequence[SourcePart], context: SourceContext) -> Callabl
             rounds.append(question)
         return replace(draft, rounds=tuple(rounds))
 
-    return ordered
+    return with_distractors
 
 
 def needs_source(question: QuestionDraft) -> bool:

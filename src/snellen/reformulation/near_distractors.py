@@ -54,7 +54,12 @@ def near_text(context: SourceContext) -> DistractorRanking:
 
 
 def rank_by_vectors(context: SourceContext, embed: TextEmbedder) -> DistractorRanking:
-    """Rank candidates by the cosine of their vectors with that of the answer."""
+    """Return a function that ranks the candidates for wrong options of a question by their similarity to the answer.
+
+    Args:
+        context: The benchmark and the seed. If a pool of candidates is very large, a random part of it is compared.
+        embed: Returns a vector for each text; similarity is the cosine of vectors.
+    """
 
     def prepare(candidates: Sequence[str]) -> tuple[Sequence[str], Any, dict[str, Tiers]]:
         """Return the texts that are compared, their vectors, and a cache of rankings by answer."""
@@ -99,7 +104,7 @@ def _cached_by_pool(
 
 
 def _nearest_texts(texts: Sequence[str], vectors: Any, gold: str, embed: TextEmbedder) -> Tiers:
-    """Return the texts nearest in meaning to the gold answer, the nearest first, each as a tier of its own.
+    """Return the texts that are nearest in meaning to the correct answer, the nearest first, each in a tuple of its own.
 
     `vectors` are the unit vectors (N, D) that `embed` gave for the N texts.
     """
@@ -250,14 +255,21 @@ def _relevant_part(draft: Draft) -> ImageSpec:
 
 
 def image_descriptors(contents: Sequence[bytes]) -> np.ndarray:
-    """Return unit vectors of image files, a row each: the layout of a very small copy, and its colours."""
+    """Return a vector for each image, so that similar images have similar vectors; shape (images, features).
+
+    The features are the pixels of a very small copy of the image, without its mean colour, and the shares of 64
+    colours. Each vector has length 1.
+
+    Args:
+        contents: The image files.
+    """
     import numpy as np
 
     rows = []
     for content in contents:
         image = decode_image(content, "an image").upright
         small = image.resize((SIDE, SIDE))
-        pixels = np.asarray(small, dtype=np.float32) / 255
+        pixels = np.asarray(small, dtype=np.float32) / 255  # (SIDE, SIDE, 3)
         mean_colour = pixels.mean(axis=(0, 1))
         layout = (pixels - mean_colour).ravel() / SIDE
 

@@ -233,20 +233,23 @@ def _sample_size(sampling: Sampling, n_samples: int) -> int:
 def _draw_from_strata(
     strata: Sequence[str], seats: Mapping[str, int], rng: random.Random
 ) -> list[int]:
-    """Draw the positions of as many samples of each stratum as it has seats, in the order of the strata's names.
+    """Draw a number of samples from each stratum (group of samples).
 
     Args:
-        strata: Stratum of each sample.
-        seats: Number of samples to draw of each stratum.
+        strata: For each sample, the name of its stratum.
+        seats: How many samples to draw from each stratum.
         rng: Source of randomness.
+
+    Returns:
+        The indices of the drawn samples, by stratum in alphabetical order.
     """
-    positions_by_stratum: dict[str, list[int]] = defaultdict(list)
-    for position, stratum in enumerate(strata):
-        positions_by_stratum[stratum].append(position)
-    sampled_positions: list[int] = []
-    for stratum, positions in sorted(positions_by_stratum.items()):
-        sampled_positions += rng.sample(positions, seats.get(stratum, 0))
-    return sampled_positions
+    indices_by_stratum: dict[str, list[int]] = defaultdict(list)
+    for index, stratum in enumerate(strata):
+        indices_by_stratum[stratum].append(index)
+    drawn: list[int] = []
+    for stratum, indices in sorted(indices_by_stratum.items()):
+        drawn += rng.sample(indices, seats.get(stratum, 0))
+    return drawn
 
 
 # --- balanced, equal and layered --------------------------------------------------------------------------------------
@@ -287,7 +290,7 @@ def _expected_seats(
 
 
 def _share_evenly(sizes: Mapping[str, int], total: Fraction) -> dict[str, Fraction]:
-    """Share a number of seats out evenly over strata, none of which gets more seats than it has samples.
+    """Divide a number of seats evenly among strata. A stratum gets at most as many seats as it has samples.
 
     Example: 7 seats over strata of 1, 3 and 9 samples are 1, 3 and 3.
     """

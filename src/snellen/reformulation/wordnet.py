@@ -165,7 +165,7 @@ class WordNet:
         return steps_to
 
     def _depth(self, synset: str) -> int:
-        """Return the number of synsets on the longest path from the root to this one, inclusive."""
+        """Return the number of synsets (sets of synonyms) on the longest path from WordNet's root to this one, inclusive."""
         if synset not in self._depths:
             parent_depths = [self._depth(parent) for parent in self._parents(synset)]
             self._depths[synset] = 1 + max(parent_depths, default=0)
@@ -295,11 +295,11 @@ def _id(synset: Any) -> str:
 
 
 def _tiers(ranked: Iterable[tuple[tuple[int, int], str]]) -> Tiers:
-    """Group names into tiers by rank, the smallest first. Their order is kept within a tier."""
+    """Group names by their rank, the smallest rank first.
+
+    `[((2, 0), "cat"), ((1, 0), "wolf"), ((2, 0), "fox")]` gives `(("wolf",), ("cat", "fox"))`.
+    """
     names_by_rank: dict[tuple[int, int], list[str]] = {}
     for rank, name in ranked:
         names_by_rank.setdefault(rank, []).append(name)
-    tiers = []
-    for _, names in sorted(names_by_rank.items()):
-        tiers.append(tuple(names))
-    return tuple(tiers)
+    return tuple(tuple(names_by_rank[rank]) for rank in sorted(names_by_rank))
