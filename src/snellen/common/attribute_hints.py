@@ -60,6 +60,7 @@ def answering_keywords(
     def with_answers(
         method: Callable[ParametersT, ReturnedT],
     ) -> Callable[ParametersT, ReturnedT]:
+        """Return a method that accepts keywords without effect, and rejects other unknown keywords with the hint."""
         known = inspect.signature(method).parameters
 
         @functools.wraps(method)

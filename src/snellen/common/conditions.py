@@ -61,6 +61,7 @@ class Condition:
         return bool(self._value(self._tree, facts))
 
     def _check(self, node: ast.expr) -> None:
+        """Raise DataError if an expression has anything but names, constants, comparisons, `in`, `and`, `or` and `not`."""
         match node:
             case ast.BoolOp(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
                 for part in parts:

@@ -148,6 +148,7 @@ def shows_fields(*forms: type[Struct], **defaults: Any) -> Callable[[FunctionT],
         fields.update(record_fields(form))
 
     def with_signature(function: FunctionT) -> FunctionT:
+        """Give a function with `**keywords` a signature in which each field of the record is a keyword, for help and editors."""
         signature = inspect.signature(function)
         own = [
             parameter

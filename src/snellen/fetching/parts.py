@@ -114,6 +114,7 @@ def _read_by_ranges(files: HubFiles) -> Iterator[tuple[Path, Callable[[], int]]]
         system = HfFileSystem(endpoint=constants.ENDPOINT)
 
         def open_remote(path: Path) -> _RemoteFile:
+            """Open a file on the hub that is read in parts, as they are needed."""
             if path in opened:
                 return opened[path]
             name = path.relative_to(folder).as_posix()

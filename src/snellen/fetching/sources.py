@@ -266,6 +266,7 @@ def hub_name(repo: str, commit: str) -> str:
 
 
 def _fetch_hub(spec: BenchmarkSpec, place: HubSource) -> FetchedSource:
+    """Fetch the dataset of a benchmark from the hub, or if that fails, from ModelScope, and return where it is."""
     dataset = known_dataset(place)
     commit = locked_commit(place)
     expected = dataset.files if commit == dataset.commit else {}

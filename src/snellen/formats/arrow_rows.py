@@ -125,6 +125,7 @@ def arrow_rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _table_cells(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the cells of each row of an Arrow file by column. A cell with an image reads it when it is needed."""
     import pyarrow as pa
 
     from snellen.formats.hub_parquet import class_names

@@ -107,6 +107,7 @@ class DelimitedLines:
         self.end = file.tell()
 
     def __iter__(self) -> Iterator[str]:
+        """Yield the lines as text, and note where each one ends in the file. A lone carriage return also ends a line."""
         for raw in lines_of(self._file):
             text = self._decode(raw)
             lines = [text]
@@ -207,6 +208,7 @@ class DelimitedTable:
             raise DataError(f"{path}:1: the column {min(repeated)!r} appears twice")
 
     def __iter__(self) -> Iterator[DelimitedRow]:
+        """Yield the rows below the header. A row with another number of cells is a fault in a user's table, else an error."""
         for line, place, cells in islice(self._records(0), self._before + 1, None):
             is_blank_line = not cells
             if is_blank_line:

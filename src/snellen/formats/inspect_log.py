@@ -79,6 +79,7 @@ def _is_sample(name: str) -> bool:
 
 
 def _member(archive: zipfile.ZipFile, name: str, path: Path) -> Any:
+    """Return the decoded JSON of a file in a log of Inspect. Raises DataError if it is too large or cannot be read."""
     try:
         if archive.getinfo(name).file_size > LARGEST:
             raise DataError(f"{path}: {name} unpacks to more than {LARGEST >> 20} MiB")
@@ -93,6 +94,7 @@ def _member(archive: zipfile.ZipFile, name: str, path: Path) -> Any:
 
 
 def _cells(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cells of a row for a sample of Inspect: its question, options, answer, and its reply or failure."""
     attachments = sample.get("attachments") or {}
     epoch = sample.get("epoch")
     error = sample.get("error")

@@ -280,6 +280,7 @@ def stream_list(path: Path, name: str, form: type[RecordT]) -> Iterator[tuple[st
 
 
 def _items(file: BinaryIO, path: Path, name: str) -> Iterator[msgspec.Raw]:
+    """Yield the items of the list `name`, reading the file in parts. The window is the part that is not yet decoded."""
     window = _opening(file, path, name)
     while not window.startswith(b"]"):
         end = _last_end(window)

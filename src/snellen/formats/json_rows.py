@@ -97,6 +97,7 @@ def _consecutive_values(content: bytes) -> list[Any]:
 
 
 def _line_rows(lines: Iterable[str], path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of a file with a JSON object in each line."""
     for number, text in enumerate(lines, 1):
         if not text.strip():
             continue
@@ -110,6 +111,7 @@ def _line_rows(lines: Iterable[str], path: Path) -> Iterator[SourceRow]:
 
 
 def _row_of(record: Any, where: str, number: int) -> SourceRow:
+    """Return a decoded JSON value as a row. It is faulty if it is not an object, or contains an unpaired surrogate."""
     try:
         encoded = msgspec.json.encode(record)
     except UnicodeEncodeError as error:

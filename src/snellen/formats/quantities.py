@@ -283,6 +283,7 @@ def whole_quantity(text: str, decimal: DecimalSign | None = None) -> Quantity | 
 
 
 def _quantities(text: str, decimal: DecimalSign | None) -> Iterator[Quantity]:
+    """Yield the quantities in a text, from left to right. Dates and times are skipped."""
     at = 0
     while (begun := _START.search(text, at)) is not None:
         start = begun.start()

@@ -53,6 +53,7 @@ class TextTable(Struct, frozen=True):
 
 
 def _read_delimited(path: Path) -> TextTable:
+    """Read a table of text such as a .csv file. Columns without a name are left out."""
     rows: list[tuple[int, dict[str, str]]] = []
     with open_text(path) as file:
         table = DelimitedTable(file, path)
@@ -64,6 +65,7 @@ def _read_delimited(path: Path) -> TextTable:
 
 
 def _read_xlsx(path: Path) -> TextTable:
+    """Read the first sheet of a spreadsheet. Notes tell the user about formulas and further sheets."""
     sheet = read_sheet(path)
     if not sheet.lines:
         raise DataError(f"{path}: the first sheet is empty")
@@ -94,6 +96,7 @@ def _read_json(path: Path) -> TextTable:
 
 
 def _read_jsonl(path: Path) -> TextTable:
+    """Read a file with a JSON object in each line."""
     objects: list[tuple[int, Any]] = []
     # Only a line feed ends a line: a text may contain other separators.
     for line, text in enumerate(_read_utf8(path).split("\n"), 1):
@@ -121,6 +124,12 @@ def _decode_json(text: str, where: str) -> Any:
 
 
 def _table_of_objects(objects: Sequence[tuple[int, Any]], path: Path) -> TextTable:
+    """Return a table of JSON objects. Its columns are all fields, in order of first appearance; empty cells are left out.
+
+    Args:
+        objects: For each object its line in the file, and its content.
+        path: The file, for messages.
+    """
     columns: dict[str, None] = {}
     rows: list[tuple[int, dict[str, str]]] = []
     for line, record in objects:
@@ -181,6 +190,7 @@ def write_text_table(path: Path, columns: Sequence[str], rows: Sequence[Cells]) 
 
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
+    """Write rows as .xlsx, as a table of text, as a JSON list, or as JSON lines, depending on the suffix of the path."""
     suffix = path.suffix.lower()
     cells = [[row.get(name, "") for name in columns] for row in rows]
     if suffix == ".xlsx":

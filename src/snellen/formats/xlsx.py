@@ -178,6 +178,13 @@ def _sheet_members(pack: zipfile.ZipFile) -> list[str]:
 
 
 def _read_sheet(pack: zipfile.ZipFile, number: int, *, as_shown: bool = False) -> Sheet:
+    """Read a sheet of a spreadsheet.
+
+    Args:
+        pack: The open .xlsx file, a zip archive of XML files.
+        number: Index of the sheet.
+        as_shown: Whether cells have the text that a spreadsheet shows, such as a date; else the stored value.
+    """
     strings = SharedStringParser()
     for member in pack.namelist():
         if member.lower() == SHARED_STRINGS:

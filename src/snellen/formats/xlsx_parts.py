@@ -111,6 +111,7 @@ class DateStyles(PartHandler):
         self._in_cell_styles = False
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Note which number formats, and so which cell styles, show numbers as dates."""
         tag = _tag(name)
         if tag == "numFmt":
             code = _QUOTED_IN_FORMAT.sub("", attributes.get("formatCode", "")).casefold()
@@ -234,6 +235,7 @@ class CellParser(PartHandler):
         self._formula: str | None = None
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Prepare for the content of an element: a cell (`c`) gives its type, style and position, a row its number."""
         if self.text:
             self.text.clear()
         tag = _tag(name)
@@ -252,6 +254,7 @@ class CellParser(PartHandler):
             self._column = -1
 
     def end(self, name: str) -> None:
+        """Take the content of an element that ends: a value, a formula, a cell or a row."""
         tag = _tag(name)
         if tag == "v" or tag == "t":
             self._value += "".join(self.text)
@@ -265,6 +268,7 @@ class CellParser(PartHandler):
             self.sheet.lines.append((self._row, self._cells))
 
     def _cell_text(self) -> str:
+        """Return the text of the cell that ends here, by its type: a shared text, a Boolean, a number, a date or a formula."""
         formula = self._formula
         if formula is not None:
             self._formula = None

@@ -63,6 +63,12 @@ class AdaptiveLimit:
             self._learn(REFUSED)
 
     def _learn(self, evidence: int) -> None:
+        """Adapt how many requests may be in flight to whether the service accepts or refuses them.
+
+        Args:
+            evidence: Added to the evidence that there are too many: positive for a refused request, negative for a success. With
+                enough evidence the limit falls, by up to a half. It rises by one after a calm time.
+        """
         self._evidence = max(0, self._evidence + evidence)
         self._peak = max(self._peak, self.in_use)
         self._calm += 1

@@ -353,6 +353,17 @@ class OpenAIBatches:
     async def submit(
         self, lines: Sequence[bytes], mark: str, since: float, known: Sequence[str]
     ) -> str:
+        """Upload requests as a file and create a batch of them, unless an earlier attempt has created it.
+
+        Args:
+            lines: The requests, a line each.
+            mark: Identifies the batch.
+            since: Time of the first attempt.
+            known: Batches that are not this one.
+
+        Returns:
+            The id of the batch.
+        """
         head = (
             f'--{_BOUNDARY}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
             f'--{_BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="{mark}.jsonl"\r\n'
@@ -397,6 +408,7 @@ class OpenAIBatches:
             cursor = f"&after={oldest['id']}"
 
     async def state(self, batch: str) -> BatchState:
+        """Return whether a batch is running, has ended or has failed, how many of its requests are finished, and why it failed."""
         description = self.calls.read(await self.calls.get(f"/batches/{batch}"))
         status = str(description.get("status")).lower()
         counts = description.get("request_counts") or {}
@@ -558,6 +570,7 @@ class AnthropicBatches:
         await self.calls.post(f"/messages/batches/{batch}/cancel")
 
     def read(self, line: bytes) -> BatchResult:
+        """Return the result in a line of the output file: a reply, the service's error, or the reason why there is none."""
         parsed = msgspec.json.decode(line, type=_AnthropicLine)
         key = parsed.custom_id
         result = parsed.result

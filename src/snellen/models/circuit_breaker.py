@@ -98,17 +98,22 @@ class CircuitBreaker:
         return outcome
 
     def _note(self, key: str, outcome: Outcome) -> None:
+        """Note the outcome of a request. After several different requests that failed, pause before further ones."""
         is_answer = isinstance(outcome, Response) or outcome.kind != "connection"
         if is_answer or self._is_connected():
             self._is_reached = True
-        if isinstance(outcome, Response) or not outcome.retry:  # a server that refuses is there
+        if isinstance(outcome, Response) or not outcome.retry:  # a server that refuses is working
             self.failing.clear()
-            self.is_open, self.failures, self._probes, self._waited = False, 0, 0, 0.0
+            self.is_open = False
+            self.failures = 0
+            self._probes = 0
+            self._waited = 0.0
             return
         self.failing.add(key)
         self.failures += 1
-        most = self._most if self._is_reached else min(self._most, 1)
-        if not self.is_open and 0 < most <= len(self.failing):
+        # A server that was never reached pauses after a single failure.
+        most_failing = self._most if self._is_reached else min(self._most, 1)
+        if not self.is_open and 0 < most_failing <= len(self.failing):
             self.is_open = True
             self._next_pause(outcome)
 

@@ -263,6 +263,7 @@ class Connections:
                 await session.close()
 
     def _new_session(self) -> aiohttp.ClientSession:
+        """Return a session for HTTP requests that stores no cookies, decompresses nothing and adds no headers."""
         connecting = aiohttp.TraceConfig()
         connecting.on_connection_create_start.append(self._say_when_slow)
         connecting.on_connection_create_end.append(self._connected)

@@ -194,6 +194,7 @@ def _accepts(opener: Any, *arguments: Any) -> bool:
 
 
 def _adapt(model: Any, name: str = "") -> Model | AsyncModel:
+    """Return an object as a model: a model as it is, a pipeline or function adapted. Raises ModelError if it cannot be used."""
     if isinstance(model, ModelInHand):
         return model.model
     if isinstance(model, type):

@@ -314,6 +314,7 @@ class OpenAIModel(ShownByName):
     async def _ask(
         self, request: Request, images: Images, listener: ReplyListener | None = None
     ) -> Response:
+        """Send a request to the server and return its response. Requests that the model does not support fail at once."""
         if request.kind not in self.kinds:
             return failed(
                 "model", f"{self.name} does not support {request.kind}; {served.OTHERWISE}"

@@ -250,6 +250,7 @@ def _reply(output: Any) -> Response:
 
 
 def _scores(outputs: Sequence[Any], request: Request) -> Response:
+    """Return the response to a request for log-likelihoods, from the engine's outputs for each continuation and two more prompts."""
     if not request.continuations:
         return failed("bad_request", NO_CONTINUATIONS)
     *prompts, marked, alone = (_tokens(output) for output in outputs)

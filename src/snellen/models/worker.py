@@ -361,6 +361,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, answer)
 
     def _body(self) -> dict[str, Any]:
+        """Return the JSON object in the body of a request. Raises RequestError if it is too long or is not a JSON object."""
         length = self.headers.get("content-length", "")
         if not length.isdigit() or int(length) > MOST_BYTES:
             self.close_connection = True  # the body stays unread

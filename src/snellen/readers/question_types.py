@@ -332,6 +332,10 @@ class AttributeQuestions(QuestionType, frozen=True):
         )
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield questions about attributes of the image or of its objects, such as the colour of the car.
+
+        An object is left out if another one in the image has the same name.
+        """
         askable = [
             (attribute, value, "")
             for attribute, value in picture.attributes.items()
@@ -389,6 +393,7 @@ class LocationQuestions(QuestionType, frozen=True):
         return any(thing.box for thing in picture.objects)
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield questions in which part of the image an object is, such as "top left". Unclear cases are left out."""
         objects = placed_objects(picture)
         if not objects:
             yield Exclusion("no object with a box that is alone of its name")
@@ -458,6 +463,11 @@ class SpatialQuestions(QuestionType, frozen=True):
         return len([item for item in picture.objects if item.box]) > 1
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield questions where an object is relative to another, such as "left of the table".
+
+        Pairs of objects are left out unless one is clearly beside or above the other. A wrong option is a direction in which the
+        object clearly is not.
+        """
         objects = placed_objects(picture)
         if len(objects) < 2:
             yield Exclusion(SEVERAL)
@@ -536,6 +546,7 @@ class SizeQuestions(QuestionType, frozen=True):
         return len([item for item in picture.objects if item.box or item.mask]) > 1
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield questions which of two objects is larger. Pairs are left out unless one is clearly larger."""
         objects = [item for item in single_objects(picture).values() if item.box or item.mask]
         if len(objects) < 2:
             yield Exclusion(SEVERAL)
@@ -584,6 +595,11 @@ class RelationQuestions(QuestionType, frozen=True):
         return bool(picture.relations)
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield a question about each relation between two objects of an image, such as "the dog is under the table".
+
+        The wrong options are other relations between them: first those that the first object has in other images, then any.
+        Relations are left out if other objects of the image have the same name as one of the two.
+        """
         single = single_objects(picture)
         askable: list[tuple[str, str, list[str]]] = []
         predicates_by_pair: dict[tuple[str, str], list[str]] = {}

@@ -55,6 +55,7 @@ class PresenceQuestions(QuestionType, frozen=True):
     says nothing of the answer; or one of POPE's rules (Li et al. 2023)."""
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield questions whether an image shows an object: as many with the answer yes as with the answer no."""
         present = frozenset(names_in(picture))
         if not picture.is_exhaustive and not picture.absent:
             yield Exclusion("it is not said which names are missing in the picture")
@@ -116,6 +117,7 @@ class CountQuestions(QuestionType, frozen=True):
     """Larger numbers are not asked for."""
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield questions how many objects of a kind an image shows. The wrong options are numbers nearby."""
         crowds = {thing.name for thing in picture.objects if thing.is_crowd}
         askable = []
         for name, number in Counter(thing.name for thing in picture.objects).items():
@@ -179,6 +181,7 @@ class ObjectClassQuestions(QuestionType, frozen=True):
         return any(thing.box for thing in picture.objects)
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield questions what an object is. The image shows the object in a red box, or is cropped to it."""
         askable = []
         for place, thing in enumerate(picture.objects):
             if thing.box is None:
@@ -259,6 +262,7 @@ class MatchQuestions(QuestionType, frozen=True):
     ask: str = 'Does this caption fit the picture? "{caption}"'
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield two questions whether a caption fits the image: with its own caption (yes), and with that of another image (no)."""
         other = source.once(_caption_of_another_image)[picture.id]
         if any(same_answer(other, caption) for caption in picture.captions):
             yield Exclusion("another image has the same caption")
@@ -290,6 +294,7 @@ class AnswerQuestions(QuestionType, frozen=True):
     made_of = "questions"
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield the annotated open questions about an image as multiple-choice questions."""
         askable = []
         for place, question in enumerate(picture.questions):
             if question.answers and has_word(question.answers[0]):
@@ -314,6 +319,7 @@ class DialogueQuestions(QuestionType, frozen=True):
         return len(picture.questions) > 1
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield a dialogue of the annotated open questions about an image, as multiple-choice questions."""
         askable = [
             question
             for question in picture.questions
@@ -393,6 +399,7 @@ class TextQuestions(QuestionType, frozen=True):
         return bool(picture.texts)
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield questions what is written in an image. If it has several texts, a red box shows which one is meant."""
         formed = []
         for place, line in enumerate(picture.texts):
             if not has_word(line.text):
@@ -432,6 +439,7 @@ class KeyQuestions(QuestionType, frozen=True):
         return any(self.of in ("", key) for key in picture.fields)
 
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield questions about the fields of a document, such as the total of a receipt, open or with options."""
         formed = []
         for key, values in picture.fields.items():
             if self.of not in ("", key):

@@ -207,6 +207,10 @@ def wordnet_neighbours(context: SourceContext) -> DistractorRanking:
         return synsets[word]
 
     def rank(draft: Draft, question: QuestionDraft) -> Tiers:
+        """Rank the candidates of a question by their similarity to the answer in WordNet, the most similar group first.
+
+        Candidates that are kinds of the answer (a poodle for "dog") are left out.
+        """
         gold = synset_of(question.texts[0])
         if not gold:
             context.notes[

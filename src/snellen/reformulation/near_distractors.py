@@ -168,6 +168,7 @@ def near_image(context: SourceContext) -> DistractorRanking:
     candidates_of = _cached_by_pool(frozenset)
 
     def rank(draft: Draft, question: QuestionDraft) -> Tiers:
+        """Rank the candidates of a question: answers to questions about the most similar images come first."""
         candidates = candidates_of(question)
         if not draft.images:
             return ()

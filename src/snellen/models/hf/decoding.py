@@ -37,9 +37,16 @@ def token_picker(layout: ModelLayout, encoder: Encoder, requests: Sequence[Reque
     stops = requests[0].decoding.stop
 
     def pick(members: Sequence[int]) -> TokenChooser:
+        """Return the function that chooses the next token of some requests, given by their indices."""
         add_noise = gumbel_noise([requests[member] for member in members])
 
         def choose(logits: Any, tokens_so_far: list[list[int]]) -> tuple[list[int], list[bool]]:
+            """Choose the next token of each request, and return the tokens and whether each one ends its reply.
+
+            Args:
+                logits: Logits of the next token; shape (requests, vocabulary).
+                tokens_so_far: New tokens of each request before this one.
+            """
             tokens: list[int] = add_noise(logits.float()).argmax(-1).tolist()
             ends = []
             for token, before in zip(tokens, tokens_so_far, strict=True):

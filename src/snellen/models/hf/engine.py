@@ -377,6 +377,7 @@ class Engine:
             return runners.by_tree(groups, trees, extend_trees(self.layout, state, trees))
 
         def run_from_beginning(groups: list[SharingGroup]) -> dict[int, R]:
+            """Run groups of requests with a common beginning from the first token, and return the result of each request."""
             first_contexts = [contexts[group.members[0]] for group in groups]
             prefix_texts = []
             for context, group in zip(first_contexts, groups, strict=True):

@@ -246,6 +246,7 @@ class HFModel(ShownByName):
                 groups.setdefault(key, []).append(index)
 
         def reply(group: list[int]) -> list[Response]:
+            """Return the responses to a group of requests that may share batches."""
             group_requests = [requests[index] for index in group]
             rows = [cast(EncodedPrompt, prompts[index]) for index in group]
             write = partial(self._write, rows, group_requests)
@@ -273,6 +274,7 @@ class HFModel(ShownByName):
             return self._without_thoughts(response, request)
 
         def reply(_group: list[int]) -> list[Response]:
+            """Return the response to the request, telling the listener each new part of the reply."""
             row = cast(EncodedPrompt, prompt)
             pick = telling(
                 token_picker(self._layout, self._encoder, [request]),
@@ -306,6 +308,7 @@ class HFModel(ShownByName):
                 groups.setdefault(_group_of(prompt.context), []).append(index)
 
         def score(group: list[int]) -> list[Response]:
+            """Return the responses to a group of requests that may share batches."""
             group_requests = [requests[index] for index in group]
             rows = [cast(ContinuedPrompt, prompts[index]) for index in group]
             run = partial(self._engine.score, rows)

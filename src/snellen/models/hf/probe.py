@@ -83,6 +83,7 @@ def build_probe(
     noise = _Noise()
 
     def encode(images: Sequence[ImageRef], question: str) -> ContinuedPrompt:
+        """Return a prompt of images and a question with its test continuations. Raises UnrepeatableError if the processor is random."""
         parts = [*(ImagePart(image) for image in images), TextPart(question)]
         prompt = conversation.write([Message("user", tuple(parts))])
         if not all(encoder.repeats(prompt, noise) for _ in range(REPEATS)):
@@ -155,7 +156,10 @@ class GreedyPicker:
     scores: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def __call__(self, members: Sequence[int]) -> TokenChooser:
+        """Return a function that chooses the most likely token, and records its log-probability in `self.scores`."""
+
         def choose(logits: Any, tokens_so_far: list[list[int]]) -> tuple[list[int], list[bool]]:
+            """Choose the most likely token of each request, and return the tokens and whether each one ends its reply."""
             log_probabilities = double(logits).log_softmax(-1)
             best_scores, best_tokens = log_probabilities.max(-1)
             for member, before, score in zip(

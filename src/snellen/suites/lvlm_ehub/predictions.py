@@ -128,20 +128,22 @@ def task_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _by_task(views: Sequence[RunView], tasks: dict[tuple[str, str], list[str]]) -> Table:
+    """Return a table of mean results by task, with a row for each task and a column for each run.
+
+    Args:
+        views: The runs.
+        tasks: For each pair of a capability and a task, the names of its benchmarks.
+    """
     lines = method_rows(views)
     titles = task_titles()
-    rows = tuple(
-        (
-            dimension_titles().get(dimension, dimension),
-            titles.get(task, task),
-            len(names),
-            *(_mean_cell(line, names) for line in lines),
-        )
-        for (dimension, task), names in tasks.items()
-    )
+    rows: list[tuple[str | int | Cell, ...]] = []
+    for (dimension, task), names in tasks.items():
+        dimension_title = dimension_titles().get(dimension, dimension)
+        means = [_mean_cell(line, names) for line in lines]
+        rows.append((dimension_title, titles.get(task, task), len(names), *means))
     note = "Unweighted means of the benchmarks' headline metrics, over those of the task that are in the runs."
     header = ("capability", "task", "benchmarks", *(line.label for line in lines))
-    return Table("By task", header, rows, label_columns=3, notes=(note,))
+    return Table("By task", header, tuple(rows), label_columns=3, notes=(note,))
 
 
 def _mean_cell(line: ModelMethodRow, names: Sequence[str]) -> Cell:

@@ -167,9 +167,13 @@ def _crossings_at(corners: Sequence[Point], y: float) -> Iterator[float]:
 
 
 def click_marks(reply: str, references: Sequence[str]) -> Marks:
-    """Return 1 if a reply's point is in the target, boxes with their edges, else 0; None if the reply has no point.
+    """Return (1.0,) if the point in a reply is inside the target, else (0.0,); None if the reply has no point.
 
-    If the target is not on the screen, a point with two negative coordinates is correct.
+    The edges of a box are inside. If the target is not on the screen, a point with two negative coordinates is correct.
+
+    Args:
+        reply: The reply.
+        references: The target as the last text, such as "box 10 20 30 40".
     """
     kind, corners = _parse_target(references[-1])
     point = read_point(reply)
@@ -179,12 +183,13 @@ def click_marks(reply: str, references: Sequence[str]) -> Marks:
     if kind == "refusal":
         return (float(x < 0 and y < 0),)
     if kind == "box":
-        xs = sorted(x for x, _ in corners)
-        ys = sorted(y for _, y in corners)
-        return (float(xs[0] <= x <= xs[-1] and ys[0] <= y <= ys[-1]),)
-    # A point is inside if a line from it to the right crosses an odd number of edges.
-    to_the_right = [crossing for crossing in _crossings_at(corners, y) if x < crossing]
-    return (float(len(to_the_right) % 2),)
+        xs = [corner_x for corner_x, _ in corners]
+        ys = [corner_y for _, corner_y in corners]
+        is_inside = min(xs) <= x <= max(xs) and min(ys) <= y <= max(ys)
+        return (float(is_inside),)
+    # A point is inside a polygon if a line from it to the right crosses an odd number of edges.
+    n_crossings = sum(x < crossing for crossing in _crossings_at(corners, y))
+    return (float(n_crossings % 2),)
 
 
 CLICKS = read_rate_metric(

@@ -99,6 +99,13 @@ def _right_or_wrong(name: str, title: str, version: str, what: str) -> JudgedMet
 
 
 def _short_facts(name: str, title: str, version: str) -> JudgedMetric:
+    """Declare a metric whose judge grades replies as correct, incorrect or not attempted.
+
+    Args:
+        name: Name of the metric; the other two rows are called `NAME_incorrect` and `NAME_not_attempted`.
+        title: Title of the benchmark.
+        version: Version of the judge's prompt.
+    """
     wrong, unattempted = f"{name}_incorrect", f"{name}_not_attempted"
     return JudgedMetric(
         description=f"shares of replies that a judge finds correct, incorrect and not attempted ({title})",

@@ -121,14 +121,20 @@ def _point_as_reply(
 
 
 def _encode_runs(mask: np.ndarray) -> str:
-    """Return the lengths of runs of equal pixels, row by row, as a text. The first run is outside the region."""
-    flat = mask.ravel().astype(np.int8)
-    edges = np.flatnonzero(np.diff(flat)) + 1
-    boundaries = [0, *edges.tolist(), flat.size]
+    """Return a region as text: the lengths of runs of equal pixels, row by row, separated by blanks.
+
+    The first run is outside the region; it has length 0 if the first pixel is inside.
+
+    Args:
+        mask: Whether each pixel is in the region; shape (height, width).
+    """
+    pixels = mask.ravel().astype(np.int8)
+    run_starts = np.flatnonzero(np.diff(pixels)) + 1
+    boundaries = [0, *run_starts.tolist(), pixels.size]
     lengths = [end - start for start, end in pairwise(boundaries)]
-    if flat[0]:  # the first run is outside by definition, so it has length 0
+    if pixels[0]:
         lengths.insert(0, 0)
-    return " ".join(map(str, lengths))
+    return " ".join(str(length) for length in lengths)
 
 
 def _parse_mask(references: Sequence[str]) -> tuple[np.ndarray, str]:

@@ -63,6 +63,7 @@ class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
     def tallies(
         self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
+        """Return the counts for each group of questions about one image in one category."""
         right = self.rule(context.benchmark)
         clusters: dict[Hashable, list[AskedQuestion]] = defaultdict(list)
         for question in questions:
@@ -303,6 +304,7 @@ class ProblemsOfSteps(GroupedMetric, frozen=True, kw_only=True):
     def tallies(
         self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
+        """Return the counts of each problem, whose questions (its steps) belong together."""
         right = right_answer_rule(context.benchmark)
         problems: dict[str, dict[str, AskedQuestion]] = defaultdict(dict)
         for question in questions:

@@ -136,13 +136,24 @@ def _checked_index(answer: int, options: tuple[str, ...], where: str) -> int:
 
 
 def _index_of_answer(answer: str, options: tuple[str, ...], where: str) -> int:
-    """Return the index of the option with the answer's text, or with the same text but for case and surrounding
-    blanks. Raises DataError if there is none, or there are several."""
+    """Return the index of the option that is the answer.
+
+    If no option has the same text, one that differs only in case and surrounding blanks is accepted.
+
+    Args:
+        answer: Text of the answer.
+        options: Texts of the options.
+        where: The record, for the message.
+
+    Raises:
+        DataError: No option is the answer, or several are.
+    """
     if answer in options:
         return options.index(answer)
-    folded = [option.strip().casefold() for option in options]
-    if folded.count(answer.strip().casefold()) == 1:
-        return folded.index(answer.strip().casefold())
+    folded_answer = answer.strip().casefold()
+    folded_options = [option.strip().casefold() for option in options]
+    if folded_options.count(folded_answer) == 1:
+        return folded_options.index(folded_answer)
     raise DataError(f"{where}: the answer {answer!r} is none of the options {list(options)}")
 
 
@@ -212,14 +223,18 @@ class _Claim(Struct, frozen=True):
 
 
 def _read_claims(paths: Paths, shelf: PublishedImages) -> Items:
-    """Yield questions whether a claim is supported, with the textual evidence as context."""
+    """Yield questions whether a text and an image support a claim. The text is the context of the question.
+
+    Args:
+        paths: The file of questions.
+        shelf: Finds the images.
+    """
     for where, item in _records_of(paths[0], _Claim):
         gold = _index_of_answer(item.answer, item.answer_options, where)
         question = _choice_question(wording.claim_question(item.claim), item.answer_options, gold)
         context = wording.evidence_context(item.text_evidence) if item.text_evidence else None
-        yield _image_question(
-            item.instance_id, question, shelf.picture(item.image_id, where), where, context
-        )
+        picture = shelf.picture(item.image_id, where)
+        yield _image_question(item.instance_id, question, picture, where, context)
 
 
 # --- B: core questions, answers by index, wordings to choose from --------------------------------------------------

@@ -339,6 +339,7 @@ def _open_depth_image(path: Path, image: HouseImage) -> Depth:
     loaded: list[Any] = []
 
     def depth(column: int, row: int) -> float:
+        """Return the depth in metres at a column and row."""
         if not loaded:
             with opened_image(image_bytes(path, image.where), f"{image.where}: {path}") as opened:
                 loaded.append(opened.copy())

@@ -123,6 +123,7 @@ def _read_spatial_questions(path: Path) -> Iterator[tuple[str, ClevrQuestion]]:
 def _clevr_draft(
     question: ClevrQuestion, answers: tuple[str, ...], pictures: Path, where: str
 ) -> Draft:
+    """Return the draft of a question of CLEVR; its wrong options are other answers to questions of its kind."""
     distractors = DistractorSpec(tiers=(answers,), fillers=CLEVR_FILLERS)
     return Draft(
         id=str(question.question_index),
