@@ -382,3 +382,10 @@ def test_a_table_of_several_runs_is_not_named_after_one(two_runs: Command) -> No
     assert two_runs("export", "runs/first", "--as", "csv")[1] == "first.csv\n"
     code, out, _ = two_runs("export", "runs", "--as", "inspect")
     assert code == 0 and out.count("runs-inspect/") == 2
+
+
+def test_a_line_of_another_harness_without_a_verb_is_written_out(snellen: Command) -> None:
+    words = "--model hf --model_args pretrained=org/name --tasks mmstar,pope --limit 5"
+    code, _, err = snellen(*words.split())
+    assert code == 2
+    assert "no option --model; write `snellen run hf:org/name mmstar pope --limit 5`" in err

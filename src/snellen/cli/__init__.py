@@ -556,6 +556,9 @@ def _hint_of_flag(verb: str, flag: str, words: Sequence[str]) -> str:
         if report_line:
             samples = "`snellen export RUN -o samples.parquet` writes a row for each reply"
             return f"numbers are written by `{report_line}`; {samples}"
+    if verb == "snellen":  # a line of another harness, without a verb
+        translated = line_of_others(words, _flags_of_run())
+        return f"write {translated}" if translated.line else known
     if verb != "run":
         return known
     behind = words[words.index(verb) + 1 :] if verb in words else []
