@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import os
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries, select, suites
 from snellen.cli import main
+from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError
 from snellen.records import RowRef, Sample
 from snellen.runs.finding import find_benchmarks
@@ -847,6 +849,44 @@ def test_the_command_says_how_a_file_is_read_and_what_was_left_out(
             ]
         )
     assert "built mmbench/dev-en" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_build_writes_an_entry_that_the_next_one_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "tables [1]"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    cells = [{**row(1), "image_path": "1.png"}, {**row(2), "image_path": "2.png"}]
+    for one in cells:
+        one.pop("image")
+        (photos / one["image_path"]).write_bytes(base64.b64decode(small.cell(int(one["index"]))))
+    write(cells, Path("own.tsv"))
+
+    with pytest.raises(SystemExit, match="0"):
+        main(["build", "own.tsv", "--images", str(photos)])
+    said = " ".join(capsys.readouterr().err.split())
+    assert "saved to own.toml; if a column was read wrongly" in said
+    assert 'images = "../photos"' in Path("own.toml").read_text("utf-8")
+    built_first = Benchmark(benchmark_folder("own")).manifest.version
+
+    monkeypatch.chdir(tmp_path)
+    for target in (folder / "own.tsv", folder / "own.toml"):
+        assert sn.build(target).manifest.version == built_first
+
+
+def test_a_table_is_told_to_have_changed_since_it_was_built(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write([row(1), row(2)], tmp_path / "own.tsv")
+    sn.build(path)
+    os.utime(path, (1, 1))
+    with pytest.raises(SystemExit, match="0"):
+        main(["run", "snellen:oracle", "own", "--runs", str(tmp_path / "runs")])
+    said = " ".join(capsys.readouterr().err.split())
+    assert "own.tsv has changed since own was built from it" in said
 
 
 def test_a_samples_own_split_wins_over_that_of_its_benchmark(tmp_path: Path) -> None:

@@ -389,3 +389,15 @@ def test_a_line_of_another_harness_without_a_verb_is_written_out(snellen: Comman
     code, _, err = snellen(*words.split())
     assert code == 2
     assert "no option --model; write `snellen run hf:org/name mmstar pope --limit 5`" in err
+
+
+def test_an_option_before_the_verb_is_moved_behind_it(snellen: Command) -> None:
+    code, _, err = snellen(*"--model hf:org/name run mmstar --limit 5".split())
+    assert code == 2
+    assert "write `snellen run hf:org/name mmstar --limit 5`" in err
+
+
+def test_an_option_before_another_verb_is_not_written_out_as_a_run(snellen: Command) -> None:
+    code, _, err = snellen(*"--model hf:org/name score runs/mine".split())
+    assert code == 2
+    assert "hf:org/name" not in err

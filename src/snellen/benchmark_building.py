@@ -28,7 +28,6 @@ from snellen.building.spec import BuildSpec, ReformSpec, build_spec
 from snellen.callers import for_caller, setting, settings_of
 from snellen.catalogue import (
     BenchmarkSpec,
-    SourceSpec,
     dimension_titles,
     entries,
     suite_members,
@@ -53,13 +52,15 @@ from snellen.recognition.own_sources import (
     Decide,
     OwnSource,
     entry_of,
+    images_beside,
     own_source,
+    recognised_spec,
     refuse_doubt,
     telling_of_rows,
     write_entry,
     write_rows,
 )
-from snellen.recognition.recognising import TableSettings
+from snellen.recognition.recognising import Recognition, TableSettings
 from snellen.reformulation.distractor_sources import ImageEmbedder
 from snellen.registry import code_name, is_code, unknown_name
 from snellen.runs.distractor_writer import ModelDistractorWriter
@@ -267,8 +268,10 @@ def _find_table_of_form(path: Path, spec: BuildSpec, announce: Announce) -> OwnS
         DataError: A setting does not apply to such a table, or applies only to such a table.
     """
     table = spec.table
-    is_described = bool(table.columns) or entry_of(path) is not None
-    form = None if is_described else recognised_form(path)
+    form = None if table.columns else recognised_form(path)
+    written = entry_of(path, table.name)
+    if written is not None and form is not None and written.spec.source.reader != form.reader:
+        form = None  # its entry says that it is read like any other table
     if form is None:
         if spec.answers:
             raise DataError(
@@ -285,20 +288,24 @@ def _find_table_of_form(path: Path, spec: BuildSpec, announce: Announce) -> OwnS
         raise DataError(
             f"{path} is in the format {form.title}, which has its own options; remove the {noun} of other formats"
         )
+    if written is not None and not (table.images or spec.answers):
+        source = OwnSource(written.spec, Path(written.where).parent, Path(written.where).name)
+        _announce_recognised(path, source, announce)
+        return source
+
     notice = f", {form.notice}" if form.notice else ""
     announce(f"{path} is read as {form.title}{notice}")
-    params = params_with(
-        {"images": table.images, "files": [path.name]},
-        answers=Path(spec.answers) if spec.answers else None,
-        lenient=spec.lenient,
+    params: dict[str, Any] = dict(written.spec.source.params) if written else {}
+    params["files"] = [path.name]
+    if table.images:
+        params["images"] = images_beside(path, table.images)
+    if spec.answers:
+        params["answers"] = str(Path(spec.answers).resolve())
+    recognition = Recognition(
+        path=path, kind="questions", form=form.title, reader=form.reader, params=params
     )
-    entry = BenchmarkSpec(
-        name=path.stem,
-        title=path.name,
-        formulation="choice",
-        source=SourceSpec(form.reader, params),
-    )
-    return OwnSource(entry, path)
+    entry = recognised_spec(recognition, table.name, written.spec if written else None)
+    return OwnSource(entry, path.parent, recognition=recognition)
 
 
 def _announce_recognised(target: str | Path, source: OwnSource, announce: Announce) -> None:
@@ -332,9 +339,12 @@ def build_own(
     """
     entry = source.spec
     check_own_name(entry.name, spec.to)
-    # A reader of tables in a suite's form skips wrong rows itself.
-    is_lenient = spec.lenient and "lenient" not in entry.source.params
-    recipe = replace(spec.recipe, lenient=is_lenient)
+    recipe = spec.recipe
+    if spec.lenient and entry.source.reader in {form.reader for form in table_forms()}:
+        # A reader of tables in a suite's form skips wrong rows itself.
+        params = params_with(entry.source.params, answers=None, lenient=True)
+        entry = replace(entry, source=replace(entry.source, params=params))
+        recipe = replace(recipe, lenient=False)
     if entry.source.places and source.entry:
         benchmark = _build_fetched(entry, spec, recipe=recipe, progress=progress)
         _keep_entry_read(source, spec.to)

@@ -171,7 +171,8 @@ class TableForm(Struct, frozen=True, kw_only=True):
     title: str
     """As in "files of MMBench's form"."""
     reader: str
-    """A name in the group `readers`; its parameters are `files`, `images`, `answers` and `lenient`."""
+    """A name in the group `readers`; its parameters are `files`, `images` (seen from the file's folder), `answers` and
+    `lenient`."""
     recognises: Callable[[Path], bool]
     """Whether a file is in this format and not in Snellen's own."""
     notice: str = ""

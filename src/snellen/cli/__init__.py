@@ -556,8 +556,13 @@ def _hint_of_flag(verb: str, flag: str, words: Sequence[str]) -> str:
         if report_line:
             samples = "`snellen export RUN -o samples.parquet` writes a row for each reply"
             return f"numbers are written by `{report_line}`; {samples}"
-    if verb == "snellen":  # a line of another harness, without a verb
-        translated = line_of_others(words, _flags_of_run())
+    if (
+        verb == "snellen"
+    ):  # a line of another harness, without a verb or with `run` at another place
+        behind = [word for word in words if word != "run"]
+        if not _OWN.isdisjoint(behind):
+            return known
+        translated = line_of_others(behind, _flags_of_run())
         return f"write {translated}" if translated.line else known
     if verb != "run":
         return known

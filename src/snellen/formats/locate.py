@@ -51,6 +51,9 @@ def locate_or_none(folder: Path | None, *names: str) -> Path | None:
     """
     if folder is None:
         return None
+    for name in names:
+        if (folder / name).is_file():  # also a name with brackets, or an absolute path
+            return folder / name
     for parent_pattern in ("", "*/", "*/*/"):
         for name in names:
             matches = [folder] if name == "." else sorted(folder.glob(parent_pattern + name))

@@ -50,14 +50,16 @@ def entry_of(path: Path, name: str = "") -> LoadedEntry | None:
     for entry in dict.fromkeys((entry_path(path, name), Path(entry_path(path, name).name))):
         if entry.is_file():
             loaded = read_entry_file(entry)
-            source_file = (
-                loaded.spec.source.params.get("file")
-                or loaded.spec.source.params.get("images")
-                or ""
-            )
-            if (entry.parent / str(source_file)).resolve() == path.resolve():
+            if (entry.parent / _source_name(loaded.spec)).resolve() == path.resolve():
                 return loaded
     return None
+
+
+def _source_name(spec: BenchmarkSpec) -> str:
+    """Return the file or folder with the questions, as an entry names it; empty if it names none."""
+    params = spec.source.params
+    files = params.get("files") or [""]
+    return str(params.get("file") or files[0] or params.get("images") or "")
 
 
 def _own_name(path: Path) -> str:
@@ -136,10 +138,13 @@ def write_entry(recognition: Recognition, spec: BenchmarkSpec) -> Path:
 
 def _with_whole_paths(spec: BenchmarkSpec, source: Path) -> BenchmarkSpec:
     """The entry for another folder than that of its source."""
-    params = {
-        name: str((source.parent / value).resolve()) if name in ("file", "images") else value
-        for name, value in spec.source.params.items()
-    }
+    params: dict[str, Any] = {}
+    for name, value in spec.source.params.items():
+        if name in ("file", "images"):
+            value = str((source.parent / value).resolve())
+        elif name == "files":
+            value = [str((source.parent / file).resolve()) for file in value]
+        params[name] = value
     return replace(spec, source=replace(spec.source, params=params))
 
 
@@ -167,9 +172,8 @@ class OwnSource(Struct, frozen=True):
         """The file or folder with the questions, as an absolute path."""
         if self.folder.is_file():
             return str(self.folder.resolve())
-        params = self.spec.source.params
-        named = params.get("file") or params.get("images") or self.entry
-        return str((self.folder / str(named)).resolve())
+        named = _source_name(self.spec) or self.entry
+        return str((self.folder / named).resolve())
 
 
 def is_own(target: object) -> bool:
@@ -269,7 +273,8 @@ def _with_entry(settings: TableSettings, spec: BenchmarkSpec) -> TableSettings:
 
 
 def _recognised(path: Path, settings: TableSettings, decide: Decide) -> Recognition:
-    settings = replace(settings, images=_relative(settings.images, path))
+    if settings.images:
+        settings = replace(settings, images=images_beside(path, settings.images))
     while True:
         recognition = recognise(path, settings)
         if not recognition.doubts:
@@ -284,13 +289,11 @@ def _recognised(path: Path, settings: TableSettings, decide: Decide) -> Recognit
             )
 
 
-def _relative(images: str, path: Path) -> str:
-    """A folder of images as it is seen from the table's."""
-    if not images:
-        return ""
+def images_beside(table: Path, images: str) -> str:
+    """Return the path of a folder of images as seen from the folder of a table. Raises DataError if it is missing."""
     if not Path(images).is_dir():
         raise DataError(f"{images}: no such folder of images ({setting('images')})")
-    return os.path.relpath(Path(images).resolve(), path.parent.resolve())
+    return os.path.relpath(Path(images).resolve(), table.parent.resolve())
 
 
 def _with_options(source: OwnSource, settings: TableSettings) -> OwnSource:

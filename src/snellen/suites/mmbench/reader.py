@@ -61,7 +61,7 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     files: tuple[str, ...]
     """Names that the file goes by."""
     images: str = ""
-    """Folder that `image_path` is relative to; the file's own when empty."""
+    """Folder that `image_path` is relative to, as seen from the file's own; that one when empty."""
     lenient: bool = False
     """Leave wrong questions out and count them; keep those whose rotations are not all there, and tag them."""
     published: PublishedSplit = ""
@@ -122,7 +122,7 @@ def _drafts_with_images(
     The last draft carries the notes, since only then is it known what was left out. Raises DataError for images
     that cannot be read, unless the file is read leniently.
     """
-    folder = Path(chosen.images) if chosen.images else table.path.parent
+    folder = table.path.parent / chosen.images
     pending: Draft | None = None  # held back, because the last draft carries the notes
     unreadable: list[str] = []
     for question in groups:
