@@ -190,6 +190,17 @@ def test_progress_adds_up_to_the_work(
     assert all(before.requests <= after.requests for before, after in itertools.pairwise(states))
 
 
+@pytest.mark.parametrize("make_model", [Slow, SlowAsync])
+@pytest.mark.parametrize("protocol", ["vanilla", "circular"])
+def test_progress_tells_which_questions_were_answered_before(
+    make_model: type[Slow], protocol: str, questions: Benchmark, tmp_path: Path
+) -> None:
+    run(make_model(), questions, protocol, tmp_path, limit=8)
+    states: list[RunProgress] = []
+    run(make_model(), questions, protocol, tmp_path, progress=states.append)
+    assert (states[-1].done, states[-1].total, states[-1].stored) == (12, 12, 8)
+
+
 # --- what a model gives back -------------------------------------------------------------------------------------
 
 

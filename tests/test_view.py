@@ -655,7 +655,7 @@ def test_the_page_and_the_log_tell_the_time_left_by_this_sessions_answers_alone(
     with locked_run(folder):
         assert told(8) == (None, "8 of 20 questions done, 0 requests, 0 failed")
         now = 30.0  # the model was loaded all that time
-        assert told(9) == (None, "9 of 20 questions done, 1 requests, 0 failed")
+        assert told(9) == (None, "9 of 20 questions done, 1 request, 0 failed")
         now = 34.0
         assert told(11) == (18.0, "11 of 20 questions done, 0.5/s, 18 s left, 3 requests, 0 failed")
 

@@ -556,10 +556,11 @@ def _hint_of_flag(verb: str, flag: str, words: Sequence[str]) -> str:
         if report_line:
             samples = "`snellen export RUN -o samples.parquet` writes a row for each reply"
             return f"numbers are written by `{report_line}`; {samples}"
-    if (
-        verb == "snellen"
-    ):  # a line of another harness, without a verb or with `run` at another place
-        behind = [word for word in words if word != "run"]
+    if verb == "snellen":  # a line of another harness without a verb, or options before `run`
+        behind = list(words)
+        if "run" in words:
+            place = words.index("run")
+            behind = [*words[place + 1 :], *words[:place]]
         if not _OWN.isdisjoint(behind):
             return known
         translated = line_of_others(behind, _flags_of_run())

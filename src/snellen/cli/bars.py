@@ -62,11 +62,13 @@ def run_bars(console: Console) -> Iterator[ProgressListener]:
                 if state.different and not is_narrow
                 else ""
             )
-            rate = paces[state.folder].rate(bars.get_time(), state.requests, state.done)
+            asked_now = state.done - state.stored
+            rate = paces[state.folder].rate(bars.get_time(), state.requests, asked_now)
+            requests = "request" if state.requests == 1 else "requests"
             bars.update(
                 tasks[state.folder],
                 completed=state.done,
-                note=f"{state.requests:,} requests{failed}{different}",
+                note=f"{state.requests:,} {requests}{failed}{different}",
                 rate=f"{rate:,.{int(rate < 100)}f}/s" if rate else "",
                 remaining=str(timedelta(seconds=round((state.total - state.done) / rate)))
                 if rate

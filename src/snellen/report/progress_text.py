@@ -41,7 +41,8 @@ class ProgressWords:
             always has a line.
         """
         now = self._clock()
-        per_second = self._paces[state.folder].rate(now, state.requests, state.done)
+        asked_now = state.done - state.stored
+        per_second = self._paces[state.folder].rate(now, state.requests, asked_now)
         is_complete = state.done == state.total
         seconds_since_last = now - self._last_shown.get(state.folder, -math.inf)
         if seconds_since_last < self._seconds and state.done < state.total:
@@ -56,7 +57,8 @@ class ProgressWords:
             if not is_complete:
                 seconds_left = (state.total - state.done) / per_second
                 text += f", {seconds_left:,.0f} s left"
-        return f"{text}, {state.requests:,} requests, {state.failures:,} failed"
+        requests = "request" if state.requests == 1 else "requests"
+        return f"{text}, {state.requests:,} {requests}, {state.failures:,} failed"
 
 
 def progress_lines(write: Callable[[str], object]) -> ProgressListener:

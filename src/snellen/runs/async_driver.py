@@ -20,13 +20,12 @@ from snellen.records import EVALUATED, Exchange, Request, Response
 from snellen.runs.drivers import (
     NO_BUDGET,
     ProgressCallback,
-    ProgressUpdate,
     RunBudget,
     WorkItem,
     advance_item,
     check_response,
+    finished_questions,
     played_role,
-    questions_of,
     sent_since,
 )
 from snellen.runs.interrupts import GRACE_SECONDS, StopRequest, stop_loop
@@ -139,11 +138,12 @@ class _Asker:
         """Send all requests of an item. If one of them raises, the others are cancelled."""
         wave = item.start()
         responses: list[Response] = []
+        is_stored = True
         while True:
             try:
                 requests = advance_item(wave, responses)
             except StopIteration:
-                self._progress(ProgressUpdate(questions=questions_of(item)))
+                self._progress(finished_questions(item, is_stored=is_stored))
                 return
             if len(requests) == 1:
                 results = [await self._ask(item.label, requests[0], item.images)]
@@ -154,30 +154,35 @@ class _Asker:
                         for request in requests
                     ]
                 results = [task.result() for task in tasks]
-            responses = [response for response in results if response is not None]
+            responses = [response for response, _ in results if response is not None]
+            if any(is_new for _, is_new in results):
+                is_stored = False
             if len(responses) < len(requests):
                 return
 
-    async def _ask(self, label: str, request: Request, images: Images) -> Response | None:
+    async def _ask(
+        self, label: str, request: Request, images: Images
+    ) -> tuple[Response | None, bool]:
         """Return the response to a request: a stored one if there is one, otherwise that of the model.
 
         If the same request is being sent already, its response is used for both.
 
         Returns:
-            None if the budget is spent or the run is stopping, so that the request was not sent.
+            The response, and whether it is new. There is none if the budget is spent or the run is stopping, so that
+            the request was not sent.
         """
         async with self._gate:
             stored = self._store.find(label, request)
             if stored is not None:
-                return stored
+                return stored, False
             identity = self._store.identity(request)
             pending = self._in_flight.get(identity)
             if pending is not None:
                 response = await asyncio.shield(pending)
-                return self._store.share(label, request, response)
+                return self._store.share(label, request, response), True
             if self.is_stopping or not self._budget.take():
-                return None
-            return await self._send(identity, label, request, images)
+                return None, False
+            return await self._send(identity, label, request, images), True
 
     async def _send(
         self, identity: bytes, label: str, request: Request, images: Images

@@ -62,14 +62,13 @@ from snellen.runs.drivers import (
     NO_BUDGET,
     ActiveItem,
     ProgressCallback,
-    ProgressUpdate,
     RunBudget,
     WorkItem,
     ask_together,
     check_response,
     cost_of,
+    finished_questions,
     played_role,
-    questions_of,
     sent_since,
 )
 from snellen.runs.forecast import Amount
@@ -155,7 +154,11 @@ def drive_batches(
 
         live: list[ActiveItem] = []
         for item in items:
-            live.extend(_advanced([ActiveItem(item)], store, progress))
+            active = ActiveItem(item)
+            if active.advance(store):
+                live.append(active)
+            else:
+                progress(finished_questions(item, is_stored=True))
         while live and not budget.spent:
             waiting = _waiting_by_role(live, models)
             for role, direct_model in direct.items():
@@ -186,7 +189,7 @@ def _advanced(
         if active.advance(store):
             unfinished_items.append(active)
         else:
-            progress(ProgressUpdate(questions=questions_of(active.item)))
+            progress(finished_questions(active.item, is_stored=False))
     return unfinished_items
 
 

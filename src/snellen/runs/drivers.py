@@ -230,8 +230,22 @@ class ProgressUpdate(Struct, frozen=True):
     """Counts since the last update, for progress bars."""
 
     questions: int = 0
+    """Finished questions."""
     requests: int = 0
     failures: int = 0
+    stored: int = 0
+    """Questions of `questions` whose replies were all stored before."""
+
+
+def finished_questions(item: WorkItem, *, is_stored: bool) -> ProgressUpdate:
+    """Return the update for a finished item.
+
+    Args:
+        item: The item.
+        is_stored: Whether all its replies were stored before, so that nothing was asked.
+    """
+    questions = questions_of(item)
+    return ProgressUpdate(questions=questions, stored=questions if is_stored else 0)
 
 
 def sent_since(store: RunStore, before: tuple[int, int]) -> ProgressUpdate:
@@ -330,7 +344,7 @@ def drive(
             live.append(active)
             waiting += len(active.missing())
         else:
-            progress(ProgressUpdate(questions=questions_of(active.item)))
+            progress(finished_questions(item, is_stored=True))
         if waiting >= window:
             live = _serve(models, live, store, budget, progress)
             waiting = sum(len(active.missing()) for active in live)
@@ -397,7 +411,7 @@ def _serve(
         if active.advance(store):
             unfinished.append(active)
         else:
-            progress(ProgressUpdate(questions=questions_of(active.item)))
+            progress(finished_questions(active.item, is_stored=False))
     return unfinished
 
 

@@ -35,6 +35,8 @@ class RunProgress(Struct, frozen=True):
     """Requests of this session that failed."""
     different: int = 0
     """Different questions in `total` if several protocols share questions, and 0 otherwise."""
+    stored: int = 0
+    """Questions of `done` for which this session had nothing to ask, because all replies were stored."""
 
 
 class SessionPace:
@@ -53,7 +55,7 @@ class SessionPace:
         Args:
             now: The time in seconds.
             requests: Requests of this session until now.
-            done: Finished questions, including those of earlier sessions.
+            done: Finished questions, without those for which this session had nothing to ask.
         """
         if self._began is None:
             # How long the first batch took is unknown, because the time at which it began is.
@@ -111,6 +113,7 @@ def progress_of(
             done=state.done + update.questions,
             requests=state.requests + update.requests,
             failures=state.failures + update.failures,
+            stored=state.stored + update.stored,
         )
         listener(state)
 

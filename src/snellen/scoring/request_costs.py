@@ -309,7 +309,9 @@ class RoleUse(Struct, frozen=True):
             price: The price of a million tokens. If it is given, the line ends with the cost.
         """
         role = self.role or "evaluated"
-        text = f"{role} {self.model}: {self.answered + self.failed:,} requests"
+        count = self.answered + self.failed
+        requests = "request" if count == 1 else "requests"
+        text = f"{role} {self.model}: {count:,} {requests}"
         if self.failed:
             text += f", {self.failed:,} failed"
         if self.from_cache:

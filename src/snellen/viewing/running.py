@@ -128,6 +128,8 @@ class _Watched:
         self.unreadable = 0
         self.unanswered = UnansweredRequests(manifest.by_sample)
         self.reached: set[tuple[str, str, str, int]] = set()
+        self.asked_questions: set[tuple[str, str, str, int]] = set()
+        """Questions reached, but for those whose replies were all taken from another run or question."""
         self.asked = 0
         self.replies = 0
         self.session: tuple[int, SessionPace] | None = None
@@ -173,9 +175,10 @@ class _Watched:
         if entry.response.error and (exchange := _stored(line)) is not None:
             self.unanswered.add_failure(exchange)
         request = entry.request
-        self.reached.add(
-            (entry.protocol, request.benchmark, request.sample_id, request.variant.turn)
-        )
+        question = (entry.protocol, request.benchmark, request.sample_id, request.variant.turn)
+        self.reached.add(question)
+        if not entry.reused:
+            self.asked_questions.add(question)
 
     def rate(self, now: float, *, is_under_way: bool) -> float | None:
         """Return the questions per second of the current session, or None."""
@@ -185,7 +188,7 @@ class _Watched:
         if self.session is None:
             self.session = self.asked, SessionPace()
         before, pace = self.session
-        return pace.rate(now, self.asked - before, len(self.reached))
+        return pace.rate(now, self.asked - before, len(self.asked_questions))
 
 
 class Progress:
