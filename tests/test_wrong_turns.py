@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from PIL import Image
 
 import small
 import snellen as sn
+from snellen.errors import DataError
 from snellen.models import worker
 
 Command = Callable[..., tuple[int, str, str]]
@@ -182,8 +184,8 @@ def test_packing_without_answers_does_not_replace_a_file_with_them(snellen: Comm
     whole = Path("questions.zip").read_bytes()
     code, _, err = snellen("pack", "questions")
     assert code == 2 and err.splitlines()[-1] == (
-        "snellen: questions.zip exists and has the answers, which this file would leave out; add --answers, name another "
-        "file (-o FILE.zip), or replace it (--force)"
+        "snellen: questions.zip has the answers, and this file would not; keep them (--answers), write another file "
+        "(-o FILE.zip), or replace this one (--force)"
     )
     assert Path("questions.zip").read_bytes() == whole
     assert snellen("pack", "questions", "--answers")[0] == 0  # again, as after a correction
@@ -199,9 +201,9 @@ def test_packing_replaces_neither_other_runs_nor_files_of_other_programs(snellen
         snellen("run", "snellen:oracle", "questions", "--name", name)
     assert snellen("pack", "runs/a", "runs/b", "--answers")[0] == 0
     code, _, err = snellen("pack", "runs/b", "runs/c", "--answers")
-    assert code == 2 and "runs.zip exists and has a; name another file" in err
+    assert code == 2 and "runs.zip exists and has a; write another file" in err
     code, _, err = snellen("pack", "runs/a", "runs/b")
-    assert code == 2 and "runs.zip exists and has the answers" in err
+    assert code == 2 and "runs.zip has the answers, and this file would not" in err
     Path("questions.zip").write_bytes(b"pictures")
     code, _, err = snellen("pack", "questions")
     assert code == 2 and "questions.zip exists and was not packed by Snellen" in err
@@ -401,3 +403,64 @@ def test_an_option_before_another_verb_is_not_written_out_as_a_run(snellen: Comm
     code, _, err = snellen(*"--model hf:org/name score runs/mine".split())
     assert code == 2
     assert "hf:org/name" not in err
+
+
+# --- the same questions, named in another way or more of them ---------------------------------------------------------
+
+
+def test_a_larger_limit_names_the_run_that_can_go_on(snellen: Command) -> None:
+    line = ("run", "snellen:oracle", "eyechart/shape", "--limit")
+    assert snellen(*line, "4")[0] == 0
+    [first] = Path("runs").iterdir()
+    go_on = (
+        f"{first} asked 4 of these questions; with --name {first.name}, this model goes on with it"
+    )
+    assert go_on in snellen(*line, "9")[2]
+    assert "goes on" not in snellen(*line, "9")[2]
+    assert "goes on" not in snellen(*line, "3")[2]
+    assert "5 requests" in snellen(*line, "9", "--name", first.name)[2]
+
+
+def test_a_table_and_the_benchmark_built_from_it_have_one_run(snellen: Command, mine: Path) -> None:
+    table = small.write(small.rows(3), Path("open.jsonl"))
+    for benchmark in (str(table), "open"):
+        code, _, err = snellen("run", "snellen:oracle", benchmark)
+        assert code == 0, err
+    assert len(list(Path("runs").iterdir())) == 1
+
+
+def test_a_built_table_is_named_to_build_with_what_to_type(snellen: Command) -> None:
+    table = small.write(small.rows(3), Path("zebras.jsonl"))
+    assert snellen("build", str(table))[0] == 0
+    code, _, err = snellen("build", "zebras")
+    assert code == 2
+    assert (
+        "zebras is already built; run it with `snellen run MODEL zebras`, or build it again" in err
+    )
+    assert "`snellen build zebras.toml`" in err
+    with pytest.raises(
+        DataError, match=r"already built; run it with sn\.evaluate\(MODEL, 'zebras'\)"
+    ):
+        sn.build("zebras")
+
+
+def test_a_loaded_benchmark_says_that_its_table_has_changed(
+    snellen: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = small.write(small.rows(3), Path("zebras.jsonl"))
+    assert snellen("build", str(table))[0] == 0
+    os.utime(table, (1, 1))
+    said: list[str] = []
+    monkeypatch.setattr("snellen.api.default_announce", lambda: said.append)
+    assert len(sn.load_benchmark("zebras")) == 3
+    assert "zebras.jsonl has changed since zebras was built from it" in " ".join(said)
+
+
+def test_a_setting_of_scoring_beside_its_table_is_sent_there(snellen: Command) -> None:
+    lines = ['models = ["snellen:oracle"]', 'benchmarks = ["eyechart/word"]', 'metrics = ["anls"]']
+    Path("exam.toml").write_text("\n".join(lines))
+    code, _, err = snellen("run", "exam.toml")
+    assert code == 2
+    assert "exam.toml: metrics is a field of the table scoring; write it under [scoring]" in err
+    code, _, err = snellen("run", "absent.toml")
+    assert code == 2 and "there is no file absent.toml" in err

@@ -27,7 +27,7 @@ from snellen.building.spec import (
     check_targets,
     reform_spec,
 )
-from snellen.catalogue import BenchmarkSpec, select
+from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.recipes import VENDOR
 from snellen.common.attribute_hints import answering_keywords
 from snellen.common.field_values import check_known
@@ -59,7 +59,7 @@ from snellen.models import loading
 from snellen.models.loaded_model import ModelInHand
 from snellen.recognition.own_sources import is_own
 from snellen.registry import find_registered, names, register_scoring_code
-from snellen.runs.finding import Announce, announce_nothing, open_benchmark
+from snellen.runs.finding import Announce, announce_nothing, open_benchmark, select_to_build
 from snellen.runs.run_folder import runs_in
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.separated_names import separated_benchmarks, separated_protocols
@@ -435,7 +435,7 @@ def build(
 
 def _one_entry(name: str) -> BenchmarkSpec:
     """Return the benchmark of a name. Raises DataError if the name stands for several."""
-    chosen = select(name)
+    chosen = select_to_build(name)
     if len(chosen) != 1:
         raise DataError(f"{name} matches {len(chosen)} benchmarks; build them one at a time")
     return chosen[0]
@@ -665,7 +665,8 @@ def load_benchmark(benchmark: Any) -> LoadedBenchmark:
     if isinstance(benchmark, LoadedBenchmark):
         return benchmark
     if not isinstance(benchmark, Benchmark):
-        benchmark = open_benchmark(benchmark_pattern(benchmark, default_announce()))
+        announce = default_announce()
+        benchmark = open_benchmark(benchmark_pattern(benchmark, announce), announce)
     return LoadedBenchmark(benchmark)
 
 

@@ -327,6 +327,43 @@ def _announce_changes(benchmark: Benchmark, announce: Announce) -> None:
         )
 
 
+def select_to_build(name: str) -> Sequence[BenchmarkSpec]:
+    """Return the entries that a name stands for, as `select` does.
+
+    Raises:
+        DataError: A benchmark of the user's own has this name and is built. The message says what to type.
+        UnknownNameError: There is no benchmark of this name.
+    """
+    try:
+        return select(name)
+    except UnknownNameError:
+        fault = _describe_own_build(name)
+        if fault:
+            raise DataError(fault) from None
+        raise
+
+
+def _describe_own_build(name: str) -> str:
+    """Return what to type for a benchmark of the user's own that is built, and is no name of the catalogue.
+
+    Returns:
+        The lines that run it and that build it again; empty if no such benchmark is built.
+    """
+    if name not in own_benchmarks():
+        return ""
+    try:
+        benchmark = Benchmark(benchmark_folder(name))
+    except DataError:  # damaged, or of another version of Snellen
+        return ""
+    run = for_caller(f"`snellen run MODEL {shell_word(name)}`", f"sn.evaluate(MODEL, {name!r})")
+    state = kept_state(name)
+    files = [*state.own_entries, *state.tables]
+    if not any(Path(file).is_file() for file in files):
+        return f"{name} is already built; run it with {run}"
+    rebuild = _rebuild_call(benchmark, files)
+    return f"{name} is already built; run it with {run}, or build it again with {rebuild}"
+
+
 def _rebuild_call(benchmark: Benchmark, files: Sequence[str]) -> str:
     """Return the command, or for Python the call, that builds a benchmark again from its source.
 

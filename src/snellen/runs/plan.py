@@ -40,7 +40,7 @@ from snellen.runs.finding import (
     open_benchmark,
     prompts_of,
 )
-from snellen.runs.run_name import automatic_name
+from snellen.runs.run_name import announce_smaller_run, automatic_name, name_of_build
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec
 
 
@@ -183,6 +183,7 @@ def plan_run(
     # The name of the folder depends on what names stand for, and not on the names.
     question = replace(
         question_spec,
+        benchmarks=tuple(map(name_of_build, question_spec.benchmarks)),
         protocols=tuple(protocol.label for protocol in protocols) or question_spec.methods,
         method="generation",
         templates=templates.id,
@@ -191,7 +192,9 @@ def plan_run(
         temperature=question_spec.temperature or None,
         top_p=None if question_spec.top_p == 1 else question_spec.top_p,
     )
-    named_spec = spec.with_execution(name=automatic_name(question, spec.execution))
+    name = automatic_name(question, spec.execution)
+    announce_smaller_run(name, question, spec.execution, announce)
+    named_spec = spec.with_execution(name=name)
     return replace(plan, spec=named_spec, has_automatic_name=True)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from snellen.callers import for_caller, setting
-from snellen.common.paths import slug
+from snellen.common.paths import benchmark_folder, slug
 from snellen.errors import DataError, StoreError
 from snellen.models.identity import address_of, answers_as
 from snellen.records import EVALUATED
@@ -50,6 +50,47 @@ def automatic_name(question: QuestionSpec, execution: ExecutionSpec) -> str:
 def default_name(question: QuestionSpec) -> str:
     """Return the default name of a run's folder, which depends only on what is asked."""
     return _default_name(question, _identity_with_address)
+
+
+def name_of_build(benchmark: str) -> str:
+    """Return the name of a benchmark that is given by the folder of its build; any other text unchanged.
+
+    `snellen run MODEL mine.tsv` builds the table and asks the folder, and `snellen run MODEL mine` asks the same.
+    """
+    builds = benchmark_folder("")
+    path = Path(benchmark)
+    if path.is_absolute() and path != builds and path.is_relative_to(builds):
+        return path.relative_to(builds).as_posix()
+    return benchmark
+
+
+def announce_smaller_run(
+    name: str, question: QuestionSpec, execution: ExecutionSpec, announce: Callable[[str], object]
+) -> None:
+    """Say which run could go on instead of a new one, if a run asked the same with a smaller limit.
+
+    Samples are drawn so that a larger limit includes those of a smaller one.
+    """
+    runs = Path(execution.runs)
+    if (runs / name / RUN_MANIFEST).exists():
+        return
+    stem = name.rpartition("-")[0]
+    smaller_runs: list[tuple[int, Path]] = []
+    for folder in _run_folders(runs):
+        if not folder.name.startswith(f"{stem}-"):
+            continue
+        for limit in _limits(folder):
+            is_larger = question.limit is None or question.limit > limit
+            if is_larger and folder.name == default_name(replace(question, limit=limit)):
+                smaller_runs.append((limit, folder))
+    if not smaller_runs:
+        return
+    limit, folder = max(smaller_runs)
+    go_on = setting("name", folder.name)
+    announce(
+        f"{folder} asked {limit:,} of these questions; with {go_on}, this model goes on with it instead of answering "
+        "them again"
+    )
 
 
 def digest(*parts: str) -> str:
@@ -128,6 +169,15 @@ def _asked_the_same(folder: Path, question: QuestionSpec) -> bool:
         if folder.name in possible_names:
             return True
     return False
+
+
+def _limits(folder: Path) -> list[int]:
+    """Return the limits that a run was asked with; none if its manifest cannot be read."""
+    try:
+        questions = read_manifest(folder).question_specs
+    except StoreError:
+        return []
+    return [question.limit for question in questions if question.limit is not None]
 
 
 def _sessions(folder: Path) -> tuple[RunSession, ...]:

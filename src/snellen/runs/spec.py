@@ -27,7 +27,7 @@ from snellen.common.field_values import check_known, convert_fields, fields_of
 from snellen.common.foreign import read_text
 from snellen.common.paths import check_folder_name
 from snellen.common.record_fields import Option
-from snellen.errors import DataError
+from snellen.errors import DataError, UnknownNameError
 from snellen.formats.json_files import parse_toml
 from snellen.models.model_strings import as_model_string
 from snellen.protocols.prediction import RuleChoice
@@ -534,6 +534,7 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
         >>> spec.question.limit
         12
     """
+    _check_tables(content, where)
     check_known(content, RUN_FIELDS, "field", where)
     fields = dict(content)
     if "roles" in fields:
@@ -555,6 +556,17 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
     scoring = scoring_spec(fields.get("scoring", {}), where)
     judge = judge_spec(fields.get("judge", {}), where)
     return RunSpec(question=question, execution=execution, scoring=scoring, judge=judge)
+
+
+def _check_tables(content: Mapping[str, Any], where: str) -> None:
+    """Raise UnknownNameError for a field that belongs into a table, such as `metrics` into `scoring`."""
+    for name in content:
+        if name in RUN_FIELDS:
+            continue
+        for table, form in TABLES.items():
+            if name in form.__struct_fields__:
+                place = for_caller(f"write it under [{table}]", f"write {table}={{{name!r}: ...}}")
+                raise UnknownNameError(f"{where}{name} is a field of the table {table}; {place}")
 
 
 def scoring_spec(scoring: Mapping[str, Any] | ScoringSpec, where: str = "") -> ScoringSpec:
@@ -637,7 +649,11 @@ def read_run_spec(path: Path) -> dict[str, Any]:
     """
     try:
         content = parse_toml(read_text(path), str(path))
-    except (OSError, UnicodeDecodeError) as error:
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}; check the path") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except UnicodeDecodeError as error:
         raise DataError(f"{path}: {error}") from None
     spec = run_spec(content, f"{path}: ")
     for model in spec.judge.models:

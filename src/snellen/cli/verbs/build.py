@@ -35,7 +35,7 @@ from snellen.building.spec import (
     check_targets,
     reform_spec,
 )
-from snellen.catalogue import BenchmarkSpec, select
+from snellen.catalogue import BenchmarkSpec
 from snellen.cli import installed_verbs
 from snellen.cli.flags import (
     PATH,
@@ -69,7 +69,7 @@ from snellen.recognition.own_sources import (
     is_own,
     refuse_doubt,
 )
-from snellen.runs.finding import open_benchmark, reason_to_rebuild
+from snellen.runs.finding import open_benchmark, reason_to_rebuild, select_to_build
 
 # --- what both have in common: columns said by flags, and doubts that are asked ---------------------------------------
 
@@ -151,7 +151,7 @@ def build_command(what: tuple[str, ...], **flags: Any) -> None:
     for target in own_targets:
         _build_own(target, spec)
     if names:
-        _build_entries([entry for name in names for entry in select(name)], spec)
+        _build_entries([entry for name in names for entry in select_to_build(name)], spec)
 
 
 def _build_own(target: str, spec: BuildSpec) -> None:

@@ -241,7 +241,9 @@ def _check_replaced(path: Path, places: Iterable[str]) -> None:
     if not path.exists():
         return
     earlier = read_packed(path)
-    replace_it = f"name another file ({for_caller('-o FILE.zip', 'path')}), or replace it ({setting('force', True)})"
+    other_file = f"write another file ({for_caller('-o FILE.zip', 'path')})"
+    overwrite = f"replace this one ({setting('force', True)})"
+    replace_it = f"{other_file}, or {overwrite}"
     if earlier is None:
         raise DataError(f"{path} exists and was not packed by Snellen; {replace_it}")
     names = [PurePosixPath(place) for place in places]
@@ -251,8 +253,8 @@ def _check_replaced(path: Path, places: Iterable[str]) -> None:
     has_answers = any(name.name.startswith(ANSWERS_PREFIX) for name in names)
     if earlier.has_answers and not has_answers:
         raise DataError(
-            f"{path} exists and has the answers, which this file would leave out; add "
-            f"{for_caller('--answers', 'answers=True')}, {replace_it}"
+            f"{path} has the answers, and this file would not; keep them "
+            f"({for_caller('--answers', 'answers=True')}), {other_file}, or {overwrite}"
         )
 
 
