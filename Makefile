@@ -73,7 +73,7 @@ installed: $(VENV)/dev.done
 alone:
 	@copy=$$(mktemp -d $(or $(MEMORY),/tmp)/snellen.XXXXXX) && trap 'rm -rf "$$copy"' EXIT && trap 'exit 130' INT TERM && chmod 755 $$copy && \
 		git ls-files -z -- . ':!packages/snellen-lab' | xargs -0 cp --parents --target-directory $$copy && \
-		$(MAKE) --no-print-directory -C $$copy ready tests
+		$(MAKE) --no-print-directory -C $$copy ready tests && cd $$copy && $(BIN)/python tests/foreign_door.py
 
 # The properties alone, with fresh random examples and many of them; what they find becomes an @example.
 fuzz: $(VENV)/dev.done

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import foreign_door
 
-
-def lint(*folder: str) -> tuple[int, str]:
-    command = [sys.executable, foreign_door.__file__, *folder]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout
+Lint = Callable[[Path], tuple[int, str]]
 
 
-def test_nothing_goes_around_the_doors_and_no_exception_is_stale() -> None:
-    assert lint() == (0, "")
+@pytest.fixture
+def lint(capsys: pytest.CaptureFixture[str]) -> Lint:
+    """Looks at a folder, and returns the exit code and what was printed. `make style` looks at the source itself."""
+
+    def look(folder: Path) -> tuple[int, str]:
+        code = foreign_door.main([str(folder)])
+        return code, capsys.readouterr().out
+
+    return look
 
 
 @pytest.mark.parametrize(
@@ -40,11 +42,13 @@ def test_nothing_goes_around_the_doors_and_no_exception_is_stale() -> None:
         "rows = importlib.util.spec_from_file_location(name, path)",
     ],
 )
-def test_a_reader_that_opens_a_users_file_itself_is_found(line: str, tmp_path: Path) -> None:
+def test_a_reader_that_opens_a_users_file_itself_is_found(
+    line: str, tmp_path: Path, lint: Lint
+) -> None:
     reader = tmp_path / "readers" / "new.py"
     reader.parent.mkdir()
     reader.write_text(f"def read(params, path):\n    {line}\n    return rows\n")
-    code, found = lint(str(tmp_path))
+    code, found = lint(tmp_path)
     assert code == 1
     assert found.startswith(f"{reader}:2: ") and "in read goes around the doors" in found
 
@@ -62,6 +66,6 @@ def test_a_reader_that_opens_a_users_file_itself_is_found(line: str, tmp_path: P
         "with open_file(path) as packed, gzip.open(packed) as file: file.read()",
     ],
 )
-def test_what_goes_through_a_door_is_not(line: str, tmp_path: Path) -> None:
+def test_what_goes_through_a_door_is_not(line: str, tmp_path: Path, lint: Lint) -> None:
     (tmp_path / "new.py").write_text(f"def read(params, path):\n    {line}\n")
-    assert lint(str(tmp_path)) == (0, "")
+    assert lint(tmp_path) == (0, "")
