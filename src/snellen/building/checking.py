@@ -174,7 +174,13 @@ class DraftChecker:
         return tuple(names)
 
     def count(self, sample: Sample, answers: list[Answer], draft: Draft) -> None:
-        """Count a question that is written."""
+        """Add a sample that is written to the benchmark to the counts of its manifest.
+
+        Args:
+            sample: The sample.
+            answers: The correct answers to its questions.
+            draft: The sample as the reader made it.
+        """
         self.samples += 1
         self._questions += len(sample.rounds)
         self._answers += len(answers)

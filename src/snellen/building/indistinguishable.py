@@ -73,7 +73,7 @@ class IndistinguishableFinder:
                 yield IndistinguishableQuestion(ids[sample_index], turn, group_number, kind)
 
     def _equal_questions(self) -> list[list[int]]:
-        """Return the indices of questions with equal content and different answers, a list for each content."""
+        """Return groups of questions that look the same to a model but do not all have the same answer, as lists of indices."""
         repeated: set[int] = set()
         for content, next_content in pairwise(sorted(self._content_digests)):
             if content == next_content:
@@ -96,7 +96,13 @@ class IndistinguishableFinder:
 def _answer_digest(sample: Sample, turn: int, gold: Answer | None) -> int:
     """Return a number that is equal for equal correct answers.
 
-    Hidden answers to questions with an image count as equal, and those to questions without one as different.
+    A hidden answer counts as equal to other hidden answers if the question has an image, and as different from all if
+    it has none.
+
+    Args:
+        sample: The sample.
+        turn: The index of the question in a dialogue, otherwise 0.
+        gold: The correct answer; None if it is hidden.
     """
     if gold is not None:
         return _digest((sorted(gold.options), sorted(gold.texts)))

@@ -209,7 +209,7 @@ def _apply_decision(
 
 
 def _has_distractor(draft: Draft, texts: Container[str]) -> bool:
-    """Return whether one of these texts is a wrong option of a draft."""
+    """Return whether one of some texts is a wrong option of a sample's questions."""
     for question in draft.rounds:
         for index, option in enumerate(question.options):
             if option in texts and index not in question.gold:
@@ -297,17 +297,19 @@ def _with_sources(
     *,
     is_asked: bool,
 ) -> Iterator[Draft]:
-    """Yield the drafts with candidates for distractors from the sources, those of the first source first.
+    """Add wrong options to choose from to each question that has too few, from sources such as other questions.
+
+    Candidates of the first source come first.
 
     Args:
-        drafts: The drafts.
+        drafts: The samples.
         parts: The sources.
-        context: What sources draw from.
-        stats: Statistics to update.
-        is_asked: Whether the user chose the sources, rather than the entry.
+        context: What the sources draw from.
+        stats: Statistics of the build, which are updated.
+        is_asked: Whether the user chose the sources, rather than the benchmark entry.
 
     Raises:
-        DataError: The user chose the sources, but no question needs distractors.
+        DataError: The user chose the sources, but no question needs wrong options.
     """
     with_candidates = open_sources(parts, context)
     has_use = False

@@ -146,11 +146,19 @@ def with_questions(source: OwnSource) -> OwnSource:
 def reformed_entry(
     spec: BenchmarkSpec, folder: Path, settings: ReformSpec
 ) -> tuple[BenchmarkSpec, str]:
-    """Return the entry of annotations with its types of questions, and a line that summarises the annotations.
+    """Make a benchmark entry from image annotations: choose the types of questions and how many are drawn.
+
+    Args:
+        spec: The entry of the annotations.
+        folder: The folder with the annotations.
+        settings: What the user chose. By default, all types of questions that fit are used.
+
+    Returns:
+        The entry, and a line that summarises the annotations.
 
     Raises:
         DataError: No type of question fits the annotations.
-        UnknownNameError: A type of question or a source of distractors does not exist.
+        UnknownNameError: A type of question or a source of wrong options does not exist.
     """
     parse_sources(settings.distractors)
     question_types(tuple({"type": name} for name in settings.ask))

@@ -102,7 +102,15 @@ def count_source(spec: BenchmarkSpec, source: Path | None) -> SourceCounts:
 
 
 def _count_questions(spec: BenchmarkSpec, source: Path | None) -> SourceCounts:
-    """Count questions and images without opening the images."""
+    """Count the questions and images of a benchmark's source files, without opening the images.
+
+    Three numbers of questions are counted: those in the files, those of the published benchmark, and those that a run
+    evaluates.
+
+    Args:
+        spec: The benchmark entry.
+        source: The folder with the files; None for their usual place.
+    """
     reader = registry.find_registered("readers", spec.source.reader)
     strata: list[str] = []
     images_by_draft: list[tuple[Hashable, ...]] = []
@@ -179,7 +187,7 @@ def _with_distractors(question: QuestionDraft, texts: tuple[str, ...]) -> Questi
 
 
 def _image_identities(draft: Draft) -> tuple[Hashable, ...]:
-    """Return what tells the images of a draft from others: file and crop. Outlines do not make another image."""
+    """Return what distinguishes the images of a sample from others: the file and the crop. Outlines are ignored."""
     identities: list[Hashable] = []
     for image in draft.images:
         if isinstance(image, ImageSpec):

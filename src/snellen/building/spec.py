@@ -5,9 +5,9 @@
       .table  TableSpec   settings that only questions of the user have
     ReformSpec            settings of a benchmark made from annotations
 
-Each field is declared once. Flags, keywords of Python functions and the tables of docs/reference/build-fields.md are made
-of its type, default and `Option`; `make fields` writes those that are files. Users see the fields of `BuildSpec` and of
-its parts side by side.
+Each field is declared once. Flags, keywords of Python functions and the tables of docs/reference/build-fields.md are
+made of its type, default and `Option`; `make fields` writes those that are files. Users see the fields of `BuildSpec`
+and of its parts side by side.
 """
 
 # Without postponed annotations: flags are made of these types, and to read them from text takes 10 ms.
@@ -388,7 +388,14 @@ def check_targets(
 def _check_unused(
     form: type[Struct], given: Iterable[str], applies_to: str, as_flags: bool
 ) -> None:
-    """Raise DataError if any of the given fields belong to a record that does not apply."""
+    """Raise DataError if the user gave settings that have no effect.
+
+    Args:
+        form: The record that these settings belong to.
+        given: The names of all settings that the user gave.
+        applies_to: What the record applies to, for the message.
+        as_flags: Whether the message names command-line flags.
+    """
     fields = record_fields(form)
     names = [fields[name].flag if as_flags else name for name in given if name in fields]
     if names:

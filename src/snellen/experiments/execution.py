@@ -226,7 +226,15 @@ def execute(
     update: ProgressCallback,
     announce: Announce,
 ) -> RunOutcome:
-    """Execute a plan in this process, or in those that its spec names, which load the models themselves."""
+    """Send the requests of a plan, in this process, in worker processes, or on a Ray cluster, as the plan says.
+
+    Args:
+        plan: The plan of a run.
+        load: Function that loads the evaluated model. Other processes load it themselves.
+        role_models: Models in other roles, such as a judge.
+        update: Is called with the progress.
+        announce: Receives lines for the user.
+    """
     benchmarks = (selected.benchmark for selected in plan.benchmarks)
     announce_changed_answers(plan.folder, benchmarks, announce)
     _announce_fewer_samples(plan, announce)

@@ -26,7 +26,16 @@ class GateFile(Struct, frozen=True, forbid_unknown_fields=True):
 def gate_settings(
     margin: str, on: Sequence[str], file: Path | None
 ) -> tuple[list[GateRule], float]:
-    """Return the rules of a gate and its error rate. Raises DataError."""
+    """Return the rules of a release check and its error rate, from the command line or from a file.
+
+    Args:
+        margin: By how much a candidate may be worse, such as `1pt`.
+        on: The benchmarks or metrics to check.
+        file: A TOML file with rules, instead of the other two.
+
+    Raises:
+        DataError: The file cannot be used, or both a file and other settings are given.
+    """
     if file is None:
         return gate_rules(margin, on), ALPHA
     if margin or on:

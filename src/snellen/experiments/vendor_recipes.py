@@ -99,12 +99,15 @@ def apply_recipe(
     not_applied += left_out
     if options:
         fields["models"] = (model_string(models[0], **options),)
-    applied = {name: value for name, value in {**options, **fields}.items() if name != "models"}
-    stated = ", ".join(
-        _shown(value) if isinstance(value, dict) else f"{name}={value}"
-        for name, value in applied.items()
-    )
-    announce(f"recipe {recipe.name}, {size}: {stated or 'no setting is stated'}")
+    setting_texts: list[str] = []
+    for setting_name, value in {**options, **fields}.items():
+        if setting_name == "models":
+            continue
+        setting_texts.append(
+            _shown(value) if isinstance(value, dict) else f"{setting_name}={value}"
+        )
+    stated = ", ".join(setting_texts) or "no setting is stated"
+    announce(f"recipe {recipe.name}, {size}: {stated}")
     for sentence in not_applied:
         announce(f"recipe {recipe.name}: {sentence}")
     return AppliedRecipe(spec.with_question(**fields), recipe, size, tuple(not_applied))
@@ -154,7 +157,17 @@ def _shown(value: Any) -> str:
 
 
 def _question_fields(settings: RecipeSettings, spec: RunSpec) -> tuple[dict[str, Any], list[str]]:
-    """Return settings for the run that it does not set itself, and settings that do not apply to all its benchmarks."""
+    """Return the settings of a model vendor's recipe that can be applied to a run.
+
+    A setting that the user gave takes precedence.
+
+    Args:
+        settings: The settings of the recipe.
+        spec: The settings of the run.
+
+    Returns:
+        The settings by name, and sentences about those that cannot be applied to all benchmarks of the run.
+    """
     question = spec.question
     fields: dict[str, Any] = {}
     for name in ("temperature", "top_p", "max_new_tokens"):
@@ -163,18 +176,18 @@ def _question_fields(settings: RecipeSettings, spec: RunSpec) -> tuple[dict[str,
             fields[name] = value
     not_applied: list[str] = []
     if settings.templates and not question.templates and not question.prompt:
-        lacking = _without_prompts(question.benchmarks, settings.templates)
-        if lacking:
+        without_prompts = _without_prompts(question.benchmarks, settings.templates)
+        if without_prompts:
             not_applied.append(
-                f"the prompts {settings.templates} are not applied: {', '.join(lacking)} declare none of that name"
+                f"the prompts {settings.templates} are not applied: {', '.join(without_prompts)} declare none of that name"
             )
         else:
             fields["templates"] = settings.templates
     if settings.coordinates:
-        places = _with_other_coordinates(question.benchmarks, settings.coordinates)
-        if places:
+        other_benchmarks = _with_other_coordinates(question.benchmarks, settings.coordinates)
+        if other_benchmarks:
             not_applied.append(
-                f"the model names places in coordinates {settings.coordinates}; {', '.join(places)} ask for others: "
+                f"the model names places in coordinates {settings.coordinates}; {', '.join(other_benchmarks)} ask for others: "
                 f"build them with {setting('params', {'coordinates': settings.coordinates})}"
             )
     return fields, not_applied

@@ -340,7 +340,10 @@ class ChartDrawer:
         return f"{template}: {default.named(template)}"
 
     def instability_scatter(self) -> list[ChartPanel]:
-        """Draw instability against accuracy, one point per model and benchmark."""
+        """Draw a chart of instability against accuracy for each method, with a point for each model and benchmark.
+
+        Instability is how much the chosen option varies if a question is presented differently.
+        """
         points_by_method: dict[Method, list[ScatterPoint]] = {}
         greatest = 0.5
         for method, rows in self._rows_by_method.items():

@@ -54,7 +54,9 @@ class _ControlRow(Struct, frozen=True):
 
 
 def control_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return the table of controls and that of degraded images, each only if a run has such protocols.
+    """Return a table of controls (questions without the right image) and a table of degraded images.
+
+    Each is returned only if a run has such results.
 
     Examples:
         >>> control_tables([])

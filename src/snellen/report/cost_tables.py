@@ -53,7 +53,7 @@ class _CostRow(Struct, frozen=True):
 
     @property
     def tokens(self) -> float | None:
-        """Tokens read and written."""
+        """The number of input and output tokens; None if they were not counted."""
         usage = self.cost.usage
         if usage is None:
             return None
@@ -77,9 +77,12 @@ class _CostRow(Struct, frozen=True):
 
 
 def cost_tables(views: Sequence[RunView]) -> list[Table]:
-    """Return one table of all runs, or no table if no cost is known.
+    """Return a table of what runs cost: their headline scores, requests, tokens, seconds and prices.
 
-    It has a column for the price if a run has prices, and one for the Pareto front if there are several runs.
+    If there are several runs, a column marks those on the Pareto front: no other run is both better and cheaper.
+
+    Returns:
+        One table; none if no cost is known.
     """
     rows: list[_CostRow] = []
     for view in views:
@@ -202,7 +205,13 @@ def _score_and_cost(rows: Sequence[_CostRow], cost_kind: CostKind) -> list[tuple
 
 
 def on_front(point: tuple[float, float], points: Sequence[tuple[float, float]]) -> bool:
-    """Return whether a (score, cost) is on the Pareto front: no other one is at least as good in both and better in one.
+    """Return whether a point is on the Pareto front of some points.
+
+    It is unless another point is at least as good in both score and cost, and better in one of them.
+
+    Args:
+        point: A pair of a score and a cost.
+        points: All points.
 
     Examples:
         >>> on_front((0.5, 10.0), [(0.5, 10.0), (0.6, 20.0)])

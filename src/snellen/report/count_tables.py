@@ -213,7 +213,7 @@ def _count_stages(view: RunView) -> dict[str, Counter[StageName]]:
 
 
 def _stage_of(prediction: Prediction) -> StageName:
-    """Return the stage that read a reply to a question with options, or why no stage could."""
+    """Return what read a reply to a multiple-choice question: rules, a judge, or a random guess; or why nothing could."""
     if prediction.error is not None:
         return "failed"
     if prediction.choice is not None:

@@ -169,7 +169,11 @@ def _position(mark: ScatterPoint) -> ChartPoint:
 
 
 def _dose_marks(curve: _Curve) -> Iterator[ScatterPoint]:
-    """Yield the score on clean images, that at each dose with its interval, and the half-loss dose as a hollow mark."""
+    """Yield the points of one run in a chart of scores on degraded images.
+
+    These are the score on clean images, the score at each strength of the degradation with its interval, and as a
+    hollow mark the strength at which half of the score above chance is lost.
+    """
     response = curve.response
     clean_dose = DEGRADATIONS[response.kind].none
     yield _score_mark(curve, clean_dose, _exact(response.clean))

@@ -171,7 +171,12 @@ def _markdown_lines(block: PageBlock, level: int) -> list[str]:
 
 
 def _question_lines(item: ShownItem, level: int) -> list[str]:
-    """Return a question as lines of Markdown, with the sizes of its images and its ground truth."""
+    """Return a question as lines of Markdown: the sizes of its images, its text and options, and the correct answer.
+
+    Args:
+        item: The question.
+        level: The level of its heading, such as 2 for `##`.
+    """
     sizes = ", ".join(f"{image.width} x {image.height}" for image in item.pictures)
     lines = [
         f"{'#' * level} {escape_markdown(item.sample_id)}",

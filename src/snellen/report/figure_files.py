@@ -229,7 +229,7 @@ class Plot:
 
 
 def headline_plot(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> Plot:
-    """Return the chart of headline numbers: a curve over steps if all runs are steps of trainings, otherwise bars.
+    """Draw the headline numbers of runs: curves over training steps if all runs are steps of trainings, otherwise bars.
 
     Raises:
         DataError: No run has a number to draw.

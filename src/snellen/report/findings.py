@@ -370,7 +370,11 @@ def _above_chance(models: Sequence[ModelNumbers]) -> str:
 
 
 def _lowest_benchmarks(models: Sequence[ModelNumbers]) -> str:
-    """Return the benchmark on which each of a few models is worst; empty if none stands out."""
+    """Return a sentence that names the benchmark on which each model is significantly worst.
+
+    Returns:
+        The sentence; empty if no benchmark stands out, or if there are many models.
+    """
     if len(models) > MOST_NAMES:
         return ""
     clauses: list[str] = []

@@ -265,7 +265,13 @@ def _overall_standing(differences: Sequence[PairedDifference], family: str, scop
 
 
 def _bounds_text(difference: PairedDifference, family: str, scope: str) -> str:
-    """Return between which values a difference is: `the difference is between -1.2 and 3.4 points of accuracy (...)`."""
+    """Return a clause on an undecided difference: `the difference is between -1.2 and 3.4 points of accuracy (...)`.
+
+    Args:
+        difference: The difference.
+        family: What its interval is corrected for, such as `all pairs`.
+        scope: What it is over, such as ` on average over 3 benchmarks`.
+    """
     if difference.difference.low is None:
         n_common = difference.difference.n
         return f"the {n_common:,} common questions have too few images for an interval"

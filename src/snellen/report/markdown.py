@@ -82,13 +82,13 @@ def _cell_text(cell: Cell, footnotes: dict[str, int]) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text that Markdown shows literally, on one line.
+    """Escape a text so that Markdown shows it literally, on one line.
 
     Examples:
         >>> escape_markdown("a*b | c")
         'a\\\\*b \\\\| c'
     """
     one_line = " ".join(short_name(text).split())
-    marked = re.sub(r"([\\`*<>|\[\]~])", r"\\\1", one_line)
-    # An underscore within a word is not emphasis.
-    return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", marked)
+    escaped = re.sub(r"([\\`*<>|\[\]~])", r"\\\1", one_line)
+    # An underscore within a word is not emphasis, so only the others are escaped.
+    return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", escaped)

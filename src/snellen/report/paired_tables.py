@@ -276,10 +276,10 @@ def _value_columns(comparison: Comparison) -> list[Column[PairedDifference]]:
 
 
 def _metric_under_protocol(difference: PairedDifference | QuestionFlip) -> str:
-    """Return the metric with its protocol: `accuracy under vanilla`.
+    """Return the metric of a difference with its protocol, such as `accuracy under vanilla`.
 
-    Accuracy under a circular protocol may cover only the first option order. It is marked, so that nobody takes it for
-    circular accuracy: `accuracy under circular (first order only)`.
+    A circular protocol shows the options in several orders. If its accuracy covers only the first order, that is added,
+    because a reader could take it for circular accuracy: `accuracy under circular (first order only)`.
     """
     text = f"{metric_title(difference.metric)} under {difference.protocol}"
     if is_of_first_alone(difference.metric, difference.protocol):

@@ -36,10 +36,12 @@ class PublishedScore(Struct, frozen=True):
 
 
 def read_leaderboard(path: Path) -> list[PublishedScore]:
-    """Read published scores: a row for each model and benchmark, or a column for each benchmark.
+    """Read a table of published scores.
+
+    It has either a row for each model and benchmark, or a row for each model and a column for each benchmark.
 
     Raises:
-        DataError: No column names models, or no cell is a number.
+        DataError: No column has names of models, or no cell is a number.
     """
     rows = [row for row in read_rows(path, text_encoding(path)) if not row.fault]
     columns: dict[str, str] = {}

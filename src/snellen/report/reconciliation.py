@@ -219,7 +219,11 @@ def reconciliation_section(reconciliation: Reconciliation) -> ReportSection:
 
 
 def reconciliation_tables(reconciliation: Reconciliation) -> list[Table]:
-    """Return the bridge and, if verdicts differ, the examples of each cause."""
+    """Return tables that explain why two results on the same questions differ.
+
+    The first one leads from one number to the other, cause by cause. The second has examples of each cause, if there
+    are any.
+    """
     bridge = bridge_table(reconciliation)
     notes = [f"{note}." for note in reconciliation.notes]
     tables = [replace(bridge, notes=(*bridge.notes, *notes))]

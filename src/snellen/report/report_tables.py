@@ -123,7 +123,13 @@ def report_tables(
     comparisons: Comparisons | None = None,
     further: Sequence[ReportSection] = (),
 ) -> dict[str, list[Table]]:
-    """Return the tables by the title of their section, for forms of a report that have only tables."""
+    """Return the tables of a report by the title of their section, for formats that have nothing but tables.
+
+    Args:
+        views: The runs.
+        comparisons: The comparison of the runs, if it was computed already.
+        further: Additional sections that only this report has.
+    """
     if comparisons is None:
         comparisons = compare_views(views)
     sections = report_sections(comparisons, further)

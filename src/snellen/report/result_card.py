@@ -53,7 +53,7 @@ class ResultCard(Struct, frozen=True):
 
     @property
     def table(self) -> Table:
-        """The card as a table of a report: label columns, then a column of numbers for each model."""
+        """The card as a table: a row for each benchmark and setting, a column for each model."""
         columns: list[Column[CardRow]] = [
             Column("benchmark", lambda row: row.benchmark, is_label=True),
             Column("metric", lambda row: row.metric, is_label=True),

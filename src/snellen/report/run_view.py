@@ -155,7 +155,11 @@ def was_asked(scored: ScoredBenchmark) -> bool:
 
 
 def count_rotations(run: ScoredRun) -> RotationCounts | None:
-    """Count the rotations of the questions that were started; None without a circular protocol."""
+    """Count in how many option orders the questions of a run were shown, and in how many they are to be shown.
+
+    Returns:
+        Both numbers, for questions of which a request was sent; None if the run has no circular protocol.
+    """
     circular: dict[str, Declaration] = {}
     for label in run.manifest.protocols:
         declaration = labelled_declaration(label)
@@ -250,12 +254,13 @@ class RunView(Struct, frozen=True, dict=True):
 
     @cached_property
     def benchmark_counts(self) -> Counter[tuple[str, str]]:
-        """Number of benchmarks with a value, by protocol and metric."""
-        return Counter(
-            (row.protocol, row.metric)
-            for row in self.rows
-            if not row.slice and row.benchmark != OVERALL and row.estimate.value is not None
-        )
+        """The number of benchmarks that have a value, by (protocol, metric)."""
+        counts: Counter[tuple[str, str]] = Counter()
+        for row in self.rows:
+            is_of_benchmark = row.benchmark != OVERALL and not row.slice
+            if is_of_benchmark and row.estimate.value is not None:
+                counts[row.protocol, row.metric] += 1
+        return counts
 
     @cached_property
     def headlines(self) -> dict[Method, dict[str, Result]]:
@@ -272,7 +277,7 @@ class RunView(Struct, frozen=True, dict=True):
 
     @cached_property
     def substitutes(self) -> dict[str, str]:
-        """For a run scored as published, the row that replaces each row in tables."""
+        """By the name of a metric, the metric that takes its place if the run is scored as in a paper."""
         substitutes: dict[str, str] = {}
         for scored in self.run.benchmarks:
             if scored.published:
@@ -516,9 +521,9 @@ def benchmarks_of(views: Sequence[RunView]) -> list[str]:
 
 
 def pools_of(views: Sequence[RunView]) -> list[str]:
-    """Return the names of the pools of benchmarks that have rows of their own.
+    """Return the names of the pools in some runs. A pool is a set of benchmarks that their suite scores as one.
 
-    A pool joins the questions of several benchmarks, so no view has a benchmark of its name.
+    A pool has results, but no run has a benchmark of its name.
     """
     names: dict[str, None] = {}
     for view in views:

@@ -295,7 +295,7 @@ def _failure(response: Response) -> ShownFailure | None:
 
 
 def _facts(exchange: Exchange) -> tuple[str, ...]:
-    """Return facts about an exchange: why the reply ended, seconds, whether it was reused, and notes."""
+    """Return remarks on a reply: why it ended, how many seconds it took, whether it was reused, and notes."""
     response = exchange.response
     facts = []
     if response.finish:

@@ -140,13 +140,13 @@ def _summary_row(line: ModelMethodRow) -> SummaryRow:
 def summary_cell(
     line: ModelMethodRow, metric: str, number: HeadlineEstimate | None, benchmark: str = ""
 ) -> NumberCell | AbsentCell:
-    """Return a cell with a number, or with the reason why it is missing.
+    """Return a table cell with a number, or with the reason why it is missing.
 
     Args:
-        line: The model and method.
-        metric: The metric row.
-        number: The number, or None if the run has no such row.
-        benchmark: Name of the benchmark that the number is of, or an empty text for a mean over benchmarks.
+        line: The results of a model by one method.
+        metric: The metric.
+        number: The number, or None if there is none.
+        benchmark: The benchmark of the number; empty for a mean over benchmarks.
     """
     if number is None:
         return AbsentCell(absence_reason(line, metric))
@@ -161,7 +161,7 @@ def summary_cell(
 
 
 def absence_reason(line: ModelMethodRow, metric: str) -> str:
-    """Return why a choice metric does not apply to a model and method."""
+    """Return why the results of a model do not have a metric of multiple-choice questions."""
     has_options = any(True for _ in each_choice_benchmark(line.view))
     if not has_options:
         return "no questions with options in this run"
@@ -174,7 +174,7 @@ def absence_reason(line: ModelMethodRow, metric: str) -> str:
 
 
 def _accuracies(views: Sequence[RunView]) -> dict[str, HeadlineEstimate]:
-    """Return the accuracy over all benchmarks by the label of its line, for the lines that have one."""
+    """Return the accuracy over all benchmarks, by the label of the model and method. Those without one are missing."""
     accuracies: dict[str, HeadlineEstimate] = {}
     for line in method_rows(views):
         accuracy = line.overall("accuracy")

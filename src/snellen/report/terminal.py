@@ -80,7 +80,12 @@ def first_tables(views: Sequence[RunView]) -> list[RichTable]:
 
 
 def results_text(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
-    """Return the findings and the first tables of runs as plain text."""
+    """Return the findings and the first tables of a report as plain text.
+
+    Args:
+        runs: The runs.
+        rows: Their results.
+    """
     views = run_views(runs, rows)
     text = io.StringIO()
     console = Console(file=text, width=TEXT_WIDTH, no_color=True)

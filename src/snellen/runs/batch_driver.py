@@ -448,9 +448,9 @@ class BatchSender:
             return sent.state
 
     def _submit_again_in_smaller_batches(self, sent: SentBatch) -> None:
-        """Return the requests of a refused batch to the waiting ones, and halve the size of later batches.
+        """Handle a batch that the service refused because its queue is full: later batches have half as many requests.
 
-        A batch may be too large for the rest of the account's queue.
+        The requests of the batch wait again.
 
         Raises:
             ModelError: The batch was refused for another reason, or cannot be made smaller.
@@ -616,13 +616,21 @@ class BatchSender:
         return True
 
     def _try_directly(self, key: str, more: int) -> None:
-        """Send one request directly, because in a batch a wrong key, name or setting would show only after hours."""
-        one = self._waiting[key][0]
+        """Send one request without a batch, to find out whether the model accepts it.
+
+        In a batch, a wrong key, name or setting would show only after hours.
+
+        Args:
+            key: The key of the request.
+            more: The number of requests that will follow in batches. If there are any, the user is told.
+        """
+        waiting = self._waiting[key][0]
         if more:
             self._announce(
                 "sending one request directly, at the full price, to see that the model accepts it"
             )
-        self._keep(key, self._loop.run(self._model.ask(one.request, one.images)))
+        response = self._loop.run(self._model.ask(waiting.request, waiting.images))
+        self._keep(key, response)
 
     def _line(self, key: str) -> bytes | None:
         """Encode a request as a line of a batch file.

@@ -357,7 +357,13 @@ def drive(
 def announce_images(
     items: Iterator[WorkItem], model: PrefetchesImages, ahead: int
 ) -> Iterator[WorkItem]:
-    """Yield the items in order, announcing the images of each to `model` up to `ahead` items in advance."""
+    """Yield units of work in their order, and tell the model in advance which images will be needed.
+
+    Args:
+        items: The units of work, such as samples.
+        model: A model that can load images in advance.
+        ahead: How many units of work in advance.
+    """
     coming: deque[WorkItem] = deque()
     for item in items:
         if isinstance(item, SampleItem):

@@ -219,7 +219,15 @@ def _check_names(benchmarks: Sequence[Benchmark]) -> None:
 
 
 def _check_facts(condition: Condition, benchmarks: Sequence[Benchmark]) -> None:
-    """Raise DataError if a condition names a fact that no benchmark has, or one that reveals answers."""
+    """Check the names in a condition that selects questions for a run.
+
+    Args:
+        condition: The condition.
+        benchmarks: The benchmarks of the run.
+
+    Raises:
+        DataError: No benchmark has such a tag or fact, or its value would reveal the correct answers.
+    """
     names: set[str] = set()
     answer_tags: set[str] = set()
     for benchmark in benchmarks:

@@ -137,7 +137,11 @@ TAIL_BLOCK = 1 << 16
 
 
 def cut_torn_line(file: int) -> None:
-    """Truncate a file after its last line break: a killed run leaves an incomplete line."""
+    """Cut off an incomplete last line of a file, which a killed process may have left.
+
+    Args:
+        file: The descriptor of the file.
+    """
     size = os.fstat(file).st_size
     end = size
     while end > 0:

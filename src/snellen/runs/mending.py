@@ -131,26 +131,33 @@ def count_lines_set_aside(folder: Path) -> int:
 
 
 def _mend_journal(path: Path, fault: Callable[[bytes], str]) -> list[Damage]:
-    """Move damaged lines of a journal to `damaged/`, and return them."""
-    aside = path.parent / DAMAGED / path.name
+    """Move the damaged lines of a journal to a file in the folder `damaged/`, and return what was damaged.
+
+    Args:
+        path: The journal.
+        fault: Function that returns what is wrong with a line; empty if it is intact.
+    """
+    file_of_damaged = path.parent / DAMAGED / path.name
     if path.is_dir():
-        aside.parent.mkdir(exist_ok=True)
-        path.rename(aside)
+        file_of_damaged.parent.mkdir(exist_ok=True)
+        path.rename(file_of_damaged)
         return [Damage(path, 0, "a folder and no journal")]
     intact = bytearray()
     damaged = bytearray()
     damages: list[Damage] = []
     with open_file(path) as file:
         for number, line in enumerate(lines_of(file), 1):
-            why = fault(line) if line.endswith(b"\n") else "a truncated line"
-            if why:
-                damages.append(Damage(path, number, why))
+            reason = fault(line) if line.endswith(b"\n") else "a truncated line"
+            if reason:
+                damages.append(Damage(path, number, reason))
                 damaged.extend(line)
             else:
                 intact.extend(line)
     if damages:
-        before = read_file(aside, TABLE_BYTES) if aside.exists() else b""
-        write_atomically(aside, before + bytes(damaged))
+        moved_before = b""
+        if file_of_damaged.exists():
+            moved_before = read_file(file_of_damaged, TABLE_BYTES)
+        write_atomically(file_of_damaged, moved_before + bytes(damaged))
         write_atomically(path, bytes(intact))
     return damages
 

@@ -456,7 +456,11 @@ def _check_temperature(plan: RunPlan) -> None:
 
 
 def _announce_inapplicable(plan: RunPlan, announce: Announce) -> None:
-    """Announce benchmarks to which no protocol of the run applies. Raises DataError if these are all benchmarks."""
+    """Tell the user which benchmarks are not run because no protocol of the run supports their questions.
+
+    Raises:
+        DataError: These are all benchmarks of the run.
+    """
     names_by_protocols: dict[str, list[str]] = defaultdict(list)
     inapplicable = 0
     for selected in plan.benchmarks:

@@ -298,9 +298,13 @@ class RayCluster:
 
 
 def worker_size(execution: ExecutionSpec, nodes: list[dict[str, Any]]) -> WorkerSize:
-    """Return the resources of workers on a cluster with these nodes, in the format of `ray.nodes()`.
+    """Return how many GPUs and processors a worker on a cluster gets, and how many workers there are.
 
     Without GPUs, the workers of a machine share its processors.
+
+    Args:
+        execution: The settings of the user. What they leave open follows from the machines.
+        nodes: The machines of the cluster, in the format of `ray.nodes()`.
     """
     machines = []
     for node in nodes:

@@ -221,13 +221,21 @@ class PoolWorker:
     """A worker from the view of the pool."""
 
     def __init__(self, actor: Any, placed: Any, loaded: Any) -> None:
-        """Refer to a worker on the cluster, which is ready once its model is loaded."""
+        """Refer to a worker process on the cluster. It is ready when its model is loaded.
+
+        Args:
+            actor: Ray's handle of the process.
+            placed: Ray's reference to the machine that it will run on (`WorkerPlace`).
+            loaded: Ray's reference to what it will have loaded.
+        """
         self.actor = actor
-        self.placed, self.loaded = placed, loaded
-        """Ray's references to where it is (`WorkerPlace`), and to what it has loaded."""
+        self.placed = placed
+        self.loaded = loaded
         self.place: WorkerPlace | None = None
-        self.is_ready = self.is_lost = False
+        self.is_ready = False
+        self.is_lost = False
         self.in_hand: deque[list[_Waiting]] = deque()
+        """Batches that were sent to it and not answered yet."""
 
     @property
     def name(self) -> str:
@@ -287,8 +295,9 @@ class RayPool:
         return await waiting.answered
 
     async def close(self) -> None:
-        """Stop waiting for workers, which continue until the cluster is left."""
-        tasks, self._tasks = self._tasks, set()
+        """Stop waiting for responses. The workers continue until this process leaves the cluster."""
+        tasks = self._tasks
+        self._tasks = set()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -414,7 +423,7 @@ class RayPool:
             self._hand_out()
 
     def _hand_out(self) -> None:
-        """Give each worker its first batch, then each its second one, and so on."""
+        """Send batches to all workers that are ready: each gets a first one, then each a second one, and so on."""
         for batch_count in range(BATCHES_IN_HAND):
             for worker in self._cluster.workers:
                 if not worker.is_ready or len(worker.in_hand) != batch_count:
@@ -455,7 +464,7 @@ class RayPool:
         return batch
 
     async def _have_answered(self, worker: PoolWorker, batch: Sequence[_Waiting]) -> None:
-        """Send a batch to a worker, and handle its answer or its loss."""
+        """Send a batch of requests with their images to a worker, and handle its responses, its error or its loss."""
         sources: dict[str, tuple[ImageRef, Images]] = {}
         for waiting in batch:
             for image in waiting.request.images:

@@ -52,7 +52,13 @@ def larger_part(part: RandomPart, *, reloads: bool) -> RandomPart:
 def next_parts(
     parts: Mapping[str, RandomPart], open_benchmarks: Collection[str], *, reloads: bool
 ) -> dict[str, RandomPart]:
-    """Return the parts of the next round: larger ones of the benchmarks whose rule has not stopped them."""
+    """Return which random part of each benchmark an adaptive run evaluates next.
+
+    Args:
+        parts: The parts so far, by the name of the benchmark.
+        open_benchmarks: The benchmarks that no stopping rule has stopped. Only their parts become larger.
+        reloads: Whether each round loads the model again.
+    """
     following = dict(parts)
     for name in open_benchmarks:
         following[name] = larger_part(parts[name], reloads=reloads)

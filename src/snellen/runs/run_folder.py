@@ -163,7 +163,7 @@ class RunManifest(Struct, frozen=True):
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """Benchmarks whose comparison of two models was stopped before one was significantly better."""
+        """The benchmarks on which a comparison with another model stopped before one of the two was significantly better."""
         names = []
         for use in self.benchmarks:
             if isinstance(use.part, RandomPart) and use.part.awaits_verdict:
@@ -361,7 +361,8 @@ def suggest_runs(folder: Path) -> str:
 def runs_in(paths: Iterable[str | Path]) -> list[Path]:
     """Return the runs that some paths name.
 
-    The folder of a run, or any other path, is returned as it is. A folder of runs is replaced by its runs, sorted by name.
+    The folder of a run, or any other path, is returned as it is. A folder of runs is replaced by its runs, sorted by
+    name.
 
     Examples:
         >>> for name in ("first", "second"):

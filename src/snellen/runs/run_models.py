@@ -38,9 +38,15 @@ def with_model(manifest: RunManifest, role: str, model: RoleModel) -> RunManifes
 
 
 def model_difference(earlier: RoleModel, now: RoleModel, *, only_replies: bool) -> str:
-    """Describe the first difference between two models, apart from their addresses; empty if there is none.
+    """Describe the first difference between the model of an earlier session and the present one, apart from the address.
 
-    With `only_replies`, versions of an adapter that give the same replies do not differ.
+    Args:
+        earlier: The earlier model.
+        now: The present model.
+        only_replies: Whether to ignore versions of an adapter that give the same replies.
+
+    Returns:
+        The description; empty if they are the same model.
     """
     facts_now = _without_address(now.fingerprint)
     known_facts = [_without_address(facts) for facts in (earlier.fingerprint, earlier.left_as)]

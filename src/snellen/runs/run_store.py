@@ -182,9 +182,13 @@ class RunStore:
         return request_identity(request, self._by_sample)
 
     def find(self, protocol: str, request: Request) -> Response | None:
-        """Return the stored response to a request, or None, and record it under this presentation too.
+        """Return the stored response to a request. It may come from this run, from an earlier one, or from the cache.
 
-        Failures are never returned, so they are sent again.
+        It is then also recorded for this protocol and presentation. Failures are not returned, so they are sent again.
+
+        Args:
+            protocol: The label of the protocol.
+            request: The request.
         """
         identity = self.identity(request)
         response = self._stored_response(identity)
@@ -267,7 +271,10 @@ class RunStore:
             raise unwritable(self.folder, error, write_elsewhere()) from None
 
     def _count(self, exchange: Exchange) -> None:
-        """Count an exchange of this session as answered or failed."""
+        """Count a request that was sent in this session as answered or failed, with the reason for a failure.
+
+        A request that fails again is counted as one failure.
+        """
         self.sent += 1
         identity = self.identity(exchange.request)
         if identity in self._failed:

@@ -118,11 +118,16 @@ def circular(predictions: Sequence[Prediction], answer: Answer, rotations: int) 
 def circular_of_parsed(
     predictions: Sequence[Prediction], answer: Answer, rotations: int
 ) -> float | None:
-    """Return the verdict of CircularEval if the parsed rotations settle it.
+    """Return the verdict over all option orders of a question, from readable replies alone.
+
+    Args:
+        predictions: The prediction for each order that was answered.
+        answer: The correct answer.
+        rotations: The number of orders.
 
     Returns:
-        1.0 if all rotations are correct. 0.0 if one is wrong or two disagree. None if a rotation that is unparsed or
-        was never answered could still decide.
+        1.0 if the same correct option is chosen in all orders, and 0.0 if one reply is wrong or two disagree. None if a
+        reply that is missing or could not be read might still decide.
     """
     choices = {prediction.choice for prediction in predictions if prediction.choice is not None}
     if len(choices) > 1 or not choices <= set(answer.options):
@@ -161,9 +166,16 @@ def circular_upper(
 
 
 def circular_doubt(predictions: Sequence[Prediction], answer: Answer) -> ReadingDoubt | None:
-    """Return what the probabilities of the readings imply for the verdict over these rotations.
+    """Return how uncertain the verdict over all option orders is, if some replies could be read in more than one way.
 
-    The question is correct if all readings mean the same correct option. None if all readings are certain.
+    A question counts as correct if the same correct option is chosen in every order.
+
+    Args:
+        predictions: The prediction for each order, with the probability of each reading.
+        answer: The correct answer.
+
+    Returns:
+        The expected verdict, its variance and its range; None if all readings are certain.
     """
     if not any(prediction.probabilities for prediction in predictions):
         return None

@@ -187,15 +187,12 @@ class PartRead(Struct):
     """For protocols in several steps, how many steps were answered before the first failure."""
 
     def note_doubt(self, prediction: Prediction, question: Turn, response: Response) -> None:
-        """Keep a reply for the reading stages if it was not read with certainty.
+        """Remember a reply from which no option could be read with certainty, for a judge model or a random guess.
 
-        A talk that ended undecided is not kept, because its reply has no answer to read.
+        A reply of several steps that ended without an answer is not remembered, because there is nothing to read in it.
         """
-        if (
-            prediction.method != "generation"
-            or prediction.error is not None
-            or prediction.reason == "undecided"
-        ):
+        is_reply = prediction.method == "generation" and prediction.error is None
+        if not is_reply or prediction.reason == "undecided":
             return
         if question.options and prediction.confidence != "certain":
             self.doubtful[id(prediction)] = UnparsedReply(prediction, question, response.text or "")
@@ -204,15 +201,17 @@ class PartRead(Struct):
 def look_through(
     folder: Path, manifest: RunManifest, parts: Mapping[str, Mapping[str, int]]
 ) -> JournalIndex:
-    """Index the journals of a run in one pass.
+    """Go through the journals of a run once, to count requests and to note where the replies of each part are.
+
+    The samples of a benchmark are scored in parts, to save memory.
 
     Args:
         folder: The folder of the run.
         manifest: Its manifest.
-        parts: The number of the part of each sample, by benchmark and sample id.
+        parts: The number of the part of each sample, by benchmark and sample identifier.
 
     Raises:
-        StoreError: A line is not an exchange of this run.
+        StoreError: A line is not a request with a response of this run.
     """
     positions_by_part: defaultdict[PartKey, array[int]] = defaultdict(lambda: array("q"))
     roles = RoleTally(manifest)

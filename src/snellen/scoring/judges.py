@@ -338,7 +338,15 @@ class Judge:
         return stated
 
     def _send(self, tasks: Sequence[JudgeTask], rejected: Collection[str]) -> int:
-        """Ask the judge for the verdicts on tasks, and return the number of requests."""
+        """Send requests to the judge model until each task has a verdict or has failed.
+
+        Args:
+            tasks: For each reply, what the judge is asked.
+            rejected: Keys of stored requests whose replies contain no verdict. They are sent again.
+
+        Returns:
+            The number of requests that were sent.
+        """
         calls = 0
 
         def count(update: ProgressUpdate) -> None:

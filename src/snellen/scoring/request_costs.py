@@ -105,15 +105,14 @@ class UnansweredRequests:
         return Counter(request.kind for request in self._by_identity().values())
 
     def by_place(self) -> Counter[tuple[str, str]]:
-        """Return the number of requests without a reply for each benchmark and protocol.
+        """Return the number of requests without a reply, by (benchmark, protocol).
 
         A request that several of them share counts for each.
         """
-        identities = {
-            (request.benchmark, request.protocol, request.identity)
-            for request in self._waiting.values()
-        }
-        return Counter((benchmark, protocol) for benchmark, protocol, _ in identities)
+        distinct: set[tuple[str, str, bytes]] = set()
+        for request in self._waiting.values():
+            distinct.add((request.benchmark, request.protocol, request.identity))
+        return Counter((benchmark, protocol) for benchmark, protocol, _ in distinct)
 
     def _by_identity(self) -> dict[bytes, UnansweredRequest]:
         return {request.identity: request for request in self._waiting.values()}

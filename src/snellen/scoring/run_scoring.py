@@ -169,7 +169,16 @@ def score_run(
 
 
 def check_scoring(spec: ScoringSpec, *, judged: bool) -> None:
-    """Raise UnknownNameError for an unknown extractor or metric, DataError for a judged metric without a judge."""
+    """Check scoring settings.
+
+    Args:
+        spec: The settings.
+        judged: Whether there is a judge model.
+
+    Raises:
+        UnknownNameError: The extractor or a metric does not exist.
+        DataError: A metric needs a judge, and there is none.
+    """
     find_extractor(spec.extractor)
     check_metrics(spec.metrics)
     for name in spec.metrics:
@@ -512,9 +521,13 @@ def _score_part(
 def _rounds_before(
     presented: Presented, protocol: Protocol, sample: Sample, turn: int
 ) -> AnswersInARow:
-    """Return how many rounds of a dialogue were answered before this one.
+    """Return how many rounds of a dialogue were answered before a round, and whether the dialogue ended before it.
 
-    A dialogue that stopped before this round broke off in the last round with a prediction.
+    Args:
+        presented: The predictions of all questions.
+        protocol: The protocol.
+        sample: The dialogue.
+        turn: The index of the round.
     """
     n_asked = 0
     while n_asked <= turn and (protocol.label, sample.id, n_asked) in presented:

@@ -92,19 +92,25 @@ class RunExtent(Struct, frozen=True):
 
 
 def extent_of(questions: Sequence[AskedQuestion]) -> RunExtent:
-    """Count the begun and the finished questions of one protocol. `questions` has all rounds of each dialogue.
+    """Count how many questions of one protocol were begun, and how many are finished.
 
-    After a failed request all rounds of the dialogue count as finished, because the following ones are never sent. If a
-    protocol does not declare a number of presentations, a question is finished with its first answer.
+    If a request of a dialogue failed, all its rounds count as finished, because the following ones are never sent.
+
+    Args:
+        questions: The questions, with all rounds of each dialogue.
     """
-    failed = {
-        question.sample.id for question in questions if any(p.error for p in question.predictions)
-    }
-    return RunExtent(
-        len(questions),
-        sum(map(_is_begun, questions)),
-        sum(question.sample.id in failed or _is_finished(question) for question in questions),
-    )
+    failed_samples: set[str] = set()
+    for question in questions:
+        if any(prediction.error for prediction in question.predictions):
+            failed_samples.add(question.sample.id)
+    n_begun = 0
+    n_finished = 0
+    for question in questions:
+        if _is_begun(question):
+            n_begun += 1
+        if question.sample.id in failed_samples or _is_finished(question):
+            n_finished += 1
+    return RunExtent(len(questions), n_begun, n_finished)
 
 
 def _is_begun(question: AskedQuestion) -> bool:

@@ -87,8 +87,13 @@ class RecordSpool:
         self._size = 0
 
     def write(self, records: Iterable[Struct]) -> LineRange:
-        """Append records and return their range of lines."""
-        start, count = self._size, 0
+        """Append records to the temporary file, one JSON object a line, and return where the lines are.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
+        start = self._size
+        count = 0
         try:
             with self.file.lock:
                 self.file.content.seek(start)

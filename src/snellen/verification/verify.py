@@ -435,15 +435,21 @@ class _Loop:
 def with_faults(
     decisions: Decisions, faults: Sequence[ItemFault], *, repair: bool
 ) -> dict[str, ItemDecision]:
-    """The decisions with what follows from faults: other distractors if they are to be repaired, else set apart."""
-    grown = dict(decisions)
+    """Return the decisions on questions, extended by what follows from faults that checks found.
+
+    Args:
+        decisions: The decisions so far, by sample.
+        faults: The faults.
+        repair: Whether a faulty wrong option is to be replaced. If not, or if another part of the question is faulty,
+            the question is set apart.
+    """
+    extended = dict(decisions)
     for fault in faults:
-        before = grown.get(fault.sample_id, ItemDecision(fault.sample_id))
+        decision = extended.get(fault.sample_id, ItemDecision(fault.sample_id))
         if fault.avoid and repair:
-            after = replace(before, avoid={**before.avoid, fault.avoid: fault.reason})
+            avoid = {**decision.avoid, fault.avoid: fault.reason}
+            extended[fault.sample_id] = replace(decision, avoid=avoid)
         else:
-            after = replace(
-                before, set_apart=tuple(dict.fromkeys((*before.set_apart, fault.reason)))
-            )
-        grown[fault.sample_id] = after
-    return grown
+            reasons = dict.fromkeys((*decision.set_apart, fault.reason))
+            extended[fault.sample_id] = replace(decision, set_apart=tuple(reasons))
+    return extended

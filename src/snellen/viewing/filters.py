@@ -194,26 +194,36 @@ def search_texts(query: str) -> list[str]:
 def _entry_conditions(
     chosen: QuestionFilter, runs: Mapping[str, int]
 ) -> tuple[list[str], list[object]]:
-    """Return the SQL conditions on the entries of a question, and their parameters."""
-    entry: list[str] = []
+    """Return the conditions of a filter that are about the replies to a question, as SQL.
+
+    Args:
+        chosen: The filter.
+        runs: The number of each run in the index, by its name.
+
+    Returns:
+        SQL conditions on questions, and the values of their parameters.
+    """
+    reply_conditions: list[str] = []
     values: list[object] = []
     if chosen.run:
-        entry.append("run = ?")
+        reply_conditions.append("run = ?")
         values.append(runs.get(chosen.run, -1))
     if chosen.protocol:
-        entry.append("protocol = ?")
+        reply_conditions.append("protocol = ?")
         values.append(chosen.protocol)
     if chosen.outcome:
-        entry.append("outcome = ?")
+        reply_conditions.append("outcome = ?")
         values.append(OUTCOMES.index(chosen.outcome))
     if chosen.reading:
-        entry.append("reading = ?")
+        reply_conditions.append("reading = ?")
         values.append(chosen.reading)
     if chosen.unstable:
-        entry.append("unstable = 1")
+        reply_conditions.append("unstable = 1")
     conditions: list[str] = []
-    if entry:
-        conditions.append(_among(f"SELECT question FROM entry WHERE {' AND '.join(entry)}"))
+    if reply_conditions:
+        conditions.append(
+            _among(f"SELECT question FROM entry WHERE {' AND '.join(reply_conditions)}")
+        )
     if chosen.compared:
         conditions.append(_among(_compared_entries(chosen)))
         values += [runs.get(name, -1) for name in chosen.compared]

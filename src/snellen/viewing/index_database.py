@@ -17,9 +17,10 @@ UNPARSED = OUTCOMES.index("unparsed")
 
 
 def open_index(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """Open the index, creating it if it does not exist.
+    """Open the database of the index; it is created if it does not exist.
 
-    An index of another format is deleted when it is opened for writing, because it can be made again.
+    If another version of Snellen made it, it is deleted and created again, unless it is only to be read. Nothing is
+    lost, because it can be made from the runs.
     """
     if read_only:
         uri = f"{path.absolute().as_uri()}?mode=ro"

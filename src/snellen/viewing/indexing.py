@@ -160,7 +160,18 @@ def _write_run(
     results: Sequence[Result],
     hidden: Collection[str],
 ) -> tuple[RunSummary, RunDetails]:
-    """Write a run into the index, and return its summary and its details."""
+    """Add a run to the index.
+
+    Args:
+        connection: The database of the index.
+        run: The number of the run in the index.
+        scored: The scored run.
+        results: Its results.
+        hidden: Names of benchmarks whose correct answers must not be shown.
+
+    Returns:
+        What the table of runs shows of it, and what its own page shows.
+    """
     writer = _RunWriter(connection, run, scored, hidden)
     writer.write()
     counts = connection.execute(
@@ -345,7 +356,7 @@ def build_of(use: BenchmarkUse) -> str:
 
 
 def short_reading(prediction: Prediction, turn: Turn) -> str:
-    """Describe in a few words what a response was read as: an option, text, or why there is nothing."""
+    """Return what was read from a reply, in a few words: the option or text, or why there is none."""
     if prediction.error is not None:
         return prediction.error.kind
     if prediction.text is not None:

@@ -361,16 +361,21 @@ def _shown(name: str, folder: Path, row: _Row | None) -> ShownRun:
 
 
 def _told_apart(runs: Sequence[ShownRun], *, shows_hosts: bool) -> list[ShownRun]:
-    """Set `server` of the runs whose models have the same name but several addresses."""
+    """Add the server to runs whose models have the same name but different addresses, so that a user can distinguish them.
+
+    Args:
+        runs: The runs.
+        shows_hosts: Whether to show the address. If not, servers are numbered.
+    """
     addresses: dict[str, dict[str, None]] = {}
     for run in runs:
         if run.address:
             addresses.setdefault(run.model_name, {})[run.address] = None
     labelled = []
     for run in runs:
-        of_this_name = list(addresses.get(run.model_name, {}))
-        if len(of_this_name) > 1 and run.address:
-            number = of_this_name.index(run.address) + 1
+        addresses_of_name = list(addresses.get(run.model_name, {}))
+        if len(addresses_of_name) > 1 and run.address:
+            number = addresses_of_name.index(run.address) + 1
             server = run.address if shows_hosts else f"server {number}"
             labelled.append(replace(run, server=server))
         else:

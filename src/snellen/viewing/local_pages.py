@@ -82,14 +82,20 @@ class LocalPages(ViewPages):
     """
 
     def __init__(self, library: RunLibrary, *, read_only: bool = False) -> None:
+        """Prepare the pages of a viewer on the user's own machine.
+
+        Args:
+            library: The runs that it shows.
+            read_only: Whether forms that change something, such as notes, are disabled.
+        """
         super().__init__(library)
         self.secret = "" if read_only else secrets.token_urlsafe(24)
-        self._last_report: tuple[tuple[tuple[int, float], ...], bytes] = (), b""
+        self._last_report: tuple[tuple[tuple[int, float], ...], bytes] = ((), b"")
+        """Which runs the last report was made of, and its content."""
         root = library.roots[0]
-        self.launcher = Launcher(
-            root.parent if (root / "manifest.json").exists() else root,
-            snellen_home() / "views/started",
-        )
+        is_single_run = (root / "manifest.json").exists()
+        folder_of_runs = root.parent if is_single_run else root
+        self.launcher = Launcher(folder_of_runs, snellen_home() / "views/started")
 
     def application(self, *, hosts: Sequence[str] = HOSTS) -> Starlette:
         """Return the pages as an ASGI application, which indexes new runs while it serves.
@@ -449,7 +455,11 @@ class LocalPages(ViewPages):
         return self._page(request, "alike.html", values)
 
     def _picked(self, request: Request, least: int) -> list[ShownRun]:
-        """Return the runs that a request names; error 400 if they are too few or too many."""
+        """Return the runs that a request names.
+
+        Raises:
+            HTTPException: They are fewer than `least`, or too many (400).
+        """
         names = list(dict.fromkeys(request.query_params.getlist("run")))
         if not least <= len(names) <= MOST_RUNS:
             raise HTTPException(

@@ -300,7 +300,7 @@ class ViewPages:
         )
 
     def not_there(self, request: Request, error: Exception) -> Response:
-        """The page for an error: its own status code, 404 for a DataError, else 500."""
+        """Return the page for an error. Its status is that of an HTTPException, 404 for a DataError, otherwise 500."""
         if isinstance(error, HTTPException):
             code = error.status_code
             detail = error.detail
@@ -384,7 +384,16 @@ class ViewPages:
     def _page(
         self, request: Request, template: str, values: Mapping[str, Any], code: int = 200
     ) -> Response:
-        """Return a page from its template. The index is updated after the page has been sent."""
+        """Return a page.
+
+        After it was sent, the index is updated in the background, so that the user does not have to wait for that.
+
+        Args:
+            request: The request for the page.
+            template: The name of its template.
+            values: The values that the template shows.
+            code: The HTTP status.
+        """
         content = {**self.about_request(request), **values}
         # What is new is looked for once the page was sent, so that it has not to wait for that.
         later = BackgroundTask(self.library.refresh_in_background) if self._look.is_local else None

@@ -65,7 +65,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._wait_for("head", HEAD_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer and count one connection less from this address."""
+        """Handle a closed connection: stop its timer, and count one connection less from its address."""
         self._wait_for("", 0)
         self._open_connections[self._address] -= 1
         if not self._open_connections[self._address]:
@@ -99,7 +99,7 @@ class PatientProtocol(HttpToolsProtocol):
     # --- what comes ----------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes from a client, and end the connection if the head or the framing of its request is too long."""
+        """Receive bytes from a client. The connection is closed if the head of the request, or its framing, is too long."""
         self._framing += len(data)
         super().data_received(data)
         if self.transport.is_closing():

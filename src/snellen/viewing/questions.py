@@ -170,9 +170,10 @@ def _deciding(lines: Sequence[QuestionLine], chosen: QuestionFilter) -> set[str]
 
 
 def _decides(line: QuestionLine, protocol: str, chosen: QuestionFilter) -> bool:
-    """Return whether the replies under this protocol are a reason why the question was chosen.
+    """Return whether the replies under a protocol explain why a filter selected a question.
 
-    They are if one of them fits the filter, or if the filter asks for disagreement and some are right and some are not.
+    They do if one of them fits the filter, or if the filter asks for disagreement and some are right and others are
+    not.
     """
     has_right = False
     has_wrong = False
@@ -199,15 +200,22 @@ def _fits(cell: Cell, chosen: QuestionFilter) -> bool:
 def _with_choosing_runs(
     lines: Sequence[QuestionLine], chosen: QuestionFilter, order: Sequence[str]
 ) -> list[QuestionLine]:
-    """Set `chosen_by` of each line: the runs that match the filter, in the order of the page."""
+    """Add to each question the runs whose replies fit the filter (`chosen_by`).
+
+    Args:
+        lines: The questions.
+        chosen: The filter.
+        order: The runs in the order of the page.
+    """
     completed: list[QuestionLine] = []
     for line in lines:
-        fitting = {
-            run
-            for (run, protocol), cell in line.cells.items()
-            if _fits(cell, chosen) and protocol == (chosen.protocol or protocol)
-        }
-        completed.append(replace(line, chosen_by=tuple(run for run in order if run in fitting)))
+        fitting_runs: set[str] = set()
+        for (run, protocol), cell in line.cells.items():
+            is_protocol_chosen = chosen.protocol in ("", protocol)
+            if is_protocol_chosen and _fits(cell, chosen):
+                fitting_runs.add(run)
+        chosen_by = tuple(run for run in order if run in fitting_runs)
+        completed.append(replace(line, chosen_by=chosen_by))
     return completed
 
 
@@ -463,22 +471,31 @@ def find_question(
 def read_question(
     library: RunLibrary, number: int, runs: Sequence[ShownRun], first: str = ""
 ) -> QuestionPage:
-    """Read one question with its entries, those of the protocol `first` first. Exchanges come from the journals."""
-    [(benchmark, build, turn, dimension, sample, gold)] = library.rows(
+    """Read one question with the replies of all runs. Requests and responses are read from the journals.
+
+    Args:
+        library: The index of the runs.
+        number: The number of the question in the index.
+        runs: The runs.
+        first: The protocol whose replies come first; the others follow in the order of preference.
+    """
+    [(benchmark, build, turn, dimension, sample_json, answer_json)] = library.rows(
         "SELECT benchmark, build, turn, dimension, sample, answer "
         "FROM question JOIN question_record ON question = id WHERE id = ?",
         number,
     )
-    answer, decoded = _answer(gold), msgspec.json.decode(sample, type=Sample)
-    entries = [entry for run in runs for entry in _entries(library, number, run, decoded, answer)]
-    entries.sort(
-        key=lambda entry: (
-            entry.protocol != first,
-            protocol_preference(entry.protocol),
-            entry.protocol,
-        )
-    )
-    return QuestionPage(number, benchmark, build, turn, dimension, decoded, answer, tuple(entries))
+    answer = _answer(answer_json)
+    sample = msgspec.json.decode(sample_json, type=Sample)
+    entries: list[ShownEntry] = []
+    for run in runs:
+        entries.extend(_entries(library, number, run, sample, answer))
+
+    def position(entry: ShownEntry) -> tuple[object, ...]:
+        is_other_protocol = entry.protocol != first
+        return is_other_protocol, protocol_preference(entry.protocol), entry.protocol
+
+    entries.sort(key=position)
+    return QuestionPage(number, benchmark, build, turn, dimension, sample, answer, tuple(entries))
 
 
 def read_exchanges_of(library: RunLibrary, number: int, run: ShownRun) -> list[Exchange]:

@@ -42,7 +42,7 @@ class SampleNote(Struct, frozen=True, omit_defaults=True):
 
 
 def as_tags(text: str) -> tuple[str, ...]:
-    """Return the tags in a text, which are separated by commas or spaces."""
+    """Split a text into tags at commas and spaces. Duplicates are removed; long tags and long lists are cut off."""
     tags: dict[str, None] = {}
     for word in text.replace(",", " ").split():
         tags[word[:MAX_TAG_LENGTH]] = None

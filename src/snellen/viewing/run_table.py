@@ -204,7 +204,13 @@ class Trend(Struct, frozen=True):
 
 
 def trend_of(line: RunLine, lines: Sequence[RunLine]) -> Trend | None:
-    """Return the trend of the runs of a model that asked the same in the same way; None if there is only one."""
+    """Return the runs of a model that can be compared over time with one of them, and their chart.
+
+    They have the same questions and the same headline.
+
+    Returns:
+        None if there is no second one.
+    """
     if line.headline is None:
         return None
     comparable = []
@@ -219,7 +225,7 @@ def trend_of(line: RunLine, lines: Sequence[RunLine]) -> Trend | None:
 
 
 def _asks_the_same(first: ShownRun, second: ShownRun) -> bool:
-    """Return whether two runs asked the same model the same parts of the same builds."""
+    """Return whether two runs are of the same model, and used the same questions of the same builds of benchmarks."""
     if first.manifest is None or second.manifest is None:
         return False
     if first.manifest.model != second.manifest.model:

@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -155,25 +154,34 @@ class _Watched:
                 self.unanswered.add_reply(exchange)
 
     def _lines_from(self, offsets: Mapping[Path, int]) -> Iterator[tuple[Path, bytes]]:
-        """Yield the complete lines of each journal from an offset on."""
+        """Yield the complete lines of each journal that follow an offset, with the path of the journal.
+
+        Args:
+            offsets: The offset of each journal in bytes. A journal without one is read from its beginning.
+        """
         for path in journals(self.folder):
             with open_file(path) as file:
                 file.seek(offsets.get(path, 0))
-                yield from (
-                    (path, line) for line in takewhile(lambda line: line.endswith(b"\n"), file)
-                )
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break  # it is still being written
+                    yield path, line
 
     def _add(self, line: bytes) -> None:
-        """Count a line of a journal: the requests asked, the failed ones, and the questions reached."""
+        """Add a line of a journal to the counts of requests, replies and questions."""
         try:
             entry = _lines.decode(line)
         except msgspec.DecodeError:
             self.unreadable += 1
             return
-        self.asked += not entry.reused
-        self.replies += entry.response.error is None
-        if entry.response.error and (exchange := _stored(line)) is not None:
-            self.unanswered.add_failure(exchange)
+        if not entry.reused:
+            self.asked += 1
+        if entry.response.error is None:
+            self.replies += 1
+        if entry.response.error:
+            exchange = _stored(line)
+            if exchange is not None:
+                self.unanswered.add_failure(exchange)
         request = entry.request
         question = (entry.protocol, request.benchmark, request.sample_id, request.variant.turn)
         self.reached.add(question)
@@ -480,7 +488,7 @@ class Launch(Struct):
 
     @property
     def doing(self) -> str:
-        """The last complete line of its output while it is running, such as its progress."""
+        """The last complete line that the process has printed, such as its progress; empty if it has ended."""
         if self.exit_code is not None:
             return ""
         complete_lines = self.log.split("\n")[:-1]
@@ -518,26 +526,27 @@ class Launcher:
         return self._launch(run, exam_of(fields, runs), lambda exam: ("run", str(exam)))
 
     def resume(self, folder: Path, manifest: RunManifest) -> Launch:
-        """Resume a run with the settings of its last session. A run with all replies is only scored.
+        """Continue a run with the settings of its last session, in a new process. If it has all replies, it is only scored.
 
         Raises:
-            DataError: No command can resume the run.
+            DataError: The run was made by another program or with Python objects as models.
         """
         if not manifest.question_specs or not manifest.executed:
             raise DataError(
                 "this run was made elsewhere, or with Python objects, so no command can resume it"
             )
-        question, execution = manifest.question_specs[-1], manifest.executed[-1]
+        question = manifest.question_specs[-1]
+        execution = manifest.executed[-1]
         fields = {**_changed(question, QuestionSpec()), **_changed(execution, ExecutionSpec())}
         fields.pop("roles", None)
         if question.roles:
             fields["roles"] = dict(question.roles)
         fields["name"] = folder.name
-        if is_answered(plan_run(run_spec({**fields, "runs": str(folder.parent)}))):
-            return self._launch(
-                folder, exam_of(fields, folder.parent), lambda exam: ("score", str(folder))
-            )
-        return self.start(fields, folder.parent)
+        plan = plan_run(run_spec({**fields, "runs": str(folder.parent)}))
+        if not is_answered(plan):
+            return self.start(fields, folder.parent)
+        exam = exam_of(fields, folder.parent)
+        return self._launch(folder, exam, lambda exam_file: ("score", str(folder)))
 
     def _launch(
         self, run: Path, exam: str, arguments_for: Callable[[Path], tuple[str, ...]]
@@ -560,7 +569,7 @@ class Launcher:
         return self._launches[name]
 
     def stop(self, name: str) -> None:
-        """Interrupt a process like Ctrl-C, which keeps all replies."""
+        """Interrupt a process as Ctrl-C does. The replies that it has received are kept."""
         launch = self.find(name)
         if launch.exit_code is None:
             launch.is_asked_to_stop = True
