@@ -686,7 +686,10 @@ def test_build_with_other_settings_replaces_an_earlier_build(
     _, built_again, told = run(capsys, "build", "eyechart/colour", "--ratio", "0.5")
     assert "150 questions" in built_half
     assert built_again == ""
-    assert told == "eyechart/colour is already built; use --force to rebuild it\n"
+    assert told.splitlines() == [
+        "eyechart/colour is already built; use --force to rebuild it",
+        "next: `snellen run MODEL eyechart/colour`",
+    ]
 
     _, _, told = run(capsys, "build", "eyechart/colour", "--ratio", "0.5", "--seed", "1")
     assert "it was built with another value of sample, seed" in told
@@ -793,7 +796,7 @@ def test_a_score_below_a_bound_is_an_exit_code(capsys: pytest.CaptureFixture[str
     assert isinstance(mean, float) and mean < 0.9
 
     code, _, error = run(capsys, "score", "runs/right", "--fail-under", "0.9")
-    assert (code, error) == (0, "")
+    assert (code, error) == (0, "next: `snellen report runs/right` writes the report\n")
     code, _, error = run(capsys, "score", "runs/right", "runs/guessed", "--fail-under", "90%")
     assert code == 1
     assert f"--fail-under: the headline of snellen:uniform is {mean:.4f}, below 0.9\n" in error

@@ -339,7 +339,7 @@ def build_own(
     """
     entry = source.spec
     check_own_name(entry.name, spec.to)
-    recipe = spec.recipe
+    recipe = replace(spec.recipe, lenient=spec.lenient)
     if spec.lenient and entry.source.reader in {form.reader for form in table_forms()}:
         # A reader of tables in a suite's form skips wrong rows itself.
         params = params_with(entry.source.params, answers=None, lenient=True)
