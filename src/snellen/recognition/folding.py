@@ -38,11 +38,11 @@ def folded_name(name: str) -> str:
     return _SEPARATORS.sub("_", name.strip().casefold())
 
 
-def words_of(text: str) -> list[str]:
+def folded_words(text: str) -> list[str]:
     """Return the words of a text in small letters; an underscore separates them, too, as in names of classes.
 
     Examples:
-        >>> words_of("Acadian_Flycatcher (bird)")
+        >>> folded_words("Acadian_Flycatcher (bird)")
         ['acadian', 'flycatcher', 'bird']
     """
     return _WORD.findall(text.casefold())

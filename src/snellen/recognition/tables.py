@@ -41,7 +41,7 @@ from snellen.recognition.columns import (
     split_options,
     usual_names,
 )
-from snellen.recognition.folding import as_text, folded_name, words_of
+from snellen.recognition.folding import as_text, folded_name, folded_words
 from snellen.recognition.profiles import LOOKED_AT, ColumnProfile, profiles_of
 from snellen.recognition.reply_columns import reply_columns
 from snellen.recognition.reply_names import (
@@ -569,10 +569,10 @@ class _Assignment:
         n_rows = 0
         counts: Counter[str] = Counter()
         for row in self._rows():
-            said = f" {' '.join(words_of(as_text(row.cells.get(reply, ''))))} "
+            said = f" {' '.join(folded_words(as_text(row.cells.get(reply, ''))))} "
             n_rows += 1
             for name in names:
-                words = " ".join(words_of(as_text(row.cells.get(name, ""))))
+                words = " ".join(folded_words(as_text(row.cells.get(name, ""))))
                 counts[name] += bool(words) and f" {words} " in said
         return {name: counts[name] / max(1, n_rows) for name in names}
 
