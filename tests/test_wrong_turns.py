@@ -464,3 +464,89 @@ def test_a_setting_of_scoring_beside_its_table_is_sent_there(snellen: Command) -
     assert "exam.toml: metrics is a field of the table scoring; write it under [scoring]" in err
     code, _, err = snellen("run", "absent.toml")
     assert code == 2 and "there is no file absent.toml" in err
+
+
+# --- a function as metric and as judge -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_code(snellen: Command) -> Command:
+    """The command line with a run of questions with options, and a file of two functions."""
+    Path("mine.py").write_text(
+        "def short(reply, references):\n    return float(len(reply) < 4)\n\n\n"
+        "def named(question, reply, reference):\n    return float(reference in reply)\n"
+    )
+    code, _, err = snellen(
+        "run", "snellen:oracle", "eyechart/colour", "--limit", "4", "--name", "x"
+    )
+    assert code == 0, err
+    return snellen
+
+
+def test_a_metric_of_texts_on_options_says_what_to_type(own_code: Command) -> None:
+    for words in (("score", "runs/x"), ("report", "runs/x", "-o", "x.md")):
+        code, out, err = own_code(*words, "--metric", "mine.py:short")
+        said = " ".join(f"{out}{err}".split())
+        assert code == 0
+        assert (
+            "whose questions have options; if it judges replies, write --judge mine.py:short."
+            in said
+        )
+    said = " ".join(own_code("score", "runs/x", "--metric", "anls")[1].split())
+    assert "whose questions have options; metrics with a value are accuracy," in said
+    with pytest.warns(UserWarning, match=r"the metric short has no number.*judge=short also calls"):
+        sn.score("runs/x", metrics="mine.py:short")
+
+
+@pytest.mark.parametrize("judge", ["mine.py:short", "mine:short"])
+def test_marks_of_a_function_say_how_many_and_how_to_report_them(
+    own_code: Command, judge: str
+) -> None:
+    code, out, err = own_code("score", "runs/x", "--judge", judge)
+    assert code == 0 and "short" in out
+    assert "judge mine.py:short: 4 marks for questions of runs/x; the metric short is" in err
+    assert "`snellen report runs/x --judge mine.py:short` writes the report" in err
+    assert "add --judge mine.py:short to show it" in own_code("report", "runs/x")[2]
+
+
+def test_a_metric_leaves_the_marks_of_the_same_function_alone(own_code: Command) -> None:
+    assert own_code("score", "runs/x", "--judge", "mine.py:named")[0] == 0
+    assert own_code("report", "runs/x", "--metric", "mine.py:named", "-o", "metric.csv")[0] == 0
+    assert ",named," not in Path("metric.csv").read_text()
+    assert own_code("report", "runs/x", "--judge", "mine.py:named", "-o", "judge.csv")[0] == 0
+    assert "eyechart/colour,named,1.0," in Path("judge.csv").read_text()
+
+
+def test_a_report_as_a_table_has_the_marks_of_judges(own_code: Command) -> None:
+    assert own_code("score", "runs/x", "--judge", "mine.py:named")[0] == 0
+    for name in ("x.csv", "x.json"):
+        assert own_code("report", "runs/x", "-o", name)[0] == 0
+    assert "eyechart/colour,named,1.0," in Path("x.csv").read_text()
+    assert '"named"' in Path("x.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--metric", "mine.py:short", "--judge", "mine.py:short"), "give it once"),
+        (("--metric", "mine:short", "--judge", "mine.py:short"), "give it once"),
+        (("--metric", "judge:mine.py:short"), "this is a judge; write --judge mine.py:short"),
+    ],
+)
+def test_a_function_is_a_metric_or_a_judge(
+    own_code: Command, words: tuple[str, ...], message: str
+) -> None:
+    code, _, err = own_code("score", "runs/x", *words)
+    assert code == 2 and message in err
+
+
+def test_a_judge_whose_verdicts_are_stored_says_so(snellen: Command) -> None:
+    replies = Path("talker.py")
+    replies.write_text("def talk(question, images):\n    return 'I would rather not say'\n")
+    words = ("run", "talker.py:talk", "eyechart/colour", "--limit", "4", "--name", "talk")
+    assert snellen(*words)[0] == 0
+    first = snellen("score", "runs/talk", "--judge", "snellen:always-a", "--judge-failures", "1")
+    assert first[0] == 0 and "calls made" in first[2], first[2]
+    again = snellen("score", "runs/talk", "--judge", "snellen:always-a", "--judge-failures", "1")
+    assert again[0] == 0
+    assert "no call was made, because all its verdicts on runs/talk were given earlier" in again[2]

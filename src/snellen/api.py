@@ -548,7 +548,9 @@ def score(
     if not isinstance(rows, (str, Path)):
         with rows_as_file(rows, build_spec({"name": "predictions"})) as (path, _):
             folders = import_with_notes([path], FileReading(benchmark), announce)
-        return Results(score_folders(folders, spec, judge_spec(judge), announce))
+        scored_rows = Results(score_folders(folders, spec, judge_spec(judge), announce))
+        warn_of_unused(spec.metrics, scored_rows)
+        return scored_rows
     folders = runs_in([rows])
     if Path(rows).is_file():
         folders = import_with_notes([Path(rows)], FileReading(benchmark), announce)
@@ -557,7 +559,9 @@ def score(
             f"{folder} is not a file of predictions, and a run is scored with the answers of its own benchmark; leave "
             "out benchmark"
         )
-    return Results(score_folders(folders, spec, judge_spec(judge), announce))
+    results = Results(score_folders(folders, spec, judge_spec(judge), announce))
+    warn_of_unused(spec.metrics, results)
+    return results
 
 
 def _check_columns(fields: Mapping[str, Any]) -> None:

@@ -28,6 +28,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import inspect
 import sys
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -506,10 +507,17 @@ def register_code(group: Group, name: str) -> None:
     attribute = code_attribute(name)
     target = code_target(name)
     registered = targets(group).get(attribute)
-    if registered not in (None, target):
+    if registered not in (None, target) and not _is_from(registered, target):
         kind = singular(group)
         raise DataError(f"{name}: another {kind} is called {attribute}; give yours another name")
     register(group, attribute, target)
+
+
+def _is_from(registered: Any, target: str) -> bool:
+    """Return whether an object was made from the function that a target names, as a judge is before it is a metric."""
+    function = inspect.unwrap(getattr(registered, "measure", registered))
+    module = str(getattr(function, "__module__", "")).removeprefix(FILE_MODULE)
+    return f"{module}:{getattr(function, '__name__', '')}" == target
 
 
 def register_scoring_code(metrics: Iterable[str], extractor: str) -> None:

@@ -17,6 +17,7 @@ from snellen.common.record_fields import RecordField, record_fields
 from snellen.errors import DataError
 from snellen.experiments.compare_spec import SubsetSpec
 from snellen.fetching.attendance import agree_to_all, go_offline
+from snellen.metrics.declaration import JUDGING, judging_code
 from snellen.registry import code_name, is_code, register_scoring_code
 from snellen.runs.spec import (
     ExecutionSpec,
@@ -476,6 +477,7 @@ def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:
         scoring["metrics"] = tuple(code_name(metric) for metric in scoring["metrics"])
     if "extractor" in scoring:
         scoring["extractor"] = code_name(scoring["extractor"])
+    _check_given_once(scoring.get("metrics", ()), judge.get("models", ()))
     register_scoring_code(scoring.get("metrics", ()), scoring.get("extractor", ""))
     if any(is_code(code_name(model)) for model in judge.get("models", ())):
         from snellen.given_arguments import separate_judges  # loads what opens models
@@ -488,6 +490,18 @@ def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:
     if judge:
         fields["judge"] = judge
     return fields
+
+
+def _check_given_once(metrics: Sequence[str], judges: Sequence[str]) -> None:
+    """Raise DataError for a judge that is given as a metric, or as both."""
+    for name in filter(None, map(judging_code, metrics)):
+        raise DataError(f"--metric {JUDGING}{name}: this is a judge; write --judge {name}")
+    for name in map(code_name, judges):
+        if name in metrics:
+            raise DataError(
+                f"{name} is given with --metric and with --judge; give it once: a judge marks the replies to all "
+                "questions, a metric those to questions without options"
+            )
 
 
 def scoring_from_flags(flags: Mapping[str, Any]) -> ScoringSpec:

@@ -22,8 +22,9 @@ from snellen.building.replaced_builds import other_source
 from snellen.callers import for_caller, is_command_line, setting
 from snellen.common.paths import shell_word
 from snellen.common.record_fields import RecordField, record_fields
-from snellen.errors import DataError, HookError, StoreError, UnknownNameError
+from snellen.errors import DataError, HookError, SnellenError, StoreError, UnknownNameError
 from snellen.installation import LAB, sibling_install_line
+from snellen.metrics.declaration import JUDGING, find_metric, judging_code
 from snellen.metrics.kept_programs import programs_kept
 from snellen.models.loading import find_opener, load_model, names_model
 from snellen.models.model_strings import parse_spec, says_batch
@@ -121,16 +122,50 @@ def announce_other_scorings(
     for folder in folders:
         for name in filter(None, scoring_names(folder)):
             settings = kept_settings(folder, name)
-            flags = [*_flags(settings.scoring, but=()), *_flags(settings.judge, but=("price",))]
+            flags = scoring_words(settings.scoring, settings.judge)
             loading = f"sn.load_run({str(folder)!r}, scoring={name!r})"
             call = for_caller(f"add {shlex.join(flags)}", f"use {loading}")
-            if any(metric.startswith("__main__") for metric in settings.scoring.metrics):
+            own_code = [metric.removeprefix(JUDGING) for metric in settings.scoring.metrics]
+            if any(metric.startswith("__main__") for metric in own_code):
                 # A function of a script or notebook: importing it again would evaluate again, or is impossible.
                 writing = for_caller(
                     f"run in Python {loading}.report('numbers.csv')", f"use {loading}"
                 )
                 call = f"its metrics are functions of a script or notebook; {writing}"
             announce(f"{folder} also has a scoring by other settings; {call} to show it")
+
+
+def scoring_words(scoring: ScoringSpec, judge: JudgeSpec) -> list[str]:
+    """Return the flags of `snellen report` that show a scoring by these settings.
+
+    Examples:
+        >>> scoring_words(sn.ScoringSpec(metrics=("anls",)), sn.JudgeSpec())
+        ['--metric', 'anls']
+    """
+    return [*_flags(scoring, but=()), *_flags(judge, but=("price",))]
+
+
+def with_judged_rows(run: ScoredRun) -> ScoredRun:
+    """Return a run whose rows include those of metrics that only its scorings by judges have.
+
+    A scoring is left out if the run received replies since, or if it follows published rules.
+    """
+    rows = list(run.kept_rows if run.kept_rows is not None else aggregate_run(run))
+    metrics = {row.metric for row in rows}
+    added: list[Result] = []
+    for name in filter(None, scoring_names(run.folder)):
+        settings = kept_settings(run.folder, name)
+        has_function = any(map(judging_code, settings.scoring.metrics))
+        if settings.scoring.as_published or not (settings.judge.models or has_function):
+            continue
+        try:
+            judged = load_scoring(run.folder, name)
+        except SnellenError:  # it is stale or damaged, and the numbers of the run do not need it
+            continue
+        new_rows = [row for row in judged.kept_rows or () if row.metric not in metrics]
+        metrics.update(row.metric for row in new_rows)
+        added += new_rows
+    return replace(run, kept_rows=(*rows, *added)) if added else run
 
 
 def check_named_once(folders: Iterable[Path]) -> None:
@@ -251,9 +286,26 @@ def _score_folder(
             f"judge {panel.name}: nothing was left for it to read, because the extractor was sure of every reply; it "
             f"changes no number of {folder}"
         )
+    if panel is not None and panel.uses and not any(use.calls for use in panel.uses):
+        announce(
+            f"judge {panel.name}: no call was made, because all its verdicts on {folder} were given earlier"
+        )
+    for metric in filter(judging_code, settings.scoring.metrics):
+        announce(_marks_of_function(scored, metric))
     if is_read_only(folder):
         announce(f"{folder} is read-only; its scores are shown but not saved")
     return scored
+
+
+def _marks_of_function(scored: ScoredRun, metric: str) -> str:
+    """Return how many questions of a run a judging function has marked, and which metric has its marks."""
+    [name] = find_metric(metric).names
+    scores = [score for benchmark in scored.benchmarks for score in benchmark.scores_of(name)]
+    marked = sum(score.value is not None for score in scores)
+    return (
+        f"judge {judging_code(metric)}: {marked:,} marks for questions of {scored.folder}; the metric {name} is their "
+        "mean"
+    )
 
 
 def _check_replies_are_left(scored: ScoredRun, announce: Announce) -> None:
@@ -425,7 +477,10 @@ def _flags(record: Struct, but: tuple[str, ...]) -> Iterator[str]:
 
 
 def _words(field: RecordField, value: Any) -> Iterator[str]:
-    """Yield the command-line arguments that set a field to a value: `--limit` and `100`, or just `--no-report`."""
+    """Yield the command-line arguments that set a field to a value: `--limit` and `100`, or just `--no-report`.
+
+    A judging function among the metrics has the flag --judge.
+    """
     if isinstance(value, bool):
         yield field.flag if value else f"--no-{field.flag.removeprefix('--')}"
         return
@@ -438,4 +493,5 @@ def _words(field: RecordField, value: Any) -> Iterator[str]:
     else:
         values = [",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
     for text in values:
-        yield from (field.flag, text)
+        judge = judging_code(text)
+        yield from ("--judge", judge) if judge else (field.flag, text)

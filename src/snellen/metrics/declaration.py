@@ -427,6 +427,20 @@ def first_line(documented: object) -> str:
     return (documented.__doc__ or "").strip().partition("\n")[0]
 
 
+JUDGING = "judge:"
+"""Before the name of a function that judges replies, where it is among the metrics of a scoring."""
+
+
+def judging_code(metric: str) -> str:
+    """Return `my_file.py:NAME` of a function that judges replies; an empty string for any other metric.
+
+    Examples:
+        >>> judging_code("judge:mine.py:short"), judging_code("mine.py:short")
+        ('mine.py:short', '')
+    """
+    return metric.removeprefix(JUDGING) if metric.startswith(JUDGING) else ""
+
+
 def find_metric(name: str) -> Metric:
     """Return the metric that is registered under a name. Raises UnknownNameError, which suggests a similar name, and
     HookError if the metric cannot be imported, or is not a metric.
@@ -487,9 +501,13 @@ def function_metric(
 def _unavailable(name: str) -> Measure:
     """Return a measure that refuses to score: the code of this metric was not given to the command or call."""
 
+    judge = judging_code(name)
+    kind = "judge" if judge else "metric"
+    given = setting("judge", judge) if judge else setting("metrics", name)
+
     def refuse(reply: str, references: Sequence[str]) -> float:
         raise HookError(
-            f"the metric {name} is code that this {for_caller('command', 'call')} was not given; add {setting('metrics', name)}"
+            f"the {kind} {judge or name} is code that this {for_caller('command', 'call')} was not given; add {given}"
         )
 
     return refuse

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeVar, overload
 
 from msgspec.structs import replace
 
 from snellen import registry
 from snellen.errors import DataError
-from snellen.metrics.declaration import Metric, ReplyMetric, function_metric
+from snellen.metrics.declaration import JUDGING, Metric, ReplyMetric, function_metric
 from snellen.metrics.open_questions import reply_values, score_open_questions
 from snellen.metrics.questions import AskedQuestion
 from snellen.metrics.scoring_context import MetricScores, ScoringContext
@@ -162,10 +163,10 @@ def metric_names(metrics: Any) -> tuple[str, ...]:
 
 
 def judge_names(judges: Sequence[Callable[..., Any]]) -> tuple[str, ...]:
-    """Register functions that judge replies as metrics, and return the names of the metrics.
+    """Register functions that judge replies as metrics, and return the names of the metrics, such as `judge:mine.py:NAME`.
 
-    A metric gets the name of its function. A lambda is called `judge`; if it is not the first function, `judge_2` and so
-    on.
+    The prefix distinguishes it from the same function as a metric, which has no value for questions with options. A
+    lambda is called `judge`; if it is not the first function, `judge_2` and so on.
 
     Raises:
         DataError: It is unclear from a function's parameter names which one is the reply, or a metric has its name.
@@ -177,7 +178,7 @@ def judge_names(judges: Sequence[Callable[..., Any]]) -> tuple[str, ...]:
             name = "judge" if number == 1 else f"judge_{number}"
         declared = _DECLARED.get(id(function), {})
         _register(name, function_metric(function, name, metric_class=JudgingFunction, **declared))
-        names.append(_code_name(function, name))
+        names.append(f"{JUDGING}{_code_name(function, name)}")
     return tuple(names)
 
 
@@ -225,7 +226,9 @@ def _code_name(function: Any, name: str) -> str:
     """Return the name that `--metric` takes for a function."""
     module = getattr(function, "__module__", None) or "__main__"
     if module.startswith(registry.FILE_MODULE):
-        return f"{module.removeprefix(registry.FILE_MODULE)}:{name}"
+        file = Path(module.removeprefix(registry.FILE_MODULE))
+        is_below = file.is_relative_to(Path.cwd())
+        return f"{file.relative_to(Path.cwd()) if is_below else file}:{name}"
     is_in_package = "." in module
     return f"{module}:{name}" if is_in_package else f"{module}.py:{name}"
 

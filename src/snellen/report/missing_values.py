@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from snellen.callers import setting
 from snellen.metrics.declaration import declared_row, find_metric
 from snellen.records import Result
+from snellen.registry import is_code
 from snellen.report.number_text import metric_title
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+
+MOST_NAMED = 4
+"""Metrics that a sentence names."""
 
 
 def missing_values(runs: Iterable[ScoredRun], rows: Sequence[Result]) -> list[str]:
@@ -49,8 +54,14 @@ def _missing_value_sentence(scored: ScoredBenchmark, metric: str, rows: Sequence
     declaration = declared_row(row_names[0])
     opening = f"{metric_title(row_names[0])} has no value for {scored.spec.name}"
     if not has_rows:
-        options = "options" if scored.spec.formulation == "choice" else "no options"
-        return f"{opening}, whose questions have {options}."
+        if scored.spec.formulation != "choice":
+            return f"{opening}, whose questions have no options."
+        if is_code(metric):
+            judging = setting("judge", metric)
+            return (
+                f"{opening}, whose questions have options; if it judges replies, write {judging}."
+            )
+        return f"{opening}, whose questions have options{_metrics_with_values(scored, rows)}."
 
     reason = ""
     if has_questions:
@@ -58,6 +69,17 @@ def _missing_value_sentence(scored: ScoredBenchmark, metric: str, rows: Sequence
     if not reason:
         reason = _most_common_detail(scored, (metric, *row_names))
     return f"{opening}: {reason}." if reason else ""
+
+
+def _metrics_with_values(scored: ScoredBenchmark, rows: Sequence[Result]) -> str:
+    """Return which metrics have a value on a benchmark, as the end of a sentence; empty if none has."""
+    names: list[str] = []
+    for row in rows:
+        has_value = row.estimate.value is not None
+        if row.benchmark == scored.spec.name and not row.slice and has_value:
+            names.append(row.metric)
+    shown = list(dict.fromkeys(names))[:MOST_NAMED]
+    return f"; metrics with a value are {', '.join(shown)}" if shown else ""
 
 
 def _most_common_detail(scored: ScoredBenchmark, metrics: Sequence[str]) -> str:

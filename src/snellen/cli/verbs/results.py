@@ -44,12 +44,18 @@ from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.report_files import report_path
 from snellen.experiments.results import Results
-from snellen.experiments.scored_folders import announce_other_scorings, score_folders
+from snellen.experiments.scored_folders import (
+    announce_other_scorings,
+    score_folders,
+    scoring_words,
+    with_judged_rows,
+)
 from snellen.installation import LAB, sibling_install_line
 from snellen.report.figure_files import check_figure_format
+from snellen.report.missing_values import missing_values
 from snellen.runs.mending import DAMAGED, mend_run
 from snellen.runs.run_folder import RUN_MANIFEST, runs_in, suggest_runs
-from snellen.runs.spec import ExecutionSpec, TokenPrice
+from snellen.runs.spec import ExecutionSpec, ScoringSpec, TokenPrice
 from snellen.scoring.corrected_answers import AppliedCorrection, corrected_answers
 from snellen.scoring.scored_run import run_labels
 
@@ -194,7 +200,8 @@ def score_command(
         _show_corrections(before, results, as_json)
     if published is not None:
         _show_published(results, published)
-    report = command_line("report", *(run.folder for run in results.runs))
+    flags_of_scoring = scoring_words(scoring, judge)
+    report = command_line("report", *(run.folder for run in results.runs), *flags_of_scoring)
     if not as_json:
         announce_next(f"{report} writes the report")
     if fail_under is not None and _is_below(narrowed, fail_under):
@@ -381,8 +388,13 @@ def report_command(
     )
     scored = score_folders(runs, scoring, judge, announce, kept_will_do=True)
     announce_other_scorings(runs, scoring, judge, announce)
+    if scoring == ScoringSpec() and not judge.models:
+        scored = [with_judged_rows(run) for run in scored]
     priced = Results([replace(run, price=price) for run in (*standard, *scored)])
     results = priced.only(where=where, common_answered=common_answered)
+    if scoring.metrics:
+        for sentence in missing_values(results.runs, results.rows):
+            announce(sentence)
     paths = outputs or (report_path(scored),)
     further = []
     if against:
