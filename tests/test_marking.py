@@ -425,7 +425,7 @@ def test_a_function_in_a_file_judges_from_both_doors(
 
     # A report shows it with the flag that a line names.
     _, _, err = small.command(capsys, "report", "runs/one", "-o", "numbers.csv")
-    flag = f"--metric {tmp_path / 'judge.py'}:states"
+    flag = "--judge judge.py:states"
     assert f"add {flag} to show it" in err and "snellen_suite_module" not in err
 
 

@@ -427,7 +427,7 @@ def test_a_function_whose_values_are_no_shares_is_told_how_to_say_so(
     assert 'give it another unit than a share: @sn.metric(unit="points")' in err
 
 
-@pytest.mark.parametrize("name", ["my_metrics:names_b", "my_metrics.py", "./my_metrics.py"])
+@pytest.mark.parametrize("name", ["my_metrics.py", "./my_metrics.py"])
 def test_a_metric_in_a_file_is_named_by_file_and_name(
     name: str, plain_questions: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -463,13 +463,68 @@ def test_addresses_in_messages_are_fetched_only_if_asked_for(
     assert code == 2 and "127.0.0.1:9" in error
 
 
-def test_letters_as_replies_to_options_within_a_message_are_noted() -> None:
-    text = "What is it?\nA. a cat\nB. a dog\nAnswer with the letter."
-    asked = [openai_part("p0.png"), {"type": "text", "text": text}]
-    talk = [{"role": "user", "content": asked}, {"role": "assistant", "content": "B"}]
-    Path("files/letters.jsonl").write_text(json.dumps({"messages": talk}))
-    [note] = sn.build("files/letters.jsonl", to="made").manifest.warnings
-    assert "1 questions list options and are answered by a letter" in note
+LISTED = "What is it?\nA. a cat\nB. a dog\nAnswer with the letter."
+
+
+def listing_row(kind: str, text: str, answer: str) -> dict[str, Any]:
+    """Return a row whose question lists options: of OpenAI's chat format, of LLaVA's, or of a plain table."""
+    if kind == "chat":
+        asked = [openai_part("p0.png"), {"type": "text", "text": text}]
+        said = [{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]
+        return {"messages": said}
+    if kind == "llava":
+        said = [{"from": "human", "value": f"<image>\n{text}"}, {"from": "gpt", "value": answer}]
+        return {"image": "p0.png", "conversations": said}
+    return {"image": "p0.png", "question": text, "answer": answer}
+
+
+@pytest.mark.parametrize("kind", ["chat", "llava", "table"])
+@pytest.mark.parametrize("answers", ["AB", ("a cat", "b."), ("A) a cat", "(B)")])
+def test_options_within_the_text_of_a_question_are_read(
+    capsys: pytest.CaptureFixture[str], kind: str, answers: Sequence[str]
+) -> None:
+    rows = [listing_row(kind, LISTED, answer) for answer in answers]
+    Path("files/letters.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for _ in range(2):  # the second follows the entry that the first has written
+        code, out, error = small.command(capsys, "build", "files/letters.jsonl", "--to", "made")
+        assert code == 0, error
+    assert "in the text of the question" in f"{out}{error}" or Path("files/letters.toml").exists()
+    built = Benchmark(Path("made"))
+    for sample in built.samples():
+        assert (sample.question, sample.options) == ("What is it?", ("a cat", "a dog"))
+    golds = open_answers(built.folder)
+    assert [golds[sample.id, 0].options for sample in built.samples()] == [(0,), (1,)]
+    assert sn.evaluate("snellen:oracle", "./made").value("accuracy") == 1
+
+
+@pytest.mark.parametrize("kind", ["chat", "llava", "table"])
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (LISTED, "maybe"),
+        ("What is it?\nA. a cat\nC. a dog", "A"),
+        ("What is it?\nA. a cat\nB. a dog\nIt was seen at noon.", "A"),
+        ("A. a cat\nB. a dog", "A"),
+    ],
+    ids=["other-answer", "gap", "text-after", "no-question"],
+)
+def test_unclear_options_within_a_text_leave_all_questions_open_and_say_so(
+    kind: str, text: str, answer: str
+) -> None:
+    rows = [listing_row(kind, LISTED, "B"), listing_row(kind, text, answer)]
+    Path("files/letters.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    if kind == "table" and answer == "A":
+        with pytest.raises(DataError, match="or list them in the text of each question"):
+            sn.build("files/letters.jsonl", to="made")
+        return
+    lines = " ".join(recognise("files/letters.jsonl").lines())
+    assert "in the text of 1 of 2 questions only, so all are open" in lines
+    built = sn.build("files/letters.jsonl", to="made")
+    assert built.spec.formulation == "text"
+    if kind != "table":
+        assert any(
+            "list options and are answered by a letter" in note for note in built.manifest.warnings
+        )
 
 
 def test_marks_within_a_conversation_say_where_its_pictures_stand(

@@ -58,7 +58,7 @@ from snellen.metrics.own import judge_names
 from snellen.models import loading
 from snellen.models.loaded_model import ModelInHand
 from snellen.recognition.own_sources import is_own
-from snellen.registry import find_registered, names, register_scoring_code
+from snellen.registry import find_registered, is_code, names, register_scoring_code
 from snellen.runs.finding import Announce, announce_nothing, open_benchmark, select_to_build
 from snellen.runs.run_folder import runs_in
 from snellen.runs.run_progress import ProgressListener, ignore_progress
@@ -549,7 +549,7 @@ def score(
         with rows_as_file(rows, build_spec({"name": "predictions"})) as (path, _):
             folders = import_with_notes([path], FileReading(benchmark), announce)
         scored_rows = Results(score_folders(folders, spec, judge_spec(judge), announce))
-        warn_of_unused(spec.metrics, scored_rows)
+        warn_of_unused(list(filter(is_code, spec.metrics)), scored_rows)
         return scored_rows
     folders = runs_in([rows])
     if Path(rows).is_file():
@@ -560,7 +560,7 @@ def score(
             "out benchmark"
         )
     results = Results(score_folders(folders, spec, judge_spec(judge), announce))
-    warn_of_unused(spec.metrics, results)
+    warn_of_unused(list(filter(is_code, spec.metrics)), results)
     return results
 
 

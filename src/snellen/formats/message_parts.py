@@ -6,6 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 FILE_URL = "file://"
+ASKING = frozenset({"human", "user", "question"})
+ANSWERING = frozenset({"gpt", "assistant", "model", "bot", "chatgpt", "answer"})
+SYSTEM = frozenset({"system"})
+MARK = "<image>"
+"""What stands for an image in the text of a message."""
 
 
 def is_image_part(part: Any) -> bool:
@@ -61,3 +66,38 @@ def images_of_messages(messages: Sequence[Any]) -> list[Any]:
             if image is not None:
                 images.append(image)
     return images
+
+
+def text_of_message(content: Any) -> str:
+    """Return the text of a message, with a mark in place of each image. The content is a text or a list of parts."""
+    if isinstance(content, list):
+        texts = []
+        for part in content:
+            if is_image_part(part):
+                texts.append(MARK)
+            elif isinstance(part, dict):
+                texts.append(part.get("text") or "")
+        content = "\n".join(texts)
+    return str(content or "").strip()
+
+
+def single_exchange(messages: Any) -> tuple[str, str] | None:
+    """Return the question and the reply of a conversation of one turn, without marks; None for any other.
+
+    Examples:
+        >>> single_exchange([{"from": "human", "value": "<image>\\nWhy?"}, {"from": "gpt", "value": "So."}])
+        ('Why?', 'So.')
+    """
+    said: list[tuple[Any, str]] = []
+    for message in messages if isinstance(messages, list) else []:
+        if not isinstance(message, dict):
+            return None
+        who = message.get("from", message.get("role"))
+        text = text_of_message(message.get("value", message.get("content")))
+        if who not in SYSTEM:
+            said.append((who, text.replace(MARK, "").strip()))
+    if len(said) == 1 and said[0][0] in ASKING:
+        return said[0][1], ""
+    if len(said) == 2 and said[0][0] in ASKING and said[1][0] in ANSWERING:
+        return said[0][1], said[1][1]
+    return None

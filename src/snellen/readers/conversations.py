@@ -20,17 +20,21 @@ from snellen.common.drafts import Draft, LazyImage, QuestionDraft, read_params
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.listed_cells import listed
 from snellen.formats.locate import ImageFinder
-from snellen.formats.message_parts import images_of_messages, is_image_part
+from snellen.formats.message_parts import (
+    ANSWERING,
+    ASKING,
+    MARK,
+    SYSTEM,
+    images_of_messages,
+    text_of_message,
+)
 from snellen.formats.rows import read_rows
 from snellen.formats.source_row import SourceRow
+from snellen.readers.listed_questions import with_listed_options
 from snellen.readers.table_columns import OneOrMore
 from snellen.readers.table_notes import image_notes, row_names
 from snellen.readers.table_pictures import picture_of
 
-ASKING = frozenset({"human", "user", "question"})
-ANSWERING = frozenset({"gpt", "assistant", "model", "bot", "chatgpt", "answer"})
-SYSTEM = frozenset({"system"})
-MARK = "<image>"
 _LISTED_OPTION = re.compile(r"^\s*\(?A[.):]\s*\S", re.MULTILINE)
 _LETTER = re.compile(r"\(?[A-Z][.)]?")
 _AROUND = re.compile(rf"^(?:\s*{MARK})+\s*|\s*(?:{MARK}\s*)+$")
@@ -54,6 +58,8 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether images are found anywhere below the folder by their names, with or without an ending."""
     fetch_images: bool = False
     """Whether images at URLs are downloaded."""
+    options_in_question: bool = False
+    """Whether each question lists its options in its text, and the reply names one."""
 
 
 class _Talk(Struct):
@@ -96,6 +102,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
                 for cell in _image_cells(row, chosen.columns)
             ]
             last = _conversation_draft(row, talk, chosen.columns, pictures)
+            if chosen.options_in_question:
+                last = replace(last, rounds=tuple(with_listed_options(last.rounds, row.where)))
+                continue
             if any(MARK in question for question in talk.questions[1:]):
                 rows_with_later_images.append(row.number)
             if any(map(_names_listed_option, talk.questions, talk.replies)):
@@ -111,8 +120,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         if rows_with_letters:
             count = len(rows_with_letters)
             words = (
-                f"{count:,} questions list options and are answered by a letter; they are scored as open questions "
-                "(for multiple choice, write a table with the columns question, A, B, ... and answer)"
+                f"{count:,} questions list options and are answered by a letter; they are scored as open questions, "
+                "because not every row is one question with its options on a line each, an instruction at most after "
+                "them, and a reply that names one"
             )
             notes.append(f"{path.name}: {words} ({row_names(path, rows_with_letters)})")
         notes += image_notes(path, files)
@@ -194,7 +204,7 @@ def _read_messages(messages: Sequence[Any], where: str) -> _Talk:
         if not isinstance(message, dict):
             raise DataError(f"{where}: a message must be an object that says who says what")
         who = message.get("from", message.get("role"))
-        text = _message_text(message.get("value", message.get("content")))
+        text = text_of_message(message.get("value", message.get("content")))
         all_answered = len(talk.questions) == len(talk.replies)
         one_unanswered = len(talk.questions) == len(talk.replies) + 1
         if who in SYSTEM:
@@ -210,19 +220,6 @@ def _read_messages(messages: Sequence[Any], where: str) -> _Talk:
     if not talk.questions:
         raise DataError(f"{where}: nobody asks anything in this conversation")
     return talk
-
-
-def _message_text(content: Any) -> str:
-    """Return the text of a message, with a mark in place of each image. The content is a text or a list of parts."""
-    if isinstance(content, list):
-        texts = []
-        for part in content:
-            if is_image_part(part):
-                texts.append(MARK)
-            elif isinstance(part, dict):
-                texts.append(part.get("text") or "")
-        content = "\n".join(texts)
-    return str(content or "").strip()
 
 
 def _with_image_marks(questions: Sequence[str], pictures: int, where: str) -> list[str]:

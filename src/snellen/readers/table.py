@@ -34,6 +34,7 @@ from snellen.errors import DataError, WrongRowsError
 from snellen.formats.locate import ImageFinder
 from snellen.formats.rows import read_rows
 from snellen.formats.source_row import SourceRow
+from snellen.readers.listed_questions import with_listed_options
 from snellen.readers.table_answers import option_texts_of, read_answer, wrong_texts
 from snellen.readers.table_columns import TableColumns, TableSource, column_names
 from snellen.readers.table_notes import (
@@ -72,6 +73,8 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether open questions become multiple choice, with other answers of the table as distractors."""
     classes: tuple[str, ...] = ()
     """The few answers of all open questions, such as yes and no, which become the options."""
+    options_in_question: bool = False
+    """Whether each question lists its options in its text, and the answer names one."""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -101,6 +104,8 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         unused_columns |= dict.fromkeys(_unused_columns(row, source))
         try:
             last = _with_unique_id(_draft(row, source), source, id_counts)
+            if chosen.options_in_question:
+                last = replace(last, rounds=tuple(with_listed_options(last.rounds, row.where)))
         except DataError as error:
             faults.append(str(error))
             continue

@@ -14,7 +14,9 @@ from snellen.callers import setting
 from snellen.common.answer_forms import FORM_WORDS
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
+from snellen.formats.listed_questions import split_listed
 from snellen.formats.locate import ImageFinder, is_image, name_in_words, splits_in
+from snellen.formats.message_parts import single_exchange
 from snellen.formats.rows import is_row_file, read_rows
 from snellen.formats.suffixes import SHEET, SUFFIXES
 from snellen.formats.text_encoding import text_encoding
@@ -22,6 +24,7 @@ from snellen.formats.xlsx import filled_sheets
 from snellen.recognition.answer_types import TEXT, YES_OR_NO, answer_type
 from snellen.recognition.columns import Doubt, Roles, usual_names
 from snellen.recognition.exported_benchmarks import ExportedBenchmark, read_exported
+from snellen.recognition.named_option import named_option
 from snellen.recognition.profiles import image_folder, image_kind, share_there
 from snellen.recognition.tables import ANSWER_TAG, MESSAGES, TableRoles, accepted_texts, table_roles
 
@@ -158,6 +161,10 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
         path, roles, {name: value for name, value in params.items() if value}
     )
     is_open = not roles.roles.keys() & {"options", "distractors"}
+    if is_open and not settings.make_options:
+        recognition = _with_options_in_text(recognition, roles, encoding)
+        if "options_in_question" in recognition.params:
+            return recognition
     if (
         roles.kind == "questions"
         and is_open
@@ -166,6 +173,52 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
     ):
         return _with_answer_type(recognition, roles.roles["answer"][0], encoding)
     return recognition
+
+
+def _answers_listed_option(question: Any, answer: Any) -> bool:
+    """Return whether a question clearly lists options in its text, and an answer names one of them or is hidden."""
+    listed = split_listed(question) if isinstance(question, str) else None
+    if listed is None:
+        return False
+    return answer in (None, "") or named_option(answer, listed.options) is not None
+
+
+def _with_options_in_text(
+    recognition: Recognition, roles: TableRoles, encoding: str
+) -> Recognition:
+    """Return the recognition as multiple choice if each question lists its options in its text, and each answer names one.
+
+    If only some rows do so, all questions are open, and the summary says so.
+    """
+    is_talk = roles.kind == "conversations"
+    if roles.kind != "questions" and not is_talk:
+        return recognition
+    if not is_talk and "answer" not in roles.roles:
+        return recognition
+    n_rows = 0
+    n_clear = 0
+    for row in read_rows(recognition.path, encoding):
+        if is_talk:
+            asked = single_exchange(row.cells.get(roles.roles[MESSAGES][0]))
+        else:
+            asked = (
+                row.cells.get(roles.roles["question"][0]),
+                row.cells.get(roles.roles["answer"][0]),
+            )
+        n_rows += 1
+        n_clear += asked is not None and _answers_listed_option(*asked)
+    if not n_clear:
+        return recognition
+    if n_clear < n_rows:
+        words = f"in the text of {n_clear:,} of {n_rows:,} questions only, so all are open"
+        column_roles = (*recognition.column_roles, ("options", words))
+        return replace(recognition, column_roles=column_roles)
+    return replace(
+        recognition,
+        form="multiple choice",
+        params={**recognition.params, "options_in_question": True},
+        column_roles=(*recognition.column_roles, ("options", "in the text of the question")),
+    )
 
 
 ASKS_YES_NO = "{question}\nPlease answer yes or no."

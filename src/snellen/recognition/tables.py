@@ -17,6 +17,7 @@ from snellen.common.answer_forms import FORMS, AnswerForm
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.delimited import LETTERS, unknown_columns
 from snellen.formats.listed_cells import listed
+from snellen.formats.listed_questions import split_listed
 from snellen.formats.locate import ImageFinder
 from snellen.formats.rows import read_rows
 from snellen.formats.source_row import SourceRow
@@ -796,14 +797,19 @@ class _Assignment:
         return (), None
 
     def _check_open(self, columns: Sequence[ColumnProfile]) -> None:
-        """Note answers that are all letters although no column holds options."""
+        """Note answers that are all letters although neither a column nor the questions hold options."""
+        asking = [self._profiles[name] for name in self._roles.get("question", ())]
+        questions = [text for profile in asking for text in profile.texts]
+        if questions and all(split_listed(text) is not None for text in questions):
+            return
         for texts in (profile.texts for profile in columns):
             if len(texts) > 1 and all(
                 len(text) == 1 and text.upper() in LETTERS[:8] for text in texts
             ):
                 self._faults.append(
                     f"{self._path}: the answers in {columns[0].name!r} are letters, and no column holds options; say "
-                    f"{setting('columns', {'options': 'NAME'})}, once for each column"
+                    f"{setting('columns', {'options': 'NAME'})}, once for each column, or list them in the text of each "
+                    "question, `A. ...`, `B. ...`, on a line each"
                 )
 
     # --- annotations ---
