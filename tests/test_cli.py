@@ -176,7 +176,7 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
         ),
         (["run", "snellen:oracle"], "name a benchmark to run"),
         (["run", "hf:./nowhere", "eyechart/shape"], "nowhere"),
-        (["run", "exam.toml"], "No such file"),
+        (["run", "exam.toml"], "there is no file exam.toml"),
         (["score", "nowhere"], "there is no folder nowhere"),
         (["report", "nowhere"], "is neither a run nor a benchmark"),
         (["build", "nowhere.tsv"], "no such file"),
@@ -801,10 +801,8 @@ def test_a_score_below_a_bound_is_an_exit_code(capsys: pytest.CaptureFixture[str
     assert code == 1
     assert f"--fail-under: the headline of snellen:uniform is {mean:.4f}, below 0.9\n" in error
     code, _, error = run(capsys, "score", "runs/right", "--fail-under", "90")
-    assert (code, error) == (
-        2,
-        "snellen: --fail-under 90: the headline is a share; write 90%\n",
-    )
+    assert code == 2
+    assert error.endswith("snellen: --fail-under 90: the headline is a share; write 90%\n")
     code, _, error = run(capsys, "score", "runs/right", "--fail-under", "nan")
     assert code == 2 and "'nan' is not a number; write 0.9 or 90%" in error
     code, _, error = run(capsys, "run", "snellen:oracle", "eyechart", "--fail-under", "0.9")
