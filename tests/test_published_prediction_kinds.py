@@ -46,7 +46,7 @@ def first_sentence(path: Path) -> str:
 # --- verdicts that contradict the headline --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("judged_right", "is_said"), [(0.8, True), (0.45, False)])
+@pytest.mark.parametrize(("judged_right", "is_said"), [(0.8, True), (0.45, False), (1.0, False)])
 def test_verdicts_far_from_the_reading_of_a_choice_are_in_the_first_sentence(
     judged_right: float, is_said: bool
 ) -> None:

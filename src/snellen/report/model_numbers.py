@@ -151,6 +151,8 @@ def _contradicting_share(line: ModelMethodRow) -> float | None:
     if not verdicts or len(verdicts) < NEARLY_ALL * len(answered):
         return None
     share = sum(verdicts) / len(verdicts)
+    if share in (0.0, 1.0):  # whether requests succeeded, and not whether replies are right
+        return None
     is_far = abs(share - line.headline.estimate.value) >= FAR_APART
     return share if is_far else None
 
