@@ -17,6 +17,7 @@ from hypothesis.internal.conjecture import providers
 
 import small
 import snellen
+from kept_self_checks import keeping_self_checks
 from snellen import registry
 from snellen.building.benchmark import Benchmark
 from snellen.catalogue import select
@@ -95,6 +96,18 @@ def session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             patch.setenv(name, "http://127.0.0.1:9")
         patch.setenv("no_proxy", "127.0.0.1,localhost,::1")
         yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_self_checks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The self-check of a model with the same weights and settings is done once for all processes of a session."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with pytest.MonkeyPatch.context() as patch:
+        choose = keeping_self_checks(folder / "self-checks")
+        patch.setattr("snellen.models.hf.model.choose_fast_paths", choose)
+        yield
 
 
 @pytest.fixture(scope="session")
