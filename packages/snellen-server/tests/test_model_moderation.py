@@ -31,12 +31,15 @@ def png(colour: str) -> bytes:
         ("Unsafe", False),
         ("I cannot help with that.", False),
         ("not safe", False),
+        ("Safe or unsafe: unsafe", False),
+        ("safe\nunsafe", False),
+        ("Safe? No.", False),
+        ("Safe is not what this is", False),
+        ("SAFE!", True),
         ("", False),
     ],
 )
-def test_only_a_reply_that_begins_with_safe_lets_a_contribution_pass(
-    reply: str, is_allowed: bool
-) -> None:
+def test_only_the_reply_safe_lets_a_contribution_pass(reply: str, is_allowed: bool) -> None:
     assert read_verdict(Response(text=reply), "image").is_allowed == is_allowed
 
 

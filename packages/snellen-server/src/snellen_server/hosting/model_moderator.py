@@ -50,8 +50,8 @@ class ContributedImage:
 class ModelModerator:
     """Asks a model of Snellen's, such as `openai:meta-llama/Llama-Guard-4-12B@http://localhost:8000/v1`.
 
-    The model is opened when something is to be judged for the first time. Only a reply that begins with "safe" lets a
-    contribution pass: everything else, a failure included, refuses it.
+    The model is opened when something is to be judged for the first time. Only the reply "safe" lets a contribution
+    pass: everything else, a failure included, refuses it.
     """
 
     def __init__(self, model: str) -> None:
@@ -112,7 +112,10 @@ class ModelModerator:
 
 
 def read_verdict(response: Response, kind: str) -> ModerationVerdict:
-    """Return the verdict that a reply states by its first word; an unreadable reply refuses for now.
+    """Return the verdict that a reply states: its only word is "safe", or one of its words is "unsafe".
+
+    Any other reply refuses for now. It may repeat the question before its answer ("safe or unsafe: unsafe"), or be cut
+    before it is complete.
 
     >>> read_verdict(Response(text="safe"), "image").is_allowed
     True
@@ -122,6 +125,6 @@ def read_verdict(response: Response, kind: str) -> ModerationVerdict:
     words = re.findall(r"[a-z]+", (response.text or "").lower())
     if response.error is not None or not words:
         return UNAVAILABLE
-    if words[0] == "unsafe":
+    if "unsafe" in words:
         return ModerationVerdict(False, f"this server does not accept such {kind}s")
-    return ModerationVerdict(True) if words[0] == "safe" else UNAVAILABLE
+    return ModerationVerdict(True) if words == ["safe"] else UNAVAILABLE
