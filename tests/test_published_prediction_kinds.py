@@ -379,6 +379,24 @@ def test_the_word_error_rate_sums_edits_and_words() -> None:
     assert word_error_counts("the cat sat, on mat", ["The cat sat on the mat."]) == (1, 6)
     assert word_error_counts("", ["two words"]) == (2, 2)
     assert word_error_counts("b", ["a c", "B."]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("reply", "gold", "counts"),
+    [
+        ("...", "...", (0, 1)),
+        ("no", "...", (1, 1)),
+        ("¿Qué pasa?", "Qué pasa", (0, 2)),
+        ("the dogs’ bowl", "the dogs' bowl", (0, 3)),
+        ("a — b", "a b", (0, 2)),
+        ("هل هذا؟", "هل هذا", (0, 2)),
+        ("यह है।", "यह है", (0, 2)),
+    ],
+)
+def test_punctuation_of_any_script_at_the_ends_of_words_is_no_error(
+    reply: str, gold: str, counts: tuple[int, int]
+) -> None:
+    assert word_error_counts(reply, [gold]) == counts
     rows = [
         {"audio": f"{n}.wav", "reference": text, "hypothesis": text.partition(" ")[2]}
         for n, text in enumerate(SENTENCES)
@@ -448,6 +466,13 @@ def test_yes_and_no_in_other_languages_are_a_choice(pair: tuple[str, str]) -> No
         ("Is there a dog in the image?", "There is a", None),
         ("Is there a dog in the image?", "Yes, the image shows", "yes"),
         ("Is there a dog in the image?", "There is no dog visible in", "no"),
+        ("Is there a dog in the image?", "Correct, there is", "yes"),
+        ("Is there a dog in the image?", "True, there are", "yes"),
+        ("Is there a dog in the image?", "Ja, da ist ein Hund,", "yes"),
+        ("Is there a dog in the image?", "Oui, il y a un chien,", "yes"),
+        ("Is there a dog in the image?", "Nee, dat is", "no"),
+        ("Is there a dog in the image?", "Nein, es gibt keinen Hund,", "no"),
+        ("Is the right lung clear?", "Right lung appears to be", None),
         ("Is there a dog in the image?", "It is hard to tell whether there is a dog", None),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Literal
 
 from snellen.common.late import late_pattern
 from snellen.extraction.asked_reply import question_of
-from snellen.extraction.cue_words import refusal_count
+from snellen.extraction.cue_words import refusal_count, words_of
 from snellen.extraction.final_answer import find_final_answer
 from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.standard import read_choice
@@ -50,6 +50,8 @@ def says_yes_or_no(reply: str) -> YesNo | None:
 
 
 _SAYS_EITHER = late_pattern(r"\b(?:yes|yeah|yep|no|nope|not|none|never|cannot)\b|n['’]t\b")
+_FIRST_WORD = late_pattern(r"([^\s,.:;!?，。、！]+)[,.:;!，。、！]")
+"""The first word of a reply, if punctuation follows: "Ja, ..." and not "Right lung ..."."""
 _UNFINISHED = late_pattern(
     r"(?:,|\b(?:is|are|was|were|be|been|appears?|seems?|has|have|does|do|there|shows?|contains?)"
     r"(?: (?:a|an|the|some|any|to|be|in|of|on|at|with))*)\s*\Z"
@@ -62,12 +64,17 @@ FEWEST_CUT = 3
 def breaks_off(reply: str) -> bool:
     """Return whether a reply was cut before it said yes or no, as one with too few tokens is.
 
+    A yes or no at its beginning may be of any language that the word lists know: "Ja, es gibt einen Hund,".
+
     Examples:
         >>> breaks_off("The heart appears to be"), breaks_off("There is no evidence of an aort"), breaks_off("It is")
         (True, False, False)
     """
     text = reply.strip().casefold()
     if len(text.split()) < FEWEST_CUT or _SAYS_EITHER.search(text):
+        return False
+    first_word = _FIRST_WORD.match(text)
+    if first_word and first_word[1] in words_of("yes") | words_of("no"):
         return False
     return _UNFINISHED.search(text) is not None
 

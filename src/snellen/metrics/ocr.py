@@ -7,6 +7,7 @@ except the error rates of characters and words. The rule that scored the publish
 from __future__ import annotations
 
 import string
+import unicodedata
 from collections.abc import Sequence
 
 from snellen.errors import DataError
@@ -133,10 +134,13 @@ def word_error_counts(reply: str, references: Sequence[str]) -> Counts:
 
     Words are compared in one case and without punctuation at their ends.
     """
-    said = _bare_words(reply)
     counts: list[Counts] = []
     for reference in normalised_references(references, fold_words):
-        gold = _bare_words(reference) or [reference]
+        gold = _bare_words(reference)
+        said = _bare_words(reply)
+        if not gold:  # of signs alone, such as "...": these are its words
+            gold = reference.split()
+            said = fold_words(reply).split()
         codes = {word: chr(code) for code, word in enumerate(dict.fromkeys((*gold, *said)), 1)}
         edits = edit_distance(
             "".join(codes[word] for word in gold), "".join(codes[word] for word in said)
@@ -146,9 +150,11 @@ def word_error_counts(reply: str, references: Sequence[str]) -> Counts:
 
 
 def _bare_words(text: str) -> list[str]:
-    words = [
-        word.strip(string.punctuation + "«»“”„…。，、？！") for word in fold_words(text).split()
-    ]
+    """Return the words of a text in one case, without punctuation at their ends; signs alone are no words."""
+    folded = fold_words(text)
+    signs = {sign for sign in folded if unicodedata.category(sign).startswith("P")}
+    marks = "".join(signs) + string.punctuation
+    words = [word.strip(marks) for word in folded.split()]
     return [word for word in words if word]
 
 
