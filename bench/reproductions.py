@@ -274,18 +274,36 @@ def add_labels(clones: Path, reads: dict[str, str], questions: list[Row]) -> Non
             question["label"] = label["label"]
 
 
-def published_judge(clones: Path, reproduction: Reproduction) -> sn.Scripted | None:
-    """A judge that repeats the published marks; None if the replies need no judge."""
+def published_judges(clones: Path, reproduction: Reproduction) -> list[sn.Scripted]:
+    """Judges that repeat the published marks, one for each file of marks; none if the replies need no judge."""
     reads = reproduction.reads
-    if "marks" not in reads:
-        return None
-    content = file_at(clones, reproduction.repository, reads["marks"], reads.get("branch", "HEAD"))
-    marks = {}
-    for record in records_in(content.decode()):
-        mark = record[reads["mark"]]
-        number = str(record[reads.get("id", "id")])
-        marks[number] = str(mark[0] if isinstance(mark, list) else mark)
-    return sn.Scripted(marks, name="snellen:published-marks")
+    judges = []
+    for number, path in enumerate(reads.get("marks", "").split(), 1):
+        content = file_at(clones, reproduction.repository, path, reads.get("branch", "HEAD"))
+        marks = {
+            str(record[reads.get("id", "id")]): record for record in records_in(content.decode())
+        }
+        judges.append(published_judge(marks, reads["mark"], f"snellen:published-marks-{number}"))
+    return judges
+
+
+def published_judge(marks: dict[str, Row], field: str, name: str) -> sn.Scripted:
+    """A judge that repeats the marks in a field of records.
+
+    Of a pair of marks, the first is that of the reference, as LLaVA's reviews have it.
+    """
+
+    def mark(request: Any) -> str:
+        if request.sample_id not in marks:  # the call that checks a judge before it is used
+            return ""
+        value = marks[request.sample_id][field]
+        if not isinstance(value, list):
+            return str(value)
+        is_pair = len(value) == 2
+        is_of_reply = is_pair and "Mark the second answer" in request.messages[0].text
+        return str(value[1] if is_of_reply else value[0])
+
+    return sn.Scripted(mark, name=name)
 
 
 def rows_of(clones: Path, reproduction: Reproduction) -> Iterator[Row]:
@@ -350,10 +368,10 @@ def rescored(clones: Path, entry: BenchmarkSpec, reproduction: Reproduction) -> 
         file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         run = sn.import_run(file, to=Path(folder) / "run")
         settings: dict[str, Any] = {"extractor": extractor} if extractor else {}
-        judge = published_judge(clones, reproduction)
-        if judge and number and number.judge:
+        judges = published_judges(clones, reproduction)
+        if judges and number and number.judge:
             metrics = (number.judge.metric,)
-            settings["judge"] = judge
+            settings["judge"] = judges
         if metrics:
             settings["metrics"] = list(metrics)
         results = sn.score(run, **settings)

@@ -21,6 +21,10 @@ def read_mark(text: str) -> Verdict | None:
     return read_number(text, 1, 5)
 
 
+def read_mark_of_ten(text: str) -> Verdict | None:
+    return read_number(text, 1, 10, decimals=True)
+
+
 def read_right(text: str) -> Verdict | None:
     return read_number(text, 0, 1)
 
@@ -37,10 +41,15 @@ def rows_of_page() -> list[tuple[str, list[str], list[str]]]:
 
 @pytest.mark.parametrize(
     ("place", "read", "values"),
-    [(0, read_option, {1, None}), (1, read_mark, {4}), (2, read_right, {0, 1})],
+    [
+        (0, read_option, {1, None}),
+        (1, read_mark, {4}),
+        (2, read_mark_of_ten, {7, 7.5}),
+        (3, read_right, {0, 1}),
+    ],
 )
 def test_what_the_page_says_of_verdicts_is_so(
-    place: int, read: Callable[[str], Verdict | None], values: set[int | None]
+    place: int, read: Callable[[str], Verdict | None], values: set[float | None]
 ) -> None:
     asked, counting, others = rows_of_page()[place]
     assert len(counting) >= 4 and len(others) >= 3, asked

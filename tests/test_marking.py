@@ -100,6 +100,14 @@ def test_a_vote_may_be_followed_by_a_count_in_brackets() -> None:
     assert read_number("2", *RIGHT_OR_WRONG) is None
 
 
+def test_a_mark_between_whole_numbers_counts_only_where_its_scale_says_so() -> None:
+    for said in ("7.5", "Your mark: 7.5", "7.5/10", '{"verdict": "7.5"}', '{"verdict": 7.5}'):
+        assert read_number(said, 1, 10, decimals=True) == Verdict("given", 7.5)
+        assert read_number(said, 1, 10) is None
+    for said in ("10.5", "0.5", "7.5/9", "7,5", "1.2.3"):
+        assert read_number(said, 1, 10, decimals=True) is None
+
+
 # --- through the front door --------------------------------------------------------------------------------------
 
 GOLDS = {"q0": ["red"], "q1": ["a bus", "coach"], "q2": ["two"], "q3": ["yes"]}

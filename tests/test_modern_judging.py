@@ -193,10 +193,16 @@ def test_llava_benchs_judge_marks_the_reply_and_the_reference(tmp_path: Path) ->
     def mark(prompt: str, reference: str, reply: str) -> str:
         if "Mark the first answer" in prompt:
             return "9" if "cat" in reference else "8"
-        return "10" if reply == "A cat, asleep." else "4"
+        return "10" if reply == "A cat, asleep." else "4.5"
 
     asked = judged("llava-bench", "llava_bench", {"0": "A cat, asleep."}, mark, tmp_path)
-    means = {"llava_bench": (10 + 5 * 4) / 6, "llava_bench_reference": (9 + 5 * 8) / 6}
+    reply_mean = (10 + 5 * 4.5) / 6
+    reference_mean = (9 + 5 * 8) / 6
+    means = {
+        "llava_bench": reply_mean,
+        "llava_bench_reference": reference_mean,
+        "llava_bench_relative": 100 * reply_mean / reference_mean,
+    }
     assert asked.values == pytest.approx(means)
     assert len(asked.prompts) == 12
 
@@ -205,17 +211,17 @@ def test_a_mark_of_the_reply_alone_is_no_score_of_llava_bench() -> None:
     def verdicts(*marks: int | None) -> list[list[Verdict]]:
         return [[Verdict("malformed" if mark is None else "given", mark) for mark in marks]]
 
-    reduce = find_metric("llava_bench").reduce
-    assert reduce(verdicts(6, 4, 9, 8)) == {
-        "llava_bench": 5.0,
-        "llava_bench_reference": 8.5,
-    }  # two judges
+    metric = find_metric("llava_bench")
+    two_judges = verdicts(6, 4, 9, 8)
+    assert metric.count(two_judges) == (1, 5, 1, 8.5)
     assert (
-        reduce(verdicts(6, None))
-        == reduce(verdicts(None, 9))
+        metric.count(verdicts(6, None))
+        == metric.count(verdicts(None, 9))
         == Unscored("no verdict", "malformed")
     )
-    assert reduce(verdicts(6, None, None, 8)) == {"llava_bench": 6, "llava_bench_reference": 8}
+    assert metric.count(verdicts(6, None, None, 8)) == (1, 6, 1, 8)
+    assert metric.compute((2, 12, 1, 8)) == (6, 8, 75)
+    assert metric.compute((1, 1, 0, 0)) == (1, None, None)  # a reply that never came
 
 
 def test_chartmuseums_judge_is_asked_with_the_published_prompt(tmp_path: Path) -> None:

@@ -41,8 +41,14 @@ class Verdict(Struct, frozen=True):
     """`none`: the judge says that the reply means no option. `malformed`: two replies of the judge were invalid. `error`:
     the request failed. `tie`: several judges or wordings disagree without a majority.
     """
-    value: int | None = None
+    value: float | None = None
+    """The index of an option, or a mark. A mark is a whole number unless its metric takes decimals."""
     detail: str = ""
+
+    @property
+    def place(self) -> int | None:
+        """The value as the index of an option."""
+        return None if self.value is None else int(self.value)
 
     @property
     def failed(self) -> bool:
@@ -163,7 +169,7 @@ _LEADS = ("your output:", "your mark:", "verdict:")
 class _Held(Struct, forbid_unknown_fields=True):
     """The reply of a server that was restricted to `Decoding.choices`."""
 
-    verdict: str | int
+    verdict: str | int | float
 
 
 def verdict_token(text: str) -> str:
@@ -318,11 +324,13 @@ RIGHT_OR_WRONG = (0, 1)
 
 
 class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
-    """A reply to be marked with a whole number on a scale."""
+    """A reply to be marked with a number on a scale."""
 
     golds: tuple[str, ...]
     scale: tuple[int, int] = MARKS
     """The lowest and the highest mark."""
+    decimals: bool = False
+    """Whether a mark may lie between whole numbers, such as 7.5. A judge held to valid verdicts has whole ones."""
 
     def start(self) -> Deliberation:
         """Yield the judge's requests, and return its verdict. Its value is the mark."""
@@ -336,7 +344,9 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
             )
         request = self._request(text, list(map(str, range(self.scale[0], self.scale[1] + 1))))
         return ask_for_verdict(
-            request, judge_texts.remind(), lambda reply: read_number(reply, *self.scale)
+            request,
+            judge_texts.remind(),
+            lambda reply: read_number(reply, *self.scale, decimals=self.decimals),
         )
 
     def _gold(self) -> str:
@@ -378,14 +388,24 @@ def read_mark_word(text: str, marks: Mapping[str, int]) -> Verdict | None:
     return Verdict("given", marks[mark])
 
 
-_NUMBER = re.compile(r"(\d+)(?:\s*/\s*(\d+)|\s*\(\d+\s*/\s*\d+)?")
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)(?:\s*/\s*(\d+)|\s*\(\d+\s*/\s*\d+)?")
 
 
-def read_number(text: str, lowest: int, highest: int) -> Verdict | None:
-    """Read the verdict of a judge that marks a reply with a whole number from `lowest` to `highest`.
+def read_number(text: str, lowest: int, highest: int, *, decimals: bool = False) -> Verdict | None:
+    """Read the verdict of a judge that marks a reply with a number from `lowest` to `highest`.
+
+    Args:
+        text: The reply of the judge.
+        lowest: The lowest mark.
+        highest: The highest mark.
+        decimals: Whether a mark may lie between whole numbers.
 
     Returns:
         The verdict of "4", "4/5" (if 5 is the highest mark) or "Your mark: 4"; None for any other text.
+
+    Examples:
+        >>> read_number("Your mark: 7.5", 1, 10, decimals=True).value
+        7.5
     """
     match = _NUMBER.fullmatch(verdict_token(text))
     if match is None:
@@ -393,5 +413,8 @@ def read_number(text: str, lowest: int, highest: int) -> Verdict | None:
     denominator = match[2]
     if denominator and int(denominator) != highest:
         return None
-    mark = int(match[1])
+    is_decimal = "." in match[1]
+    if is_decimal and not decimals:
+        return None
+    mark = float(match[1]) if is_decimal else int(match[1])
     return Verdict("given", mark) if lowest <= mark <= highest else None

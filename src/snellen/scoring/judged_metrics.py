@@ -8,9 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share_row
+from snellen.metrics.declaration import (
+    Metric,
+    MetricInput,
+    MetricRow,
+    SummedMetric,
+    metric_row,
+    share_row,
+)
 from snellen.metrics.open_questions import open_questions, score_open_questions
-from snellen.metrics.questions import AskedQuestion, Unscored, Value
+from snellen.metrics.question_counts import Counts, QuestionCounts, tally_of
+from snellen.metrics.questions import (
+    HIDDEN_ANSWER,
+    AskedQuestion,
+    Unscored,
+    Value,
+    why_unanswered,
+)
 from snellen.metrics.scoring_context import MetricScores, ScoringContext
 from snellen.protocols.prompts.role_prompts import prompt_versions
 from snellen.protocols.verdict import (
@@ -65,18 +79,7 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
         Raises:
             ModelError, ErrorBudgetError, StoreError: As `JudgeEnsemble.verdicts`.
         """
-        tasks: list[JudgedMarking] = []
-        positions: list[tuple[int, int]] = []
-        for question_index, question in enumerate(questions):
-            for presentation_index, task in self._tasks(question, panel):
-                tasks.append(task)
-                positions.append((question_index, presentation_index))
-
-        verdicts = [_empty_lists(len(question.answered)) for question in questions]
-        for position, verdicts_on_task in zip(positions, panel.verdicts(tasks), strict=True):
-            question_index, presentation_index = position
-            verdicts[question_index][presentation_index].extend(verdicts_on_task)
-
+        verdicts = verdicts_on_questions(questions, panel, self.versions, self.scale)
         values_by_row: dict[str, list[Value]] = {row: [] for row in self.names}
         for verdicts_on_question in verdicts:
             reduced = self.reduce(verdicts_on_question)
@@ -85,37 +88,116 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
                 values.append(value)
         return values_by_row
 
-    def _tasks(
-        self, question: AskedQuestion, panel: JudgeEnsemble
-    ) -> Iterator[tuple[int, JudgedMarking]]:
-        """Yield the index of a presentation and a task on it, for each presentation and version of the prompt."""
+
+class SummedMarks(SummedMetric, frozen=True, kw_only=True):
+    """A metric whose rows follow from sums of judges' marks, such as the mean of some divided by that of others."""
+
+    computed_over: ClassVar[MetricInput] = "judge"
+    versions: Versions
+    """Versions of the prompt for a question."""
+    count: Callable[[list[list[Verdict]]], Counts | Unscored]
+    """Turns the verdicts on a question into its counts."""
+    never_answered: Counts
+    """Counts of a question whose reply will never be received."""
+    scale: tuple[int, int] = MARKS
+    """Lowest and highest mark."""
+    decimals: bool = False
+    """Whether a mark may lie between whole numbers."""
+
+    def tallies(
+        self, questions: Sequence[AskedQuestion], context: ScoringContext
+    ) -> list[QuestionCounts]:
+        """Ask the judges to mark the replies to open questions, and count the marks.
+
+        Raises:
+            ModelError, ErrorBudgetError, StoreError: As `JudgeEnsemble.verdicts`.
+        """
+        asked = open_questions(questions)
+        markable = [question for question in asked if self._without_marks(question) is None]
+        marked: Iterator[Counts | Unscored] = iter([NO_JUDGE] * len(markable))
+        if context.judges is not None and markable:
+            verdicts = verdicts_on_questions(
+                markable, context.judges, self.versions, self.scale, decimals=self.decimals
+            )
+            marked = map(self.count, verdicts)
+
+        tallies: list[QuestionCounts] = []
+        for question in asked:
+            counts = self._without_marks(question)
+            if counts is None:
+                counts = next(marked)
+            tallies.append(tally_of(question.missing_as_wrong, context.metric, counts))
+        return tallies
+
+    def _without_marks(self, question: AskedQuestion) -> Counts | Unscored | None:
+        """Return what a question counts that cannot be shown to a judge, or None if it can."""
+        if question.answer is None:
+            return HIDDEN_ANSWER if question.answered else why_unanswered(question)
+        if question.answered:
+            return None
+        return self.never_answered if question.final else why_unanswered(question)
+
+
+def verdicts_on_questions(
+    questions: Sequence[AskedQuestion],
+    panel: JudgeEnsemble,
+    versions: Versions,
+    scale: tuple[int, int],
+    *,
+    decimals: bool = False,
+) -> list[list[list[Verdict]]]:
+    """Ask judge models to mark the replies to some questions.
+
+    Args:
+        questions: The questions with their replies.
+        panel: The judge models.
+        versions: Versions of the prompt, by the references of a question.
+        scale: Lowest and highest mark.
+        decimals: Whether a mark may lie between whole numbers.
+
+    Returns:
+        For each question and presentation of it, the verdicts: those of all judges with the first version of the
+        prompt, then those with the next one.
+
+    Raises:
+        ModelError, ErrorBudgetError, StoreError: As `JudgeEnsemble.verdicts`.
+    """
+    tasks: list[JudgedMarking] = []
+    positions: list[tuple[int, int]] = []
+    for question_index, question in enumerate(questions):
         references = question.answer.texts if question.answer else ()
-        for index, prediction in enumerate(question.answered):
-            for version in self.versions(references):
-                yield (
-                    index,
-                    JudgedMarking(
-                        benchmark=prediction.benchmark,
-                        sample_id=prediction.sample_id,
-                        variant=prediction.variant,
-                        question=question.turn.question,
-                        golds=references,
-                        reply=prediction.text or "",
-                        version=version,
-                        scale=self.scale,
-                        max_new_tokens=panel.spec.max_tokens,
-                        structured=panel.spec.structured,
-                    ),
+        for presentation_index, prediction in enumerate(question.answered):
+            for version in versions(references):
+                task = JudgedMarking(
+                    benchmark=prediction.benchmark,
+                    sample_id=prediction.sample_id,
+                    variant=prediction.variant,
+                    question=question.turn.question,
+                    golds=references,
+                    reply=prediction.text or "",
+                    version=version,
+                    scale=scale,
+                    decimals=decimals,
+                    max_new_tokens=panel.spec.max_tokens,
+                    structured=panel.spec.structured,
                 )
+                tasks.append(task)
+                positions.append((question_index, presentation_index))
+
+    verdicts = [_empty_lists(len(question.answered)) for question in questions]
+    for position, verdicts_on_task in zip(positions, panel.verdicts(tasks), strict=True):
+        question_index, presentation_index = position
+        verdicts[question_index][presentation_index].extend(verdicts_on_task)
+    return verdicts
 
 
 def _empty_lists(count: int) -> list[list[Verdict]]:
     return [[] for _ in range(count)]
 
 
-def valid_marks(verdicts: list[list[Verdict]]) -> list[int]:
+def valid_marks(verdicts: list[list[Verdict]]) -> list[float]:
     """Return the valid marks of all presentations of a question."""
-    marks: list[int] = []
+    marks: list[float] = []
     for verdicts_on_presentation in verdicts:
         marks.extend(
             verdict.value for verdict in verdicts_on_presentation if verdict.value is not None

@@ -211,8 +211,8 @@ def _judged(
         extractor_version=version,
         notes=(*by_rules.notes, note),
     )
-    if verdict.value is not None:
-        choice = unparsed.places[verdict.value]
+    if verdict.place is not None:
+        choice = unparsed.places[verdict.place]
         return replace(judged, choice=choice, extraction_method="judge", reason=None, detail="")
     return replace(
         judged,

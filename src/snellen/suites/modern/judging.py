@@ -6,12 +6,14 @@ from itertools import chain
 from statistics import mean
 
 from snellen.metrics.declaration import MetricRow, metric_row, share_row
+from snellen.metrics.question_counts import Counts
 from snellen.metrics.questions import Unscored
 from snellen.protocols.prompts.role_prompts import load_judge_prompts
 from snellen.protocols.verdict import RIGHT_OR_WRONG, Verdict
 from snellen.scoring.judged_metrics import (
     JudgedMetric,
     Reduce,
+    SummedMarks,
     grade_shares,
     unmarked_reason,
     valid_marks,
@@ -59,8 +61,8 @@ def _mean_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
     return {"mm_mt_bench": mean(marks)} if marks else unmarked_reason(verdicts)
 
 
-def _reply_and_reference(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
-    """Return the mean mark of replies and that of reference answers.
+def _reply_and_reference(verdicts: list[list[Verdict]]) -> Counts | Unscored:
+    """Count a question: 1 and the mean mark of its replies, 1 and the mean mark of its references.
 
     Args:
         verdicts: For each presentation, the marks that all judges gave to the reply, then the marks that they gave to
@@ -78,13 +80,33 @@ def _reply_and_reference(verdicts: list[list[Verdict]]) -> dict[str, float] | Un
         all_verdicts = chain.from_iterable(verdicts)
         reason = next(verdict.outcome for verdict in all_verdicts if verdict.value is None)
         return Unscored("no verdict", reason)
-    return {"llava_bench": mean(reply_marks), "llava_bench_reference": mean(reference_marks)}
+    return 1.0, mean(reply_marks), 1.0, mean(reference_marks)
+
+
+def _llava_means(sums: Counts) -> tuple[float | None, ...]:
+    """Return the mean mark of replies, that of references, and the first in percent of the second.
+
+    The published score is the third (haotian-liu/LLaVA, llava/eval/summarize_gpt_review.py).
+    """
+    n_replies, reply_marks, n_references, reference_marks = sums
+    reply_mean = reply_marks / n_replies if n_replies else None
+    if not n_references:
+        return reply_mean, None, None
+    reference_mean = reference_marks / n_references
+    relative = None if reply_mean is None else 100 * reply_mean / reference_mean
+    return reply_mean, reference_mean, relative
 
 
 def _llava_marks(name: str, title: str, **declared: str) -> MetricRow:
     low, high = LLAVA_MARKS
     return metric_row(
-        name, title=title, unit="points", low=float(low), high=float(high), **declared
+        name,
+        title=title,
+        unit="points",
+        low=float(low),
+        high=float(high),
+        interval="linearised",
+        **declared,
     )
 
 
@@ -175,15 +197,31 @@ MATHVISTA = _right_or_wrong(
 )
 SIMPLEVQA = _short_facts("simplevqa", "SimpleVQA", "simplevqa-published-1")
 WORLDVQA = _short_facts("worldvqa", "WorldVQA", "worldvqa-1")
-LLAVA_BENCH = JudgedMetric(
-    description="mean marks from 1 to 10 of replies, and of their references, by a judge that is shown both (LLaVA-Bench)",
+LLAVA_BENCH = SummedMarks(
+    description="mean marks from 1 to 10 of replies and of their references by a judge that is shown both, and their ratio (LLaVA-Bench)",
     rows=(
         _llava_marks("llava_bench", "LLaVA-Bench, mark of the reply"),
         _llava_marks(
-            "llava_bench_reference", "LLaVA-Bench, mark of the reference", better="neither"
+            "llava_bench_reference",
+            "LLaVA-Bench, mark of the reference",
+            better="neither",
+            undefined="no reference has a mark",
+        ),
+        metric_row(
+            "llava_bench_relative",
+            title="LLaVA-Bench, reply relative to the reference",
+            unit="percent",
+            low=100.0 * LLAVA_MARKS[0] / LLAVA_MARKS[1],
+            high=100.0 * LLAVA_MARKS[1] / LLAVA_MARKS[0],
+            interval="linearised",
+            undefined="no reference has a mark",
         ),
     ),
     versions=lambda golds: ["llava-bench-reply-1", "llava-bench-reference-1"],
-    reduce=_reply_and_reference,
+    count=_reply_and_reference,
+    compute=_llava_means,
+    per_question=("llava_bench", "llava_bench_reference"),
+    never_answered=(1.0, float(LLAVA_MARKS[0]), 0.0, 0.0),
     scale=LLAVA_MARKS,
+    decimals=True,
 )

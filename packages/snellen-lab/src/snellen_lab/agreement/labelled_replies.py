@@ -158,7 +158,7 @@ def label_by_judges(
         verdict = Verdict.majority(verdicts)
         if verdict.outcome not in ("given", "none"):
             continue
-        label = NO_OPTION if verdict.value is None else item.option_labels[verdict.value]
+        label = NO_OPTION if verdict.place is None else item.option_labels[verdict.place]
         earlier_label = earlier_labels.get((item.id, rater))
         if earlier_label is None or earlier_label.label != label:
             sample_id = item.unparsed.prediction.sample_id

@@ -108,7 +108,7 @@ def _readers(run: Path, items: Sequence[HardItem]) -> Iterator[tuple[str, dict[s
         readings: dict[str, Reading] = {}
         for item, verdict in zip(items, verdicts, strict=True):
             if verdict is not None and not verdict.failed:
-                readings[item.id] = verdict.value
+                readings[item.id] = verdict.place
         yield name, readings
 
 
@@ -171,6 +171,6 @@ def _agreement_of_judge(
     groups: list[str] = []
     for reply, verdict in zip(replies, verdicts, strict=True):
         if not verdict.failed:
-            pairs.append((verdict.value, reply.expected))
+            pairs.append((verdict.place, reply.expected))
             groups.append(reply.group)
     return agreement(name, pairs, groups, rng_for("calibration", name, "bootstrap"))
