@@ -98,12 +98,12 @@ def test_the_oracle_is_right_on_easy_vqa(home: Path, tmp_path: Path) -> None:
     assert results.value("circular_accuracy", protocol="circular") == 1.0
 
 
-def test_the_oracle_has_nothing_to_say_where_answers_are_hidden(
+def test_the_oracle_is_refused_where_answers_are_hidden(
     questions: Benchmark, tmp_path: Path
 ) -> None:
     hidden = small.built([{**row, "answer": None} for row in small.rows(4)], tmp_path / "hidden")
-    results = run("snellen:oracle", str(hidden.folder), "vanilla", tmp_path, error_budget=1.0)
-    assert reasons_of(results, "accuracy") == {"request failed: model": 4}
+    with pytest.raises(DataError, match="are hidden here, and snellen:oracle needs them"):
+        run("snellen:oracle", str(hidden.folder), "vanilla", tmp_path, error_budget=1.0)
 
 
 # --- chance and bias ---------------------------------------------------------------------------------------------

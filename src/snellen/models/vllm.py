@@ -1,7 +1,8 @@
 """vLLM in this process: `vllm:org/name`, an optional extra.
 
-Written for the documented interface of `vllm.LLM` (0.6 and later) and tested against a stand-in; it has not
-been run on a GPU. For a vLLM server use `openai:` instead, which needs no extra.
+Written for the documented interface of `vllm.LLM` (0.6 and later), tested against a stand-in, and tried on the CPU
+build of vLLM 0.32 (docs/evidence/whitebox.md). It has not been run on a GPU. For a vLLM server use `openai:` instead,
+which needs no extra.
 """
 
 from __future__ import annotations
