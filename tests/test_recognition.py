@@ -463,6 +463,26 @@ def test_addresses_in_messages_are_fetched_only_if_asked_for(
     assert code == 2 and "127.0.0.1:9" in error
 
 
+def test_unusual_messages_are_read_or_refused_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [openai_part("p0.png"), {"type": "text", "text": {"value": "What is it?"}}]
+    said = {"role": "assistant", "content": ["a cat"]}
+    Path("files/threads.json").write_text(
+        json.dumps([{"messages": [{"role": "user", "content": asked}, said]}])
+    )
+    code, _, error = small.command(capsys, "build", "files/threads.json", "--to", "made")
+    assert code == 0, error
+    [sample] = Benchmark(Path("made")).samples()
+    assert sample.question == "What is it?"
+    assert open_answers(Path("made"))[sample.id, 0].texts == ("a cat",)
+
+    Path("files/roles.json").write_text(
+        json.dumps([{"messages": [{"role": ["user"], "content": asked}, said]}])
+    )
+    code, _, error = small.command(capsys, "build", "files/roles.json", "--to", "other")
+    assert code == 2 and "record 1" in error and "out of turn" in error
+    assert "Traceback" not in error
+
+
 LISTED = "What is it?\nA. a cat\nB. a dog\nAnswer with the letter."
 
 

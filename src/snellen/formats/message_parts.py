@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 FILE_URL = "file://"
@@ -75,10 +75,28 @@ def text_of_message(content: Any) -> str:
         for part in content:
             if is_image_part(part):
                 texts.append(MARK)
-            elif isinstance(part, dict):
-                texts.append(part.get("text") or "")
+            else:
+                texts.append(_text_of_part(part))
         content = "\n".join(texts)
     return str(content or "").strip()
+
+
+def _text_of_part(part: Any) -> str:
+    """Return the text of a part: of `{"text": "Why?"}`, of `{"text": {"value": "Why?"}}`, or of a plain text."""
+    text = part.get("text") if isinstance(part, dict) else part
+    if isinstance(text, dict):  # as OpenAI's threads write it
+        text = text.get("value")
+    return text if isinstance(text, str) else ""
+
+
+def speaker_of_message(message: Mapping[str, Any]) -> str:
+    """Return who says a message, such as `user`; a text also where the file has none.
+
+    Examples:
+        >>> speaker_of_message({"from": "human", "value": "Why?"}), speaker_of_message({"role": ["user"]})
+        ('human', "['user']")
+    """
+    return str(message.get("from", message.get("role")))
 
 
 def single_exchange(messages: Any) -> tuple[str, str] | None:
@@ -88,11 +106,11 @@ def single_exchange(messages: Any) -> tuple[str, str] | None:
         >>> single_exchange([{"from": "human", "value": "<image>\\nWhy?"}, {"from": "gpt", "value": "So."}])
         ('Why?', 'So.')
     """
-    said: list[tuple[Any, str]] = []
+    said: list[tuple[str, str]] = []
     for message in messages if isinstance(messages, list) else []:
         if not isinstance(message, dict):
             return None
-        who = message.get("from", message.get("role"))
+        who = speaker_of_message(message)
         text = text_of_message(message.get("value", message.get("content")))
         if who not in SYSTEM:
             said.append((who, text.replace(MARK, "").strip()))

@@ -26,6 +26,7 @@ from snellen.formats.message_parts import (
     MARK,
     SYSTEM,
     images_of_messages,
+    speaker_of_message,
     text_of_message,
 )
 from snellen.formats.rows import read_rows
@@ -203,7 +204,7 @@ def _read_messages(messages: Sequence[Any], where: str) -> _Talk:
     for message in messages:
         if not isinstance(message, dict):
             raise DataError(f"{where}: a message must be an object that says who says what")
-        who = message.get("from", message.get("role"))
+        who = speaker_of_message(message)
         text = text_of_message(message.get("value", message.get("content")))
         all_answered = len(talk.questions) == len(talk.replies)
         one_unanswered = len(talk.questions) == len(talk.replies) + 1
