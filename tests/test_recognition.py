@@ -524,9 +524,10 @@ def test_options_within_the_text_of_a_question_are_read(
         (LISTED, "maybe"),
         ("What is it?\nA. a cat\nC. a dog", "A"),
         ("What is it?\nA. a cat\nB. a dog\nIt was seen at noon.", "A"),
+        ("A plan.\nA. a kitchen\nB. a bath\nWhich option is larger?", "A"),
         ("A. a cat\nB. a dog", "A"),
     ],
-    ids=["other-answer", "gap", "text-after", "no-question"],
+    ids=["other-answer", "gap", "text-after", "question-after", "no-question"],
 )
 def test_unclear_options_within_a_text_leave_all_questions_open_and_say_so(
     kind: str, text: str, answer: str
@@ -538,13 +539,28 @@ def test_unclear_options_within_a_text_leave_all_questions_open_and_say_so(
             sn.build("files/letters.jsonl", to="made")
         return
     lines = " ".join(recognise("files/letters.jsonl").lines())
-    assert "in the text of 1 of 2 questions only, so all are open" in lines
+    if answer == "maybe":
+        assert "in the text, but not every answer names one (1 of 2), so all are open" in lines
+    else:
+        assert "in the text of 1 of 2 questions only, so all are open" in lines
     built = sn.build("files/letters.jsonl", to="made")
     assert built.spec.formulation == "text"
     if kind != "table":
         assert any(
             "list options and are answered by a letter" in note for note in built.manifest.warnings
         )
+
+
+def test_numbers_as_answers_to_options_with_letters_leave_questions_open(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [listing_row("table", LISTED, "") | {"answer": number} for number in (0, 1)]
+    Path("files/numbers.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    lines = " ".join(recognise("files/numbers.jsonl").lines())
+    assert "in the text, but not every answer names one (0 of 2), so all are open" in lines
+    code, _, error = small.command(capsys, "build", "files/numbers.jsonl", "--to", "made")
+    assert code == 0, error
+    assert Benchmark(Path("made")).spec.formulation == "text"
 
 
 def test_marks_within_a_conversation_say_where_its_pictures_stand(

@@ -12,6 +12,7 @@ _OPTION = re.compile(r"^\s*(?:\(([A-Z])\)|([A-Z])[.):])\s*(\S.*?)\s*$")
 """`A. a cat`, `A) a cat`, `A: a cat` or `(A) a cat`, on a line of its own."""
 _HEADING = re.compile(r"^\s*(?:options|choices|answer choices|candidates)\s*:?\s*$", re.IGNORECASE)
 _INSTRUCTION = re.compile(r"\b(?:answer|letter|option|choice|choose|select|pick)", re.IGNORECASE)
+_ASKS = re.compile(r"[?？]")
 
 
 class ListedQuestion(Struct, frozen=True):
@@ -25,12 +26,15 @@ def split_listed(text: str) -> ListedQuestion | None:
     """Return the question and the options of a text that lists options by letters; None if it is not clear that it does.
 
     The options stand on a line each, in the order of the alphabet from A, after the question. Only an instruction may
-    follow, such as `Answer with the letter.`, which is left out with the options: each protocol words its own.
+    follow, such as `Answer with the letter.`, which is left out with the options: each protocol words its own. A line
+    with a question mark is no instruction, but may be what is asked.
 
     Examples:
         >>> split_listed("Which animal?\\nA. cat\\nB. dog\\nAnswer with the letter.")
         ListedQuestion(question='Which animal?', options=('cat', 'dog'))
         >>> split_listed("Is plan A. or plan B. better?") is None
+        True
+        >>> split_listed("A plan.\\nA. kitchen\\nB. bath\\nWhich option is bigger?") is None
         True
     """
     before: list[str] = []
@@ -51,7 +55,7 @@ def split_listed(text: str) -> ListedQuestion | None:
         before.pop()
     question = "\n".join(before).strip()
     is_several = 2 <= len(options) <= len(LETTERS) and len(set(options)) == len(options)
-    has_other_text = any(not _INSTRUCTION.search(line) for line in after)
+    has_other_text = any(_ASKS.search(line) or not _INSTRUCTION.search(line) for line in after)
     if not question or not is_several or has_other_text:
         return None
     return ListedQuestion(question, tuple(options))

@@ -24,6 +24,7 @@ from snellen.formats.xlsx import filled_sheets
 from snellen.recognition.answer_types import TEXT, YES_OR_NO, answer_type
 from snellen.recognition.columns import Doubt, Roles, usual_names
 from snellen.recognition.exported_benchmarks import ExportedBenchmark, read_exported
+from snellen.recognition.folding import as_text
 from snellen.recognition.named_option import named_option
 from snellen.recognition.profiles import image_folder, image_kind, share_there
 from snellen.recognition.tables import ANSWER_TAG, MESSAGES, TableRoles, accepted_texts, table_roles
@@ -175,12 +176,14 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
     return recognition
 
 
-def _answers_listed_option(question: Any, answer: Any) -> bool:
-    """Return whether a question clearly lists options in its text, and an answer names one of them or is hidden."""
-    listed = split_listed(question) if isinstance(question, str) else None
-    if listed is None:
-        return False
-    return answer in (None, "") or named_option(answer, listed.options) is not None
+def _names_listed_option(answer: Any, options: Sequence[str]) -> bool:
+    """Return whether an answer names one of the options that are listed by letters, or is hidden.
+
+    A number names the option with this text only: it does not say from which number the letters are counted.
+    """
+    if isinstance(answer, list) and len(answer) == 1:
+        [answer] = answer
+    return answer in (None, "") or named_option(as_text(answer), options) is not None
 
 
 def _with_options_in_text(
@@ -196,6 +199,7 @@ def _with_options_in_text(
     if not is_talk and "answer" not in roles.roles:
         return recognition
     n_rows = 0
+    n_listing = 0
     n_clear = 0
     for row in read_rows(recognition.path, encoding):
         if is_talk:
@@ -206,11 +210,18 @@ def _with_options_in_text(
                 row.cells.get(roles.roles["answer"][0]),
             )
         n_rows += 1
-        n_clear += asked is not None and _answers_listed_option(*asked)
-    if not n_clear:
+        question, answer = asked or ("", "")
+        listed = split_listed(question) if isinstance(question, str) else None
+        if listed is not None:
+            n_listing += 1
+            n_clear += _names_listed_option(answer, listed.options)
+    if not n_listing:
         return recognition
     if n_clear < n_rows:
-        words = f"in the text of {n_clear:,} of {n_rows:,} questions only, so all are open"
+        if n_listing < n_rows:
+            words = f"in the text of {n_listing:,} of {n_rows:,} questions only, so all are open"
+        else:
+            words = f"in the text, but not every answer names one ({n_clear:,} of {n_rows:,}), so all are open"
         column_roles = (*recognition.column_roles, ("options", words))
         return replace(recognition, column_roles=column_roles)
     return replace(
