@@ -473,6 +473,9 @@ def test_yes_and_no_in_other_languages_are_a_choice(pair: tuple[str, str]) -> No
         ("Is there a dog in the image?", "Nee, dat is", "no"),
         ("Is there a dog in the image?", "Nein, es gibt keinen Hund,", "no"),
         ("Is the right lung clear?", "Right lung appears to be", None),
+        ("Is there a dog in the image?", "According to the image, there", None),
+        ("Is there a dog in the image?", "A dog is there", "yes"),
+        ("Is there a dog in the image?", "The dog is in there", "yes"),
         ("Is there a dog in the image?", "It is hard to tell whether there is a dog", None),
     ],
 )

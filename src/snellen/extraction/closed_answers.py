@@ -53,7 +53,7 @@ _SAYS_EITHER = late_pattern(r"\b(?:yes|yeah|yep|no|nope|not|none|never|cannot)\b
 _FIRST_WORD = late_pattern(r"([^\s,.:;!?，。、！]+)[,.:;!，。、！]")
 """The first word of a reply, if punctuation follows: "Ja, ..." and not "Right lung ..."."""
 _UNFINISHED = late_pattern(
-    r"(?:,|\b(?:is|are|was|were|be|been|appears?|seems?|has|have|does|do|there|shows?|contains?)"
+    r"(?:,|(?:,|\bthat) there|\b(?:is|are|was|were|be|been|appears?|seems?|has|have|does|do|shows?|contains?)"
     r"(?: (?:a|an|the|some|any|to|be|in|of|on|at|with))*)\s*\Z"
 )
 """The end of a reply that was cut before it said anything: a comma, or a verb without what it is about."""
