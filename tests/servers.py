@@ -89,6 +89,8 @@ class Settings(Struct, frozen=True):
     """The flavour vllm lists a prompt's token ids when asked, as it does since 0.10.2."""
     tokenizes: bool = False
     """The flavour vllm has an address that tokenises prompts."""
+    detokenizes: bool = True
+    """Such a flavour also gives the text of tokens."""
     next_tokens: bool = False
     """The flavour vllm tells the log-probabilities of chosen tokens after a prompt, as it does since 0.22."""
     candidates: int = 20
@@ -360,7 +362,8 @@ class Service:
             return Fault(body=self._models())
         if path in self.config.pages:
             return Fault(body=_dump(self.config.pages[path]))
-        if self.config.tokenizes and path in ("/tokenize", "/detokenize"):
+        is_served = path == "/tokenize" or self.config.detokenizes
+        if self.config.tokenizes and path in ("/tokenize", "/detokenize") and is_served:
             return Fault(body=_dump(self._tokenised(path, body)))
         if path != "/v1/chat/completions" or method != "POST":
             return Fault(404, error_body("Not Found"))

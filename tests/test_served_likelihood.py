@@ -16,9 +16,11 @@ from msgspec.structs import replace
 
 import snellen
 from servers import (
+    Fault,
     Server,
     _Asked,
     broken,
+    error_body,
     rate_limited,
     start_server,
     toy_logprob,
@@ -431,6 +433,46 @@ def test_a_server_without_next_tokens_is_asked_for_the_prompt(settings: dict[str
         assert response.error is None and "likelihood by prompt_logprobs" in response.notes
     # It is found out once.
     assert len(tokenised) == (4 if settings else 1)
+
+
+@pytest.mark.parametrize("address", ["logprob_token_ids", "/detokenize"])
+def test_a_server_that_refuses_next_tokens_is_asked_for_the_prompt(address: str) -> None:
+    settings = NEXT_TOKENS
+    if address == "/detokenize":
+        settings = settings | {"detokenizes": False}
+    with start_server(**settings) as server:
+        if address == "logprob_token_ids":
+            server.script(Fault(400, error_body("bad value"), matching=address, times=9))
+        responses = ask(model_at(server), question("cat", "a red dog"), question("cat", "a cow"))
+    for response in responses:
+        assert response.error is None and response.notes == ("likelihood by prompt_logprobs",)
+
+
+def test_an_option_that_begins_another_is_scored_by_next_tokens() -> None:
+    with start_server(**NEXT_TOKENS) as server:
+        asked = question("cat", "cat dog", "cat dog cow")
+        response = ask_one(model_at(server), asked)
+        by_prompts = ask_one(model_at(server, likelihood="prompt_logprobs"), asked)
+    assert response.notes == ("likelihood by next_tokens",)
+    assert response.scores == by_prompts.scores
+
+
+def test_an_empty_option_does_not_change_how_others_are_scored() -> None:
+    with start_server(**NEXT_TOKENS) as server:
+        empty, other = ask(model_at(server), question("cat", ""), question("cat", "dog"))
+    assert empty.error is not None and "has no tokens" in empty.error.detail
+    assert other.notes == ("likelihood by next_tokens",)
+
+
+def test_sentences_are_scored_by_a_prompt_each() -> None:
+    sentence = "a red {} sits on the old table near the big window"
+    with start_server(**NEXT_TOKENS) as server:
+        response = ask_one(
+            model_at(server), question(sentence.format("cat"), sentence.format("cow"))
+        )
+        bodies = chat_bodies(server)
+    assert response.notes == ("likelihood by prompt_logprobs",)
+    assert not any("logprob_token_ids" in body for body in bodies)
 
 
 def test_a_fault_that_passes_does_not_change_how_options_are_scored() -> None:

@@ -31,6 +31,9 @@ TOKENIZE_PATH = "/tokenize"
 DETOKENIZE_PATH = "/detokenize"
 MOST_TOKENS = 128
 """Tokens whose log-probabilities one request may ask for: vLLM's limit."""
+MOST_BEGINNINGS = 3
+"""Beginnings for each option, on average, up to which options are scored in this way. Sentences have more: each is a
+request, and a prompt for each option costs less."""
 ID_PREFIX = "token_id:"
 """How vLLM writes a token where its id is asked for."""
 

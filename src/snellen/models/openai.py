@@ -503,9 +503,11 @@ class OpenAIModel(ShownByName):
     ) -> Response | ServerFault | None:
         """Score continuations by the probabilities of their tokens after a prompt that the server computes once.
 
-        Returns None if the server has no such addresses, or if these tokens cannot be scored in this way; then
-        `_score_prompts` scores them.
+        Returns None if the server has no such addresses or refuses these requests, or if these tokens cannot be scored
+        in this way; then `_score_prompts` scores them.
         """
+        if not all(text.strip() for text in request.continuations):
+            return None
 
         async def tokenise(continuation: str | None) -> tuple[int, ...] | ServerFault:
             reply = await self._send(
@@ -525,11 +527,7 @@ class OpenAIModel(ShownByName):
         for continuation in (None, mark, *request.continuations):
             prompt = await tokenise(continuation)
             if isinstance(prompt, ServerFault):
-                # A fault that another attempt may mend is one of the request; any other means that it is not served.
-                if prompt.retry:
-                    return prompt
-                self._gives_next_tokens = False
-                return None
+                return self._fault_of_next_tokens(prompt)
             prompts.append(prompt)
         alone, marked, *continued = prompts
         endings = next_tokens.endings_after(alone, continued)
@@ -538,18 +536,23 @@ class OpenAIModel(ShownByName):
             if self._gives_next_tokens is None:
                 self._gives_next_tokens = False
             return None
+        following = next_tokens.tokens_after_beginnings(endings)
+        if len(following) > next_tokens.MOST_BEGINNINGS * len(endings):
+            return None
 
         logprobs: dict[next_tokens.Beginning, Mapping[int, float]] = {}
         read_prompt: tuple[int, ...] = ()
-        for beginning, tokens in next_tokens.tokens_after_beginnings(endings).items():
+        for beginning, tokens in following.items():
             if len(tokens) > next_tokens.MOST_TOKENS:
                 return None
             messages = await self._begun_messages(request, endings, beginning, images)
-            if messages is None or isinstance(messages, ServerFault):
-                return messages
+            if isinstance(messages, ServerFault):
+                return self._fault_of_next_tokens(messages)
+            if messages is None:
+                return None
             after = await self._ask_next_tokens(messages, tokens, images, dialect)
             if isinstance(after, ServerFault):
-                return after
+                return self._fault_of_next_tokens(after)
             if after is None:
                 self._gives_next_tokens = False
                 return None
@@ -561,6 +564,18 @@ class OpenAIModel(ShownByName):
         self._gives_next_tokens = True
         return next_tokens.summed_scores(endings, request.continuations, logprobs)
 
+    def _fault_of_next_tokens(self, fault: ServerFault) -> ServerFault | None:
+        """Return a fault of next tokens for which the request is sent again; None to score options in the other way.
+
+        If no options have been scored by next tokens so far, they are not tried again.
+        """
+        is_of_any_reply = fault.rejected_parameter == self._dialect.max_tokens_field
+        if fault.retry or is_of_any_reply:
+            return fault
+        if self._gives_next_tokens is None:
+            self._gives_next_tokens = False
+        return None
+
     async def _begun_messages(
         self,
         request: Request,
@@ -571,14 +586,19 @@ class OpenAIModel(ShownByName):
         """Return the conversation whose reply has begun with these tokens; None if their text cannot be cut out."""
         if not beginning:
             return request.messages
-        place = next(i for i, ending in enumerate(endings) if ending[: len(beginning)] == beginning)
+        length = len(beginning)
+        place = next(
+            place
+            for place, ending in enumerate(endings)
+            if ending[:length] == beginning and len(ending) > length
+        )
         [*earlier, opened] = served.with_continuation(
             request.messages, request.continuations[place]
         )
         reply = await self._send(
             next_tokens.DETOKENIZE_PATH,
             images,
-            lambda _: next_tokens.detokenize_body(self._served, endings[place][len(beginning) :]),
+            lambda _: next_tokens.detokenize_body(self._served, endings[place][length:]),
             from_root=True,
         )
         if isinstance(reply, ServerFault):
