@@ -44,6 +44,8 @@ import snellen as sn
 from hosting import RunningServer, hosted
 from http_browser import Browser
 from postgres import IS_THERE, running_postgres
+from snellen.building.builder import build_benchmark
+from snellen.building.recipe import Recipe
 from snellen.cli import main
 from snellen.common.images import Images
 from snellen.errors import ModelError
@@ -69,7 +71,7 @@ from snellen_server.arena.battles import (
     void_battle,
 )
 from snellen_server.arena.feature import combined, judge_battles, verdict_in, void_late_battles
-from snellen_server.arena.running import arena_of, draw_pair, pair_probabilities
+from snellen_server.arena.running import arena_of, draw_pair, pair_probabilities, read_recorded
 from snellen_server.arena.standings import (
     count_abandoned,
     exported_votes,
@@ -841,6 +843,28 @@ def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> N
         shutil.rmtree(benchmark.folder / "images")
         gone = anna.ask("/api/v1/arena/recorded", {})
         assert gone.status_code == 404 and str(tmp_path) not in gone.text
+
+
+def test_recorded_battles_show_no_images_of_few_shot_examples(tmp_path: Path) -> None:
+    table = small.write(small.rows(12), tmp_path / "table.jsonl")
+    benchmark = build_benchmark(
+        small.spec_of(table, "mine"),
+        source=tmp_path,
+        to=tmp_path / "made",
+        recipe=Recipe(examples="4"),
+    )
+    for name, few_shot in (("plain", 0), ("shown", 2)):
+        replier = Scripted(lambda request: "A", name=name)
+        sn.evaluate(
+            replier,
+            str(benchmark.folder),
+            runs=tmp_path,
+            name=name,
+            protocols="vanilla",
+            few_shot=few_shot,
+        )
+    assert len(read_recorded([tmp_path / "plain"]).questions) == 8
+    assert not read_recorded([tmp_path / "shown"]).questions
 
 
 @pytest.mark.parametrize("other", ["numbat", "bat"])

@@ -21,6 +21,7 @@ from snellen import DataError, Decoding, Request, Response, SnellenError
 from snellen.plugin_api import (
     EVALUATED,
     Exchange,
+    ImagePart,
     ImageRef,
     ImageStore,
     Variant,
@@ -711,8 +712,9 @@ class RecordedReplies:
 def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
     """Read the replies of runs that a battle can show.
 
-    These are generated replies to the first presentation of a question with at most `MAX_IMAGES` images. If several runs have a
-    reply of the same model to a question, the first one counts.
+    These are generated replies to the first presentation of a question with at most `MAX_IMAGES` images. A question after
+    few-shot examples with images is left out: a battle shows only the question, and not whose images those are. If
+    several runs have a reply of the same model to a question, the first one counts.
 
     Raises:
         StoreError: If a folder is not a run.
@@ -754,6 +756,11 @@ def _can_be_shown(exchange: Exchange) -> bool:
     request = exchange.request
     response = exchange.response
     variant = request.variant
+    messages_with_images = [
+        message
+        for message in request.messages
+        if any(isinstance(part, ImagePart) for part in message.content)
+    ]
     return (
         request.kind == "generate"
         and request.role == EVALUATED
@@ -763,6 +770,7 @@ def _can_be_shown(exchange: Exchange) -> bool:
         and variant.test == variant.turn == 0
         and not variant.baseline
         and len(request.images) <= MAX_IMAGES
+        and len(messages_with_images) <= 1
     )
 
 
