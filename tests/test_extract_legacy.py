@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.extraction import find_extractor
+from snellen.registry import names
 from snellen.suites.lvlm_ehub.extraction import ehub_word_match, vqa_match
 from snellen.suites.mmbench.extraction import mmbench_step1, mmbench_toolkit
 from snellen.suites.reform_eval.predictions import reform_eval_first_label
@@ -112,3 +113,15 @@ def test_the_toolkit_takes_substrings_and_knows_four_refusals() -> None:
     assert mmbench_toolkit("top left", ("left", "top left"), LABELS[:2]).choice is None
     assert mmbench_toolkit("Cannot determine the answer", ANIMALS, LABELS).reason == "refused"
     assert mmbench_toolkit("Z", ANIMALS, LABELS).choice is None
+
+
+@pytest.mark.parametrize("name", names("extractors"))
+def test_every_rule_that_reads_labels_counts_a_label_alone_as_the_format(name: str) -> None:
+    # The hit rate of a model that is always right was 0 by the rules of MMStar, MathVista and MATH-V.
+    extractor = find_extractor(name)
+    labels = ("A", "B", "C")
+    if extractor.limit(labels):
+        assert name in ("legacy:exact-text", "legacy:lvlm-ehub")
+        return
+    reading = extractor.read("(B)", ("cat", "dog", "cow"), labels)
+    assert (reading.choice, reading.follows_format) == (1, True)

@@ -237,6 +237,31 @@ def test_rules_of_makers_read_as_their_code_does(rule: str, reply: str, choice: 
     assert extractor.read(reply, LENGTHS, "ABC").choice == choice
 
 
+@pytest.mark.parametrize(
+    ("rule", "reply", "follows"),
+    [
+        ("mathvista", "(b)", True),
+        ("mathvista", "The answer is (C).", True),
+        ("mathvista", "105", False),
+        ("mathvision", "So it weighs more. The answer is (B).", True),
+        ("mathvision", "105.0", False),
+        ("mmstar", "B", True),
+        ("mmstar", "b.", True),
+        ("mmstar", "(C) 105", True),
+        ("mmstar", "The answer is A, as it is light", True),
+        ("mmstar", "Bread is heavier", False),
+        ("mmstar", "a bird", False),
+        ("mmstar", "It is B", False),
+    ],
+)
+def test_rules_of_makers_tell_a_label_from_other_words(
+    rule: str, reply: str, follows: bool
+) -> None:
+    # The hit rate counts the labels. No maker computes one.
+    extractor = find_registered("extractors", f"legacy:{rule}")
+    assert extractor.read(reply, LENGTHS, "ABC").follows_format is follows
+
+
 def test_the_page_has_what_the_entries_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "bench"))
     reproductions = importlib.import_module("reproductions")

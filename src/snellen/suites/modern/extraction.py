@@ -17,6 +17,7 @@ from snellen.metrics.numbers import parsed_expressions
 from snellen.metrics.ocr import edit_distance
 
 _LETTER = re.compile(r"\(([A-Za-z])\)")
+_WORD = re.compile(r"\w")
 _BOXED = re.compile(r"oxed\{(.*)\}", re.DOTALL)
 _NO_NUMBER = re.compile(r"\\(?!frac|sqrt|pi|cdot|times)[a-z]+|(?<![\\a-z])[a-z]|[^\x00-\x7f]")
 _MATHVISION_PHRASES = (
@@ -55,7 +56,7 @@ def mathvista_choice(reply: str, options: Sequence[str], labels: Sequence[str]) 
     letters = list(labels[: len(options)])
     if text in letters:
         place = letters.index(text)
-        return ExtractedChoice(place, "label", "certain")
+        return ExtractedChoice(place, "label", "certain", follows_format=True)
     distances = [edit_distance(text, option) for option in options]
     return ExtractedChoice(distances.index(min(distances)), "own rule", "certain")
 
@@ -67,16 +68,29 @@ def mmstar_choice(reply: str, options: Sequence[str], labels: Sequence[str]) -> 
     """Read a choice by MMStar's rule (eval/vlmeval/evaluate/mmstar.py of MMStar-Benchmark/MMStar).
 
     The reply must begin with a letter, `(A`, `option A` or `the answer is A`, in lower or upper case. Whatever follows
-    the letter is ignored, so that the text "a bird" names option A.
+    the letter is ignored, so that the text "a bird" names option A. It follows the format only if the letter is a label
+    by itself: as shown and a word of its own, or the last of the reply.
     """
-    text = reply.strip().casefold()
+    stripped = reply.strip()
+    text = stripped.casefold()
     letters = [label.casefold() for label in labels[: len(options)]]
     for opening in ("", "(", "option ", "the answer is "):
         if not text.startswith(opening):
             continue
         letter = text[len(opening) : len(opening) + 1]
-        if letter in letters:
-            return ExtractedChoice(letters.index(letter), "own rule", "certain")
+        if letter not in letters:
+            continue
+        place = letters.index(letter)
+        rest = text[len(opening) + 1 :]
+        is_word = not rest[:1].isalnum()
+        is_as_shown = stripped[len(opening) :].startswith(labels[place])
+        is_last = not _WORD.search(rest)
+        return ExtractedChoice(
+            place,
+            "own rule",
+            "certain",
+            follows_format=is_last or (is_word and is_as_shown),
+        )
     return no_choice("no match")
 
 
@@ -92,7 +106,8 @@ def mathvision_choice(reply: str, options: Sequence[str], labels: Sequence[str])
     answer = mathvision_answer(reply)
     letters = [label.casefold() for label in labels[: len(options)]]
     if answer in letters:
-        return ExtractedChoice(letters.index(answer), "label", "certain")
+        place = letters.index(answer)
+        return ExtractedChoice(place, "label", "certain", follows_format=True)
     number = _number(answer)
     for place, option in enumerate(options):
         text = option.casefold().strip()
