@@ -63,7 +63,7 @@ def pope(folder: Path) -> Iterator[tuple[str, str]]:
     """The three samplings made from one's own images."""
     files = test_object_presence.jsonl(folder / "pope-files")
     yield from built_digests._built(
-        folder / "pope", "build", "pope/*", "--source", str(files), "--param", "pictures=0"
+        folder / "pope", "build", "pope/*", "--source", str(files), "--param", "images=0"
     )
 
 
