@@ -16,7 +16,7 @@ from snellen.extraction.asked_reply import AskedReply
 from snellen.extraction.closed_answers import breaks_off
 from snellen.interchange.predictions.several_answers import places_named
 from snellen.interchange.predictions.shown_options import ShownOptions
-from snellen.interchange.predictions.tables import recognise_predictions
+from snellen.interchange.predictions.tables import prediction_rows, recognise_predictions
 from snellen.interchange.predictions.taking import FileReading, import_runs, taken_files
 from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.ocr import word_error_counts
@@ -186,6 +186,50 @@ def test_an_answer_and_its_explanation_are_no_fields() -> None:
         for n in range(N)
     ]
     assert sn.score(write_lines("explained.jsonl", rows)).value() == 0.75
+
+
+def test_fields_beside_an_answer_leave_its_question() -> None:
+    rows = [
+        {
+            "question": f"What is {n}?",
+            "reference_answer": THINGS[n % 5],
+            "reference_reasoning": f"it has ears {n}",
+            "reference_id": f"r{n}",
+            "model_answer": THINGS[(n + (n % 4 == 0)) % 5],
+            "model_reasoning": f"because {n}",
+            "model_id": f"m{n}",
+        }
+        for n in range(N)
+    ]
+    assert len(list(prediction_rows(write_lines("reasoned.jsonl", rows)))) == N
+
+
+@pytest.mark.parametrize("name", ["{kind}_{corner}", "{corner}_{kind}"])
+def test_corners_side_by_side_are_one_box(name: str) -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        row: dict[str, Any] = {"image": f"{n}.png", "question": "the red car"}
+        box = {"x1": 10 + n % 7, "y1": 20, "x2": 60, "y2": 70}
+        for corner, pixel in box.items():
+            row[name.format(kind="gt", corner=corner)] = pixel
+            row[name.format(kind="pred", corner=corner)] = pixel + (3 if n % 4 else 60)
+        rows.append(row)
+    results = sn.score(write_lines("boxes.jsonl", rows))
+    assert results.value() == 0.75
+    assert results.rows[0].n == N
+
+
+def test_a_first_row_in_place_of_a_header_keeps_its_numbers() -> None:
+    lines = [f"{n}.jpg\tIs it exit (2)\tYes\t{('Yes', 'No')[n % 4 == 0]}" for n in range(N)]
+    path = Path("exits.tsv")
+    path.write_text("\n".join(lines) + "\n")
+    [first, second, *_] = prediction_rows(path)
+    assert first.cells["question"] == second.cells["question"] == "Is it exit (2)"
+    path.write_text(
+        path.read_text().replace("0.jpg\tIs it exit (2)\tYes\tNo", "0.jpg\tExit?\tYes\tYes")
+    )
+    [first, *_] = prediction_rows(path)
+    assert (first.cells["answer"], first.cells["prediction"]) == ("Yes", "Yes")
 
 
 @pytest.mark.parametrize("is_image_first", [True, False])

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import combinations
 from typing import Any, Literal
@@ -504,7 +504,17 @@ def label_column(
 
 def box_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
     """Return the columns with the left, top, right and bottom of a box, or none."""
-    by_folded_name = {folded_name(name).replace("_", ""): name for name in profiles}
+    return box_corners(profiles)
+
+
+def box_corners(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the left, top, right and bottom of a box, in this order, or none.
+
+    Examples:
+        >>> box_corners(["y_max", "x_max", "y_min", "x_min", "label"])
+        ('x_min', 'y_min', 'x_max', 'y_max')
+    """
+    by_folded_name = {folded_name(name).replace("_", ""): name for name in names}
     for corners in _CORNERS:
         if by_folded_name.keys() >= set(corners):
             return tuple(by_folded_name[corner] for corner in corners)

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from snellen.formats.source_row import SourceRow
+from snellen.recognition.columns import box_corners
 from snellen.recognition.folding import folded_name
 
 # --- fields side by side ---------------------------------------------------------------------------------------------
@@ -24,6 +25,8 @@ _AFTER = re.compile(
 )
 FEWEST_FIELDS = 3
 """Fields of a row with a right answer and a reply each, from which the row is an extraction of fields."""
+_OF_ANSWERS = frozenset("answer answers reply response output text".split())
+"""Names of fields in rows that are a question with an answer each: `reference_answer`, `reference_reasoning`."""
 _ROLE_NAMES = {"gold": "answer", "said": "prediction", "verdict": "correct"}
 
 
@@ -31,7 +34,8 @@ def with_fields_as_rows(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
     """Yield a row for each field of rows that have a right answer and a reply for several, and other rows as they are.
 
     A row with `gt_total`, `pred_total`, `gt_date`, `pred_date` and so on becomes a row for each of total and date, with the
-    name of the field as its question. Verdicts (`correct_total`) go with their field. Replies may be missing.
+    name of the field as its question. Verdicts (`correct_total`) go with their field. Replies may be missing. Fields that are
+    the corners of a box (`gt_x1`, `pred_x1`, ...) are one right answer and one reply.
     """
     fields: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -50,6 +54,15 @@ def with_fields_as_rows(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
             and isinstance(cell, (str, int, float))
             and not _is_whole_record(cell)
         }
+        corners = box_corners(fields)
+        if corners:
+            golds = [cells.get(fields[corner]["gold"]) for corner in corners]
+            said = [cells.get(fields[corner]["said"]) for corner in corners]
+            of_box: dict[str, Any] = {"answer": golds}
+            if None not in said:
+                of_box["prediction"] = said
+            yield row._replace(cells={**shared, **of_box})
+            continue
         for field, columns in fields.items():
             of_field = {
                 _ROLE_NAMES[role]: cells[name] for role, name in columns.items() if name in cells
@@ -76,7 +89,8 @@ def _fields_of_names(names: tuple[str, ...]) -> dict[str, dict[str, str]]:
         whole = {
             field: roles for field, roles in by_field.items() if {"gold", "said"} <= roles.keys()
         }
-        if len(whole) >= FEWEST_FIELDS:
+        is_answered_row = not _OF_ANSWERS.isdisjoint(whole) or all(map(str.isdecimal, whole))
+        if len(whole) >= FEWEST_FIELDS and not is_answered_row:
             return whole
     return {}
 
@@ -105,10 +119,16 @@ def with_header_as_row(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
     is_image_first = _IMAGE.fullmatch(header[0]) is not None
     names = COLUMNS if is_image_first else ("question", "image", *COLUMNS[2:])
     place = first.where.rpartition(":")[0]
-    texts = [_NUMBERED.sub("", name) for name in header]
+    texts = [_without_number(name, header) for name in header]
     yield SourceRow(f"{place}:1", 1, dict(zip(names, texts, strict=True)))
     for row in chain([first], stream):
         yield row._replace(cells=_renamed(row.cells, header, names))
+
+
+def _without_number(name: str, header: Sequence[str]) -> str:
+    """Return the name of a column without the number that tells it from an equal one: `Yes (2)` beside `Yes`."""
+    bare = _NUMBERED.sub("", name)
+    return bare if bare in header else name
 
 
 def _renamed(
