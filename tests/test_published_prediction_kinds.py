@@ -359,6 +359,9 @@ def test_options_joined_in_a_cell_are_right_together() -> None:
     assert places_named("Falling and flat", shown) == (1, 3)
     assert places_named("Rising, then falling", shown) == ()
     assert places_named("Falling, by and large", shown) == ()
+    digits = ShownOptions(("1", "2", "3"))
+    assert places_named("12", digits) == ()  # a right answer that is none of the options
+    assert places_named("1 and 2", digits) == (0, 1)
 
 
 def test_a_literal_in_a_cell_is_offered_as_the_right_answer_and_accepts_each_of_its_texts() -> None:

@@ -66,8 +66,9 @@ def _joined_options(text: str, options: Sequence[str]) -> tuple[int, ...]:
     places: list[int] = []
     for place in sorted(range(len(options)), key=lambda place: -len(options[place])):
         option = folded(options[place])
-        if option and option in rest:
-            rest = rest.replace(option, " ", 1)
+        found = re.search(rf"(?<!\w){re.escape(option)}(?!\w)", rest) if option else None
+        if found is not None:
+            rest = f"{rest[: found.start()]} {rest[found.end() :]}"
             places.append(place)
     is_whole = _SIGNS_BETWEEN_OPTIONS.fullmatch(rest) is not None
     return tuple(sorted(places)) if len(places) > 1 and is_whole else ()
