@@ -845,6 +845,16 @@ def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> N
         assert gone.status_code == 404 and str(tmp_path) not in gone.text
 
 
+def test_a_field_of_another_version_of_the_page_is_refused(tmp_path: Path) -> None:
+    two = models("quokka", "numbat")
+    with fighting(tmp_path, two, without_image=True) as running:
+        running.do(settled(running.services))
+        anna = running.visitor()
+        body = {"question": "What is it?", "image": "0" * 64}
+        refused = anna.ask("/api/v1/arena/battles", body)
+        assert refused.status_code == 422 and "image" in refused.json()["error"]["message"]
+
+
 def test_recorded_battles_show_no_images_of_few_shot_examples(tmp_path: Path) -> None:
     table = small.write(small.rows(12), tmp_path / "table.jsonl")
     benchmark = build_benchmark(

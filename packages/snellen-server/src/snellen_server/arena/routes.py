@@ -92,7 +92,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
 }
 
 
-class BattleRequest(BaseModel):
+class BattleRequest(BaseModel, extra="forbid"):
     """What begins a battle or a chat."""
 
     kind: Literal["anonymous", "named", "chat"] = "anonymous"
@@ -104,13 +104,13 @@ class BattleRequest(BaseModel):
     right: str = Field("", max_length=100)
 
 
-class QuestionRequest(BaseModel):
+class QuestionRequest(BaseModel, extra="forbid"):
     """A further question of a battle."""
 
     question: Question
 
 
-class VoteRequest(BaseModel):
+class VoteRequest(BaseModel, extra="forbid"):
     """A vote, with the token that came with the last replies."""
 
     token: str = Field(max_length=100)
