@@ -33,9 +33,9 @@ class FrameSampling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     frames: int = 8
     """How many; with the rule `fps` the most. A clip with fewer shows all of them."""
-    rule: Literal["uniform", "middles", "fps"] = "uniform"
+    rule: Literal["uniform", "middles", "first", "fps"] = "uniform"
     """By the frames' count, `uniform`: evenly from the first to the last; `middles`: the middle of each of as many
-    equal parts. By their times, `fps`: what is shown at each step of 1 / fps seconds, or evenly some of these where
+    equal parts; `first`: the first ones. By their times, `fps`: what is shown at each step of 1 / fps seconds, or evenly some of these where
     they are too many."""
     fps: float = 1.0
 
@@ -61,6 +61,8 @@ class FrameSampling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             # The middle of part k of n equal parts is at (2 k + 1) / (2 n) of the clip.
             return [(2 * part + 1) * len(times) // (2 * count) for part in range(count)]
 
+        if self.rule == "first":
+            return list(range(min(self.frames, len(times))))
         if self.rule == "fps":
             candidates: Sequence[int] = _frames_at_rate(times, self.fps)
         else:
