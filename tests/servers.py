@@ -91,6 +91,8 @@ class Settings(Struct, frozen=True):
     """The flavour vllm has an address that tokenises prompts."""
     detokenizes: bool = True
     """Such a flavour also gives the text of tokens."""
+    tokenize_fault: Fault | None = None
+    """What every request for tokens or their text gets instead."""
     next_tokens: bool = False
     """The flavour vllm tells the log-probabilities of chosen tokens after a prompt, as it does since 0.22."""
     candidates: int = 20
@@ -362,6 +364,8 @@ class Service:
             return Fault(body=self._models())
         if path in self.config.pages:
             return Fault(body=_dump(self.config.pages[path]))
+        if self.config.tokenize_fault and path in ("/tokenize", "/detokenize"):
+            return self.config.tokenize_fault
         is_served = path == "/tokenize" or self.config.detokenizes
         if self.config.tokenizes and path in ("/tokenize", "/detokenize") and is_served:
             return Fault(body=_dump(self._tokenised(path, body)))

@@ -448,6 +448,19 @@ def test_a_server_that_refuses_next_tokens_is_asked_for_the_prompt(address: str)
         assert response.error is None and response.notes == ("likelihood by prompt_logprobs",)
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Fault(body="<html>Welcome</html>"), id="a page of a gateway"),
+        pytest.param(Fault(500, error_body("not for images")), id="an internal error"),
+    ],
+)
+def test_a_server_that_cannot_tokenise_is_asked_for_the_prompt(fault: Fault) -> None:
+    with start_server(**NEXT_TOKENS, tokenize_fault=fault) as server:
+        response = ask_one(model_at(server), question("cat", "a dog"))
+    assert response.error is None and response.notes == ("likelihood by prompt_logprobs",)
+
+
 def test_an_option_that_begins_another_is_scored_by_next_tokens() -> None:
     with start_server(**NEXT_TOKENS) as server:
         asked = question("cat", "cat dog", "cat dog cow")

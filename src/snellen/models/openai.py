@@ -527,7 +527,7 @@ class OpenAIModel(ShownByName):
         for continuation in (None, mark, *request.continuations):
             prompt = await tokenise(continuation)
             if isinstance(prompt, ServerFault):
-                return self._fault_of_next_tokens(prompt)
+                return self._fault_of_tokens(prompt)
             prompts.append(prompt)
         alone, marked, *continued = prompts
         endings = next_tokens.endings_after(alone, continued)
@@ -547,7 +547,7 @@ class OpenAIModel(ShownByName):
                 return None
             messages = await self._begun_messages(request, endings, beginning, images)
             if isinstance(messages, ServerFault):
-                return self._fault_of_next_tokens(messages)
+                return self._fault_of_tokens(messages)
             if messages is None:
                 return None
             after = await self._ask_next_tokens(messages, tokens, images, dialect)
@@ -575,6 +575,16 @@ class OpenAIModel(ShownByName):
         if self._gives_next_tokens is None:
             self._gives_next_tokens = False
         return None
+
+    def _fault_of_tokens(self, fault: ServerFault) -> ServerFault | None:
+        """Return a fault of the addresses for tokens, as `_fault_of_next_tokens` does.
+
+        An internal error or a page of a gateway may be all that these addresses ever answer, while replies arrive. The
+        options of this question are then scored in the other way, and the next question tries again.
+        """
+        if fault.kind in ("server", "malformed"):
+            return None
+        return self._fault_of_next_tokens(fault)
 
     async def _begun_messages(
         self,
