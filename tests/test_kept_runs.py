@@ -454,6 +454,8 @@ def test_several_runs_are_packed_into_one_file_each_in_its_folder(
     shutil.copytree("runs/run", "other/run")
     code, _, err = small.command(capsys, "pack", "runs/run", "other/run", "-o", "no.zip")
     assert code and "two of these runs are called run" in err and not Path("no.zip").exists()
+    code, _, err = small.command(capsys, "pack", "runs", "runs/run", "-o", "no.zip")
+    assert code and "runs/run is given more than once" in err and not Path("no.zip").exists()
 
 
 def test_a_run_packed_with_its_answers_is_scored_again_elsewhere(

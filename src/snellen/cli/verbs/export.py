@@ -191,6 +191,7 @@ def pack_command(
             return
     _check_runs(runs)
     runs = tuple(runs_in(runs))
+    check_named_once(runs)
     path = output or Path(f"{runs[0].resolve().name if len(runs) == 1 else 'runs'}.zip")
     packed = pack_runs(runs, path, images=images, answers=answers, sign=sign, may_replace=force)
     if packed.left_out:
