@@ -417,9 +417,20 @@ def anthropic_part(path: str) -> dict[str, object]:
         lambda path: {"type": "input_image", "image_url": path},
         lambda path: {"type": "image", "image": path},
         lambda path: {"type": "image", "path": path},
+        lambda path: {"image": path},
         lambda path: openai_part(Path("files", path).resolve().as_uri()),
     ],
-    ids=["openai", "data", "anthropic", "text", "responses", "transformers", "swift", "file-url"],
+    ids=[
+        "openai",
+        "data",
+        "anthropic",
+        "text",
+        "responses",
+        "transformers",
+        "swift",
+        "qwen",
+        "file-url",
+    ],
 )
 def test_messages_of_a_chat_hold_their_images(
     part: Callable[[str], dict[str, object]], capsys: pytest.CaptureFixture[str]

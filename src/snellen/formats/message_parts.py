@@ -19,8 +19,14 @@ def is_image_part(part: Any) -> bool:
     Examples:
         >>> is_image_part({"type": "image"}), is_image_part({"type": "text", "text": "Why?"})
         (True, False)
+        >>> is_image_part({"image": "cat.png"})  # as Qwen-VL writes it
+        True
     """
-    return isinstance(part, dict) and "image" in str(part.get("type"))
+    if not isinstance(part, dict):
+        return False
+    if "type" in part:
+        return "image" in str(part["type"])
+    return "image" in part or "image_url" in part
 
 
 def image_of_part(part: Any) -> Any:
