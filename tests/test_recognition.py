@@ -6,6 +6,7 @@ import base64
 import csv
 import io
 import json
+import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -1134,3 +1135,18 @@ def test_pictures_in_terminals() -> None:
     sent = image_code(content, "kitty")
     pieces = [part.partition(";")[2] for part in sent.split("\033\\")[:-1]]
     assert base64.b64decode("".join(pieces)) == content and max(map(len, pieces)) <= 4096
+
+
+def test_a_benchmark_built_into_the_folder_of_its_images_is_built_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("cat", "dog"):
+        Path("photos", name).mkdir(parents=True)
+        for n in range(3):
+            shutil.copy(Path("files", f"p{n}.png"), Path("photos", name, f"{n}.png"))
+    versions: set[str] = set()
+    for _ in range(2):
+        code, _, error = small.command(capsys, "build", "photos", "--to", "photos/made")
+        assert code == 0, error
+        versions.add(Benchmark(Path("photos/made")).manifest.version)
+    assert len(versions) == 1

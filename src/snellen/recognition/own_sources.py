@@ -25,6 +25,7 @@ from snellen.common.foreign import read_file
 from snellen.common.paths import shell_word
 from snellen.errors import DataError, WrongRowsError
 from snellen.fetching.hub import SCHEME, fetch_hub_table
+from snellen.formats.locate import is_image
 from snellen.formats.packed_files import BENCHMARK_FILE, RUN_FILE
 from snellen.formats.rows import is_row_file
 from snellen.recognition.columns import Doubt
@@ -225,22 +226,38 @@ def own_source(
 
 
 def _check_built(path: Path) -> None:
-    """Raise DataError for a folder that is a built benchmark or a run, or in which these are."""
-    built = [file.parent for file in (path / BENCHMARK_FILE, *path.glob(f"*/{BENCHMARK_FILE}"))]
-    runs = [path / RUN_FILE, *path.glob(f"*/{RUN_FILE}")]
-    for folder in built:
-        if (folder / BENCHMARK_FILE).is_file():
+    """Raise DataError for a folder that is a built benchmark or a run, or that holds only these.
+
+    A benchmark may be built into the folder of its images, which can then be built again.
+    """
+    folders = [path]
+    if path.is_dir():
+        inner = sorted(item for item in path.glob("*") if not item.name.startswith("."))
+        made = [folder for folder in inner if _is_built(folder) or _is_run(folder)]
+        others = [item for item in inner if item not in made]
+        if not any(item.is_dir() or is_row_file(item) or is_image(item) for item in others):
+            folders += made
+    for folder in folders:
+        if _is_built(folder):
             run = for_caller(
                 f"`snellen run MODEL {shell_word(folder)}`", f"sn.evaluate(MODEL, {str(folder)!r})"
             )
             raise DataError(f"{folder} is a benchmark that is already built; run it with {run}")
-    for manifest in runs:
-        if manifest.is_file() and list(manifest.parent.glob("journal-*.jsonl")):
-            folder = manifest.parent
+        if _is_run(folder):
             show = for_caller(
                 f"`snellen report {shell_word(folder)}`", f"sn.load_run({str(folder)!r})"
             )
             raise DataError(f"{folder} is a run, and no questions to build; {show} shows it")
+
+
+def _is_built(folder: Path) -> bool:
+    """Return whether a folder is a built benchmark."""
+    return (folder / BENCHMARK_FILE).is_file()
+
+
+def _is_run(folder: Path) -> bool:
+    """Return whether a folder is a run."""
+    return (folder / RUN_FILE).is_file() and any(folder.glob("journal-*.jsonl"))
 
 
 def _of_entry(entry: LoadedEntry, where: str, settings: TableSettings, name: str) -> OwnSource:
