@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
+import pkgutil
+import sys
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -469,3 +472,13 @@ def test_modules_that_are_there_and_those_of_others_are_left_alone() -> None:
         exec("import snellenly")
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'snellen\.metrics\.f1'$"):
         exec("import snellen.metrics.f1")
+
+
+def test_the_answer_about_a_module_is_no_finder_of_the_whole_process() -> None:
+    finders = [getattr(finder, "__module__", "") for finder in sys.meta_path]
+    assert not any(module.startswith("snellen") for module in finders)
+    importlib.invalidate_caches()
+    with pytest.raises(ModuleNotFoundError, match=r"sn\.EvaluationCallback"):
+        exec("import snellen.callbacks")
+    found = {module.name for module in pkgutil.iter_modules(sn.__path__)}
+    assert {"api", "metrics"} <= found and "callbacks" not in found

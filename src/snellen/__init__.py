@@ -159,26 +159,26 @@ def _suggest(name: str) -> str:
 
 
 class _AbsentModules:
-    """The last finder of modules, which says what to write instead of a module that other libraries have.
+    """A finder that says what to write instead of a module that other libraries have.
 
-    Python asks it only for modules that no other finder knows.
+    Python asks it last, and only for modules of `snellen`: it stands for a folder at the end of `__path__`. In
+    `sys.meta_path`, which belongs to the whole process, it would be asked for the modules of every package.
     """
 
     @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
-        """Raise ModuleNotFoundError for `snellen.NAME`, with a hint; leave all other names to Python."""
-        package, _, module = name.partition(".")
-        if package != __name__ or not module or "." in module:
-            return
-        suggestion = _suggest(module)
+    def find_spec(name: str, target: Any = None) -> None:
+        """Raise ModuleNotFoundError for `snellen.NAME`, with a hint."""
+        suggestion = _suggest(name.removeprefix(f"{__name__}."))
         raise ModuleNotFoundError(
             f"No module named {name!r}; {suggestion} (all public names are in snellen itself: from snellen import NAME)",
             name=name,
         )
 
 
-if not any(getattr(finder, "__name__", "") == "_AbsentModules" for finder in sys.meta_path):
-    sys.meta_path.append(_AbsentModules)
+_ABSENT = f"{__path__[0]}/absent modules"  # no such folder: its finder is in the cache of finders
+if _ABSENT not in __path__:
+    __path__.append(_ABSENT)
+sys.path_importer_cache[_ABSENT] = _AbsentModules
 
 
 def __dir__() -> list[str]:
