@@ -262,6 +262,18 @@ def test_rules_of_makers_tell_a_label_from_other_words(
     assert extractor.read(reply, LENGTHS, "ABC").follows_format is follows
 
 
+@pytest.mark.parametrize("rule", ["mathvista", "mmstar", "mathvision"])
+def test_rules_of_makers_say_which_labels_they_do_not_read(rule: str) -> None:
+    extractor = find_registered("extractors", f"legacy:{rule}")
+    assert extractor.limit("ABCDE") == ""
+    numbers = tuple(str(number) for number in range(1, 101))
+    assert "alone, and others were shown" in extractor.limit(numbers)
+    assert "finds labels alone" in extractor.limit(())
+    # MATH-V's code knows five letters.
+    assert bool(extractor.limit("ABCDEF")) == (rule == "mathvision")
+    assert (extractor.read("(F)", ("",) * 6, "ABCDEF").choice == 5) == (rule != "mathvision")
+
+
 def test_the_page_has_what_the_entries_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "bench"))
     reproductions = importlib.import_module("reproductions")

@@ -20,6 +20,7 @@ _LETTER = re.compile(r"\(([A-Za-z])\)")
 _WORD = re.compile(r"\w")
 _BOXED = re.compile(r"oxed\{(.*)\}", re.DOTALL)
 _NO_NUMBER = re.compile(r"\\(?!frac|sqrt|pi|cdot|times)[a-z]+|(?<![\\a-z])[a-z]|[^\x00-\x7f]")
+_MATHVISION_LETTERS = "ABCDE"
 _MATHVISION_PHRASES = (
     "the final answer is",
     "the answer is",
@@ -39,6 +40,13 @@ _DROPPED = (
     " ",
     "\n",
 )
+
+
+def _single_letters(labels: Sequence[str]) -> str:
+    """Return the limit of a rule that reads a label only if it is one letter."""
+    if all(len(label) == 1 and label.isalpha() for label in labels):
+        return labels_alone(labels)
+    return "finds labels of one letter alone, and others were shown"
 
 
 def mathvista_choice(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
@@ -61,7 +69,7 @@ def mathvista_choice(reply: str, options: Sequence[str], labels: Sequence[str]) 
     return ExtractedChoice(distances.index(min(distances)), "own rule", "certain")
 
 
-MATHVISTA = NamedExtractor("mathvista", published_rule(mathvista_choice), labels_alone)
+MATHVISTA = NamedExtractor("mathvista", published_rule(mathvista_choice), _single_letters)
 
 
 def mmstar_choice(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
@@ -94,7 +102,7 @@ def mmstar_choice(reply: str, options: Sequence[str], labels: Sequence[str]) -> 
     return no_choice("no match")
 
 
-MMSTAR = NamedExtractor("mmstar", published_rule(mmstar_choice), labels_alone)
+MMSTAR = NamedExtractor("mmstar", published_rule(mmstar_choice), _single_letters)
 
 
 def mathvision_choice(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
@@ -127,7 +135,7 @@ def mathvision_answer(reply: str) -> str:
         'd105'
     """
     text = reply.strip()
-    for letter in "ABCDE":
+    for letter in _MATHVISION_LETTERS:
         is_last = text.endswith((f" {letter}.", f" ({letter})."))
         is_first = text.startswith((f"{letter}\n", f"({letter})\n", f"({letter}) {letter}\n"))
         if is_last or is_first:
@@ -172,7 +180,14 @@ def _number(text: str) -> float | None:
     return round(float(parsed[0]), 2) if parsed[0].is_real else None
 
 
-MATHVISION = NamedExtractor("mathvision", published_rule(mathvision_choice), labels_alone)
+def _first_five_letters(labels: Sequence[str]) -> str:
+    others = {label.upper() for label in labels} - set(_MATHVISION_LETTERS)
+    if others:
+        return "finds a label in parentheses from A to E alone, and others were shown"
+    return labels_alone(labels)
+
+
+MATHVISION = NamedExtractor("mathvision", published_rule(mathvision_choice), _first_five_letters)
 
 
 def exact_text(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
