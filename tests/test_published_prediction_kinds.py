@@ -353,6 +353,21 @@ def test_of_several_labels_that_counts_which_replies_have(
     assert sn.score(path).value() == 0.75
 
 
+def test_labels_that_replies_repeat_from_the_question_are_no_right_answers() -> None:
+    rows = [
+        {
+            "id": f"x{n}",
+            "question": f"What color is the {THINGS[n % 5]}?",
+            "answer": ("red", "blue", "green")[n % 3],
+            "class_name": THINGS[n % 5],
+            "prediction": f"The {THINGS[n % 5]} is purple.",
+        }
+        for n in range(N)
+    ]
+    path = write_lines("colors.jsonl", rows)
+    assert recognise_predictions(path).column("answer") == "answer"
+
+
 def test_options_joined_in_a_cell_are_right_together() -> None:
     shown = ShownOptions(("Rising, then falling", "Falling", "Cannot be told", "Flat"))
     assert places_named("Cannot be told, Rising, then falling", shown) == (0, 2)

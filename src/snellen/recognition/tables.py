@@ -566,15 +566,21 @@ class _Assignment:
         self._doubts.append(Doubt("answer", (best, *chosen), why))
 
     def _shares_in_replies(self, names: Sequence[str], reply: str) -> dict[str, float]:
-        """Return for each column the share of the rows in which its cell stands in the reply, whole words only."""
+        """Return for each column the share of the rows in which its cell stands in the reply, whole words only.
+
+        A cell that stands in the question as well is not counted, since a reply may repeat the question.
+        """
         n_rows = 0
+        [question, *_] = self._roles.get("question") or ("",)
         counts: Counter[str] = Counter()
         for row in self._rows():
             said = f" {' '.join(folded_words(as_text(row.cells.get(reply, ''))))} "
+            asked = f" {' '.join(folded_words(as_text(row.cells.get(question, ''))))} "
             n_rows += 1
             for name in names:
                 words = " ".join(folded_words(as_text(row.cells.get(name, ""))))
-                counts[name] += bool(words) and f" {words} " in said
+                is_said = f" {words} " in said and f" {words} " not in asked
+                counts[name] += bool(words) and is_said
         return {name: counts[name] / max(1, n_rows) for name in names}
 
     def _reference_captions(self, free: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
