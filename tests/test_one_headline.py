@@ -212,6 +212,8 @@ def check_comparison(results: sn.Results) -> None:
     said = re.match(r"(A|B) is better than (A|B) by", sentence)
     if said:
         assert (said[1] == "A") == (difference > 0)
+    elif "gave the same reply to every common question" in sentence:
+        assert difference == 0
     else:
         assert "not significantly different" in sentence
 

@@ -1525,7 +1525,7 @@ def test_a_suffix_behind_a_known_one_says_how_a_file_was_made() -> None:
 
 def test_a_packed_file_is_refused_with_what_unpacks_it() -> None:
     Path("outputs.json.zip").write_bytes(b"PK\x03\x04")
-    with pytest.raises(DataError, match=r"name the file in it: unzip outputs\.json\.zip"):
+    with pytest.raises(DataError, match=r"unpack it with `unzip outputs\.json\.zip`, then name"):
         recognise_predictions(Path("outputs.json.zip"))
 
 
