@@ -461,6 +461,14 @@ def test_a_server_that_cannot_tokenise_is_asked_for_the_prompt(fault: Fault) -> 
     assert response.error is None and response.notes == ("likelihood by prompt_logprobs",)
 
 
+def test_a_setting_that_is_refused_is_left_out_of_next_tokens() -> None:
+    refused = error_body("Unsupported parameter: 'temperature'.", "unsupported_parameter")
+    with start_server(**NEXT_TOKENS) as server:
+        server.script(Fault(400, refused, matching="logprob_token_ids"))
+        response = ask_one(model_at(server), question("cat", "a dog"))
+    assert response.error is None and response.notes == ("likelihood by next_tokens",)
+
+
 def test_an_option_that_begins_another_is_scored_by_next_tokens() -> None:
     with start_server(**NEXT_TOKENS) as server:
         asked = question("cat", "cat dog", "cat dog cow")

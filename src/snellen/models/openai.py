@@ -569,8 +569,8 @@ class OpenAIModel(ShownByName):
 
         If no options have been scored by next tokens so far, they are not tried again.
         """
-        is_of_any_reply = fault.rejected_parameter == self._dialect.max_tokens_field
-        if fault.retry or is_of_any_reply:
+        other_dialect = chat.adapt_dialect(self._dialect, fault, self._settled)
+        if fault.retry or other_dialect is not None:
             return fault
         if self._gives_next_tokens is None:
             self._gives_next_tokens = False
