@@ -237,9 +237,9 @@ def test_a_worker_with_another_model_takes_no_part(questions: Benchmark, tmp_pat
         "announce": lines.append,
     }
     sn.evaluate(model, str(questions.folder), **how)
-    [left] = [line for line in lines if "left out" in line]
+    [left] = [line for line in lines if "is not used" in line]
     assert re.match(
-        r"Ray: worker \d+ on \S+ is left out: its model differs .*\(process was \d+, is \d+\)", left
+        r"Ray: worker \d+ on \S+ is not used: its model differs .*\(process was \d+, is \d+\)", left
     )
     assert len(list(read_exchanges(tmp_path / "run"))) == 12
 
