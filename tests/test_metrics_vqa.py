@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from snellen.errors import DataError
 from snellen.extraction.asked_reply import AskedReply
+from snellen.extraction.closed_answers import short_yes_or_no
 from snellen.metrics.hallucination import POPE, pope_counts, pope_rows, pope_yes_no, read_yes_no
 from snellen.metrics.normalise import vqa_normalise
 from snellen.metrics.numbers import relaxed_accuracy
@@ -281,3 +282,29 @@ def test_direct_answers_count_three_annotators_without_leaving_one_out():
     assert direct_answer_accuracy("Thirty", answers) == 1.0
     with pytest.raises(DataError, match="needs at least 4"):
         direct_answer_accuracy("30th", ["30th"])
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("It is.", "yes"),
+        ("Sure, there is.", "yes"),
+        ("Of course there is!", "yes"),
+        ("I think it does.", "yes"),
+        ("Right, there is", "yes"),
+        ("Certainly.", "yes"),
+        ("It isn't.", "no"),
+        ("I don't think so.", "no"),
+        ("Of course not", "no"),
+        ("It certainly is not.", "no"),
+        ("It is in the", None),
+    ],
+)
+def test_short_answers_without_yes_or_no_are_read(reply: str, expected: str | None) -> None:
+    asked = AskedReply(reply, "Is there a dog in the image?")
+    assert read_yes_no(reply) == read_yes_no(asked) == expected
+
+
+@pytest.mark.parametrize("reply", ["Right.", "Left", "It is a dog.", "There are two"])
+def test_what_names_a_thing_or_a_side_is_no_short_answer(reply: str) -> None:
+    assert short_yes_or_no(reply) is None

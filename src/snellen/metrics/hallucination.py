@@ -11,7 +11,13 @@ import msgspec
 from snellen.common.late import late_pattern
 from snellen.errors import DataError
 from snellen.extraction.asked_reply import question_of
-from snellen.extraction.closed_answers import YesNo, answer_text, breaks_off, says_yes_or_no
+from snellen.extraction.closed_answers import (
+    YesNo,
+    answer_text,
+    breaks_off,
+    says_yes_or_no,
+    short_yes_or_no,
+)
 from snellen.metrics.declaration import CorpusCountMetric, MetricRow, pooled_row, reply_by_reply
 from snellen.metrics.normalise import standard_normalise
 from snellen.metrics.question_counts import Counts
@@ -45,6 +51,7 @@ def read_yes_no(reply: str) -> YesNo | None:
     pens?" is no. Otherwise, these rules decide, in this order:
 
     - a letter alone: "Y" is yes;
+    - a short answer alone: "Sure, there is" is yes, and "I don't think so" is no;
     - a yes, or a no that answers ("No, ...", "the answer is no") and does not count things ("there are no dogs");
     - the first clause that denies ("there is no dog": no), asserts ("there is a dog": yes) or refuses (None).
 
@@ -55,6 +62,9 @@ def read_yes_no(reply: str) -> YesNo | None:
     letter = _LETTER.fullmatch(text)
     if letter:
         return "yes" if letter[1] in "Yy" else "no"
+    short_answer = short_yes_or_no(text)
+    if short_answer is not None:
+        return short_answer
     if breaks_off(text):
         return None
     if question_of(reply):
