@@ -547,3 +547,108 @@ def test_a_reply_that_was_cut_before_its_answer_says_neither(
     assert read_yes_no(AskedReply(reply, question)) == reading
     if reading is not None:
         assert not breaks_off(reply)
+
+
+# --- names that differ in a word ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gold", "said"),
+    [
+        ("actual_is_real", "is_real_prediction"),
+        ("gt_has_dent", "predicted_has_dent"),
+        ("truth_gold", "truth_output"),
+        ("expected_alarm", "alarm_pred"),
+    ],
+)
+def test_a_flag_beside_the_right_one_is_a_reply(gold: str, said: str) -> None:
+    rows = [
+        {
+            said: n % 2 == (n % 10 != 0),
+            "model_predictions": f"the detector gave 0.{n}",
+            "actual_label": ("fake", "real")[n % 2],
+            gold: n % 2,
+        }
+        for n in range(N)
+    ]
+    path = write_lines("flags.jsonl", rows)
+    roles = recognise_predictions(path).roles.roles
+    assert (roles["reply"], roles["answer"]) == ((said,), (gold,))
+    assert "verdict" not in roles
+    assert sn.score(path).value() == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("gold", "said"),
+    [
+        ("original_summary", "generated_summary"),
+        ("human_caption", "generated_caption"),
+        ("reference_report", "predicted_report"),
+        ("target_descriptions", "description_generated"),
+    ],
+)
+def test_texts_beside_generated_ones_are_their_references(gold: str, said: str) -> None:
+    rows = [
+        {
+            "video": f"v{n}",
+            gold: f"{SENTENCES[n]} while the crew {n} looks on",
+            said: f"A ship numbered {n} and its crew travel somewhere near the land.",
+            **{f"bleu_{order}": 0.1 / order for order in (1, 2, 3, 4)},
+        }
+        for n in range(N)
+    ]
+    path = write_lines("texts.jsonl", rows)
+    [taken] = taken_files(path, FileReading())
+    assert taken.file.metrics[0] == "rouge_l"
+    assert not taken.file.rows[0].options
+    named = FileReading(columns={"answer": [gold]})
+    assert taken_files(path, named)[0].file.metrics[0] == "rouge_l"
+
+
+@pytest.mark.parametrize("said", ["ocr_text", "extracted_text", "recognised_text"])
+def test_a_text_read_in_an_image_stands_beside_the_text_itself(said: str) -> None:
+    rows = [
+        {"text": text, "label": ("benign", "hostile")[n % 2], said: text.replace("coast", "cost")}
+        for n, text in enumerate(SENTENCES)
+    ]
+    path = write_lines("ocr.jsonl", rows)
+    for columns in ({}, {"reply": [said]}):
+        [taken] = taken_files(path, FileReading(columns=columns))
+        assert taken.file.metrics[0] == "character_error_rate"
+        assert taken.file.rows[0].references == (SENTENCES[0],)
+
+
+def test_a_text_that_was_read_beside_another_text_is_no_reply_to_it() -> None:
+    rows = [
+        {"text": f"What does sign {n} say?", "ocr_text": f"NO PARKING {n} HERE"} for n in range(N)
+    ]
+    with pytest.raises(DataError, match="no column is recognised as the replies"):
+        sn.score(write_lines("signs.jsonl", rows))
+
+
+def test_questions_are_no_replies() -> None:
+    rows = [
+        {"question_id": n, "image": f"{n}.jpg", "text": f"Is there a cup {n}?\nAnswer in a word."}
+        for n in range(N)
+    ]
+    with pytest.raises(DataError, match="no column is recognised as the replies"):
+        sn.score(write_lines("pope.jsonl", rows))
+
+
+@pytest.mark.parametrize(
+    "verdicts",
+    [("top1_hit", "top5_hit"), ("top_1_correct", "top_3_correct"), ("EM",), ("sample_accuracy",)],
+)
+def test_verdicts_of_many_names_are_found(verdicts: tuple[str, ...]) -> None:
+    rows = [
+        {
+            "question": f"What is thing {n}?",
+            "ground_truth": f"{THINGS[n % 5]} {n}",
+            "pred": "something else" if n % 4 else f"{THINGS[n % 5]} {n}",
+            **{name: float(n % 4 < 1 + place) for place, name in enumerate(verdicts)},
+        }
+        for n in range(N)
+    ]
+    path = write_lines("verdicts.jsonl", rows)
+    assert recognise_predictions(path).column("verdict") == verdicts[0]
+    assert sn.score(path).value("recorded_verdict") == 0.25

@@ -212,9 +212,9 @@ _CALLED_SCORE = re.compile(
 """Names of columns with the score of a reply: `answer_exact_match`, `best_answer_similarity`."""
 RIGHT_OF_ANOTHER_THING = re.compile(
     r"(?:correct|right)_(?:pages?|doc(?:ument)?s?|passages?|claims?|evidence|chunks?|images?|files?|format|language|"
-    r"steps?|tools?|sources?)(?:_|$)"
+    r"steps?|tools?|sources?)(?:_|$)|(?:^|_)top_?(?:[2-9]|\d{2,})(?:_|$)"
 )
-"""Names of verdicts on something else than the reply: `used_correct_page`."""
+"""Names of verdicts on something else than the reply: `used_correct_page`, and `top5_hit` on a list of guesses."""
 _OF_QUESTIONS = frozenset("prompt prompts question questions instruction query template".split())
 """Words in the name of a column that holds a question, also where the name mentions its answer: `prompt_answer`."""
 
@@ -378,7 +378,10 @@ def option_columns(
         for stem, chain in series(
             [name for name, profile in free.items() if profile.is_scalar]
         ).items()
-        if len(chain) > 1 and not name_score("image", stem) and chain[0][-1] != "2"
+        if len(chain) > 1
+        and not name_score("image", stem)
+        and chain[0][-1] != "2"
+        and METRIC_WORDS.isdisjoint(split_name(stem))
     }
     if not chains:
         chains = _lettered_at_the_end([name for name, profile in free.items() if profile.is_scalar])
@@ -409,6 +412,12 @@ _SCORE_LISTS = frozenset(
     "similarity similarities score scores prob probs probability probabilities logit logits logprob logprobs".split()
 )
 """Words in names of columns with a score for each of several texts, which are no options."""
+
+
+METRIC_WORDS = frozenset(
+    "bleu rouge chrf f1 em bertscore meteor cider spice anls iou ious wer cer ndcg mrr map accuracy precision recall".split()
+)
+"""Words in names of columns with the score of each reply: `bleu_1` to `bleu_4` are no options."""
 
 
 def _lettered_at_the_end(names: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,8 @@ from snellen.recognition.model_columns import (
     columns_of_models,
     fields_of_models,
 )
-from snellen.recognition.profiles import ColumnProfile
+from snellen.recognition.named_pairs import gold_beside, is_transcribed
+from snellen.recognition.profiles import QUESTION_MARKS, ColumnProfile
 from snellen.recognition.reply_names import flags_beside_replies, is_made_of, reply_score
 
 _GOLDS = (
@@ -47,7 +48,7 @@ def reply_columns(
     }
     flags = flags_beside_replies(profiles)
     scores = {name: score for name, score in scores.items() if name not in flags}
-    ranked = sorted(scores, key=lambda name: -scores[name])
+    ranked = sorted(scores, key=lambda name: (-scores[name], not gold_beside(name, profiles)))
     fields = fields_of_models(profiles)
     if fields:
         return fields
@@ -71,12 +72,27 @@ def reply_columns(
     if len(solutions) == 1 and has_golds:  # several are of several models
         return (solutions[0],)
     asks = "question" in folded or "prompt" in folded
-    if "text" in folded and (asks or ("question_id" in folded and not has_golds)):
+    may_reply = asks or ("question_id" in folded and not has_golds)
+    if "text" in folded and may_reply and not _ask(profiles[folded["text"]]):
         return (folded["text"],)
     if "caption" in folded and any(name in folded for name in ("image_id", "image", "id")):
         return (folded["caption"],)
     for name in ("result", "results"):
         if name in folded:
             return (folded[name],)
+    transcribed = [
+        name
+        for name, profile in profiles.items()
+        if is_transcribed(name) and profile.is_scalar and gold_beside(name, profiles)
+    ]
+    if len(transcribed) == 1:
+        return (transcribed[0],)
     golds = [name for name in profiles if name_score("answer", name) > PARTLY]
     return columns_in_words_of(golds, profiles) if golds else ()
+
+
+def _ask(profile: ColumnProfile) -> bool:
+    """Whether most texts ask a question: the first line ends in a question mark, also where an instruction follows."""
+    first_lines = [text.strip().partition("\n")[0].rstrip() for text in profile.texts]
+    asking = sum(line.endswith(QUESTION_MARKS) for line in first_lines)
+    return 2 * asking > len(first_lines)

@@ -14,6 +14,7 @@ from snellen.recognition.columns import (
     without_brackets,
 )
 from snellen.recognition.folding import folded_name
+from snellen.recognition.named_pairs import gold_beside
 from snellen.recognition.profiles import ColumnProfile
 
 _REPLY_WORDS = frozenset(
@@ -89,7 +90,8 @@ _BINARY = frozenset("0 1 0.0 1.0 true false yes no".split())
 def flags_beside_replies(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
     """Return columns that are called like replies but hold verdicts: `pred` with 0 and 1 beside `output` with texts.
 
-    Where right answers are such words too, these are replies to yes-or-no questions.
+    Where right answers are such words too, or a column is called alike but for the word that says it is right, these are
+    replies to yes-or-no questions.
     """
     flags: list[str] = []
     texts: list[str] = []
@@ -101,6 +103,8 @@ def flags_beside_replies(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ..
             if is_binary and name_score("answer", name) > 0:
                 return ()
         elif is_binary:
+            if gold_beside(name, profiles):
+                return ()
             flags.append(name)
         elif not any(text.strip().casefold() in _BINARY for text in profile.texts):
             texts.append(name)

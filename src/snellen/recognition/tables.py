@@ -43,6 +43,7 @@ from snellen.recognition.columns import (
     usual_names,
 )
 from snellen.recognition.folding import as_text, folded_name, folded_words
+from snellen.recognition.named_pairs import gold_beside
 from snellen.recognition.profiles import LOOKED_AT, ColumnProfile, profiles_of
 from snellen.recognition.reply_columns import reply_columns
 from snellen.recognition.reply_names import (
@@ -450,7 +451,11 @@ class _Assignment:
             if "options" not in self._given and not self._are_options_several():
                 self._roles["options"] = ()
         has_options = bool(self._roles["options"])
-        self._settle_surest("question", question_column(free, self._taken, has_options=has_options))
+        gold = "" if has_options else self._gold_called_like_reply(free)
+        asking = {name: profile for name, profile in free.items() if name != gold}
+        self._settle_surest(
+            "question", question_column(asking, self._taken, has_options=has_options)
+        )
         prompts = [name for name in self._still_free(free) if folded_name(name) in PROMPTS]
         self._settle("prompt", (tuple(prompts[:1]), None))
         # Rows with the same id may be presentations of one question, so ids may repeat.
@@ -469,7 +474,10 @@ class _Assignment:
         rows, form = sum(1 for _ in self._rows()), cast(AnswerForm, "any")
         declared_answer = self._given.get("answer", ())
         golds |= {name: self._profiles[name] for name in declared_answer if name in self._profiles}
-        if golds:
+        if gold in self._still_free(free):
+            self._settle("answer", ((gold,), None))
+            self._settle_met_answer(self._still_free(free))
+        elif golds:
             rows, form = self._answers(golds)
             self._faults.clear()  # the reader counts rows with unusable answers
             self._settle_met_answer(self._still_free(free))
@@ -517,6 +525,13 @@ class _Assignment:
         alike = self._alike(free, names) if "reply" not in self._given else []
         doubt = rivalry("reply", (*names, *alike), "be the replies") if alike else None
         self._settle("reply", (names, doubt))
+
+    def _gold_called_like_reply(self, free: Mapping[str, ColumnProfile]) -> str:
+        """Return the column that is called like the replies but for the word that says it is right, if there is one."""
+        if "answer" in self._given or len(self._roles["reply"]) != 1:
+            return ""
+        names = [name for name, cells in free.items() if cells.is_scalar or cells.lists > 0.5]
+        return gold_beside(self._roles["reply"][0], names)
 
     def _are_distractors_of_free_text(self, free: Mapping[str, ColumnProfile]) -> bool:
         """Whether lists of right and wrong answers are what replies in sentences may say, as in TruthfulQA.

@@ -46,9 +46,18 @@ from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.interchange.predictions.table_rows import RowReader
 from snellen.metrics.ocr import character_error_rate
 from snellen.recognition.answer_types import LONG_TEXT_WORDS
-from snellen.recognition.columns import PARTLY, Doubt, name_score, series, split_name, usual_names
+from snellen.recognition.columns import (
+    METRIC_WORDS,
+    PARTLY,
+    Doubt,
+    name_score,
+    series,
+    split_name,
+    usual_names,
+)
 from snellen.recognition.folding import folded_name, whole_number
 from snellen.recognition.model_columns import is_name_of_model
+from snellen.recognition.named_pairs import is_transcribed
 from snellen.recognition.reply_names import are_binary, is_name_of_reply, is_verdict, says_of_reply
 from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
 from snellen.recognition.verdicts import is_judged, verdict_column, verdict_of_cell
@@ -142,6 +151,8 @@ def recognise_rows(
             f"{path} has replies without right answers ({roles.roles['answer'][0]!r} is what the replies say); name "
             f"the benchmark that was evaluated: {scoring_call(path, benchmark='BENCHMARK')}"
         )
+    if "reply" not in columns and _is_text_of_something_else(rows, roles):
+        raise DataError(f"{path}: {_without_replies(path, roles)}")
     of_verdicts = (
         () if is_gold_known or "answer" in roles.roles else _answer_by_verdicts(rows, roles)
     )
@@ -226,6 +237,20 @@ def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
         return False
     fields = {name for name, count in repeated.items() if count > MOSTLY * len(rows)}
     return answer in fields or len(fields) >= 2
+
+
+def _is_text_of_something_else(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
+    """Whether the replies are texts read in images, by their name, and far from the texts that they stand beside."""
+    reply = first_column(roles.roles, "reply")
+    answer = first_column(roles.roles, "answer")
+    if not answer or not is_transcribed(reply) or is_name_of_reply(reply):
+        return False
+    rates: list[float] = []
+    for row in rows[:MOST_COMPARED]:
+        text = text_in_cell(row.cells.get(answer))
+        if text:
+            rates.append(character_error_rate(text_in_cell(row.cells.get(reply)), [text]))
+    return not rates or median(rates) > FARTHEST
 
 
 def _without_blanks(text: str) -> str:
@@ -382,10 +407,6 @@ def _are_scores(roles: TableRoles) -> bool:
     return bool(models) and (with_numbers > len(others) / 2 or is_long)
 
 
-_METRICS = frozenset(
-    "bleu rouge chrf f1 em bertscore meteor cider spice anls iou ious wer cer ndcg mrr map accuracy precision recall".split()
-)
-"""Words in names of columns with the score of each reply."""
 FEWEST_SCORES = 2
 MOST_WORDS = 2
 """Words on average of the names and ids in a table of scores."""
@@ -398,7 +419,7 @@ def _columns_of_scores(roles: TableRoles) -> list[str]:
     names = [
         name
         for name, profile in roles.profiles.items()
-        if not _METRICS.isdisjoint(split_name(name)) and all(map(_is_score, profile.texts))
+        if not METRIC_WORDS.isdisjoint(split_name(name)) and all(map(_is_score, profile.texts))
     ]
     return names if len(names) >= FEWEST_SCORES else []
 
@@ -725,7 +746,8 @@ def _metrics_of_transcripts(reading: TableReading) -> tuple[str, ...]:
         return _WER
     is_long = len(rates) >= FEWEST_COPIED and median(lengths) >= LONG_TEXT_WORDS
     is_copied = is_long and median(rates) <= NEAR
-    return _CER if words & _OF_WRITING or 2 * n_asking > len(lengths) or is_copied else ()
+    is_called_so = words & _OF_WRITING or is_transcribed(reading.column("reply"))
+    return _CER if is_called_so or 2 * n_asking > len(lengths) or is_copied else ()
 
 
 MOST_COMPARED = 100
