@@ -652,3 +652,87 @@ def test_verdicts_of_many_names_are_found(verdicts: tuple[str, ...]) -> None:
     path = write_lines("verdicts.jsonl", rows)
     assert recognise_predictions(path).column("verdict") == verdicts[0]
     assert sn.score(path).value("recorded_verdict") == 0.25
+
+
+# --- objects and lists of tokens ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objects", [("ground_truth", "prediction"), ("labels", "output")])
+def test_fields_of_parallel_objects_are_a_question_each(objects: tuple[str, str]) -> None:
+    gold, said = objects
+    rows = [
+        {
+            "id": f"case_{n}",
+            gold: {
+                "is_abnormal": n % 2 == 0,
+                "event_type": ("fall", "fall_recovery", "normal")[n % 3],
+                "floors": n % 4,
+                "evidence": "the person lies still",
+                "advice": f"Call for help at once, case {n}, and stay.",
+                "建议": f"请立即通知护理人员并检查老人的生命体征{n}。",
+                "need_help": True,
+            },
+            said: {
+                "is_abnormal": n % 2 == 0,
+                "event_type": ("fall", "fall_recovery", "normal")[(n + (n % 4 == 0)) % 3],
+                "floors": n % 4 + (n % 2),
+                "evidence": "a person on the floor",
+                "advice": "See a doctor soon, and do not move until then.",
+                "建议": "请在家休息，并且尽快去看医生。",
+                "confidence": 0.5,
+            },
+        }
+        for n in range(N)
+    ]
+    path = write_lines("events.jsonl", rows)
+    results = sn.score(path)
+    assert results.value() == pytest.approx((1 + 0.75 + 0.5) / 3)
+    assert results.rows[0].estimate.n == 3 * N
+
+
+def test_boxes_in_parallel_objects_are_no_fields() -> None:
+    rows = [
+        {"id": n, "ground_truth": {"x": n, "y": 2, "w": 3}, "prediction": {"x": n, "y": 2, "w": 4}}
+        for n in range(N)
+    ]
+    with pytest.raises(DataError):
+        sn.score(write_lines("boxes.jsonl", rows))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "padding"),
+    [("<SOS>", "<EOS>", "<PAD>"), ("[CLS]", "[SEP]", "[PAD]"), ("startseq", "endseq", "")],
+)
+@pytest.mark.parametrize("form", ["list", "literal", "text"])
+def test_texts_of_a_tokenizer_are_scored_without_its_marks(
+    start: str, end: str, padding: str, form: str
+) -> None:
+    def written(text: str) -> Any:
+        tokens = [start, *text.split(), end, *[padding] * (3 if padding else 0)]
+        return {"list": tokens, "literal": str(tokens), "text": " ".join(tokens)}[form]
+
+    rows = [
+        {"Predicted": written(f"a dog {n}"), "GT": written(f"a small dog {n}"), "Epoch": 1}
+        for n in range(N)
+    ]
+    [taken] = taken_files(write_lines("captions.jsonl", rows), FileReading())
+    assert taken.file.metrics[0] == "rouge_l"
+    first = taken.file.rows[0]
+    assert (first.reply, first.references) == ("a dog 0", ("a small dog 0",))
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        "The lion dance is shown in front of the shop",
+        "舞狮队在商店门口表演，周围有很多人",
+        "ร้านค้าหน้าตลาดมีคนมากมายกำลังซื้อของ",
+    ],
+)
+def test_a_few_sentences_in_any_script_are_long_texts(gold: str) -> None:
+    rows = [
+        {"image": f"{n}.jpg", "reference": f"{gold} {n}", "response": f"Something else, {n}!"}
+        for n in range(4)
+    ]
+    [taken] = taken_files(write_lines("few.jsonl", rows), FileReading())
+    assert taken.file.metrics[0] == "rouge_l"

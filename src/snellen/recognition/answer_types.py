@@ -14,6 +14,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from snellen.recognition.folding import word_count
+
 AnswerKind = Literal[
     "yes-no",
     "classes",
@@ -154,7 +156,7 @@ def answer_type(references: Sequence[Sequence[str]]) -> AnswerType:
         return EXPRESSION
     if classes := _classes(folded):
         return AnswerType("classes", _as_written(classes, firsts), why=f"{len(classes)} classes")
-    if median(len(text.split()) for text in firsts) >= LONG_TEXT_WORDS and _are_prose(firsts):
+    if median(map(word_count, firsts)) >= LONG_TEXT_WORDS and _are_prose(firsts):
         return LONG_TEXT
     return TEXT
 

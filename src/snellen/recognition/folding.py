@@ -51,3 +51,20 @@ def folded_words(text: str) -> list[str]:
 def folded(text: str) -> str:
     """A text without what toolkits change: blanks, capitals, and a final sign of a sentence."""
     return " ".join(text.split()).casefold().rstrip(".?!").rstrip()
+
+
+_WITHOUT_BLANKS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Characters of scripts that put no blanks between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+
+
+def word_count(text: str) -> int:
+    """Return the number of words; in scripts without blanks, two characters count as a word.
+
+    Examples:
+        >>> word_count("a red bus"), word_count("一辆红色的大巴车"), word_count("")
+        (3, 4, 0)
+    """
+    n_characters = len(_WITHOUT_BLANKS.findall(text))
+    others = _WITHOUT_BLANKS.sub(" ", text)
+    n_words = sum(any(map(str.isalnum, word)) for word in others.split())
+    return n_words + (n_characters + 1) // 2

@@ -16,12 +16,13 @@ from snellen.interchange.predictions.known_names import as_known, known_benchmar
 from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, is_number
 from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.interchange.predictions.shown_options import asks_for_text
+from snellen.interchange.predictions.tokens import has_marks, without_marks
 from snellen.metrics.declaration import ReplyMetric
 from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.numbers import read_numbers
 from snellen.metrics.vqa import typed_match
 from snellen.recognition.answer_types import LONG_TEXT, TEXT, YES_NO, AnswerType, answer_type
-from snellen.recognition.folding import folded, whole_number
+from snellen.recognition.folding import folded, whole_number, word_count
 from snellen.recognition.named_option import named_option
 
 
@@ -48,7 +49,13 @@ OVERALL = "overall_accuracy"
 
 def with_types(file: PredictionFile) -> PredictionFile:
     """A file whose open questions have their type: a choice among classes, or the metrics of its answers."""
-    for prepare in (_with_first_ranked, _with_codes_read, _with_codes_spelled, _with_numbers_open):
+    for prepare in (
+        _without_marks,
+        _with_first_ranked,
+        _with_codes_read,
+        _with_codes_spelled,
+        _with_numbers_open,
+    ):
         file = prepare(file)
     with_references = [row for row in file.rows if row.references]
     open_rows = [row for row in with_references if not row.options]
@@ -81,14 +88,16 @@ def with_types(file: PredictionFile) -> PredictionFile:
 
 SENTENCE = 5
 """Words of right answers, in half of them at least, from which they may be sentences that no reply repeats."""
+FEWEST_SENTENCES = 3
+"""Replies from which one can tell that none repeats its right answer."""
 
 
 def _are_unmet_sentences(rows: Sequence[PredictedRow]) -> bool:
     """Whether right answers are sentences and hardly a reply has one, so that a match of texts says nothing."""
     answered = [row for row in rows if row.reply]
-    if len(answered) < FEWEST_UNREAD:
+    if len(answered) < FEWEST_SENTENCES:
         return False
-    lengths = [len(row.references[0].split()) for row in answered]
+    lengths = [word_count(row.references[0]) for row in answered]
     looked_at = answered[:: max(1, len(answered) // MOST_READ)]
     try:
         n_met = sum(typed_match(row.reply or "", row.references) for row in looked_at)
@@ -327,6 +336,27 @@ def _with_overall(file: PredictionFile, open_rows: int) -> PredictionFile:
 
 
 # --- replies in a form of their own ----------------------------------------------------------------------------------
+
+
+def _without_marks(file: PredictionFile) -> PredictionFile:
+    """A file without the marks of a tokenizer, if most right answers have these: they are texts that a model learned."""
+    with_references = [row for row in file.rows if row.references]
+    n_marked = sum(has_marks(row.references[0]) for row in with_references)
+    if not with_references or n_marked <= len(with_references) / 2:
+        return file
+    rows = [
+        replace(
+            row,
+            reply=without_marks(row.reply or ""),
+            references=tuple(map(without_marks, row.references)),
+        )
+        for row in file.rows
+    ]
+    note = f"texts as a tokenizer left them, whose marks are dropped: {CAPTIONS[0]}"
+    return _with_rows(replace(file, metrics=file.metrics or CAPTIONS), rows, note)
+
+
+CAPTIONS = ("rouge_l", "cider")
 
 
 def _with_numbers_open(file: PredictionFile) -> PredictionFile:

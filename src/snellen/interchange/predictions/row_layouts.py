@@ -9,8 +9,8 @@ from itertools import chain
 from typing import Any
 
 from snellen.formats.source_row import SourceRow
-from snellen.recognition.columns import box_corners
-from snellen.recognition.folding import folded_name
+from snellen.recognition.columns import PARTLY, box_corners, name_score
+from snellen.recognition.folding import folded_name, word_count
 
 # --- fields side by side ---------------------------------------------------------------------------------------------
 
@@ -23,52 +23,121 @@ _BEFORE = re.compile(
 _AFTER = re.compile(
     rf"(?P<field>.+)_(?:(?P<gold>{_GOLD})|(?P<said>{_SAID})|(?P<verdict>{_VERDICT}))"
 )
+_IN_OBJECTS = re.compile(
+    rf"(?:(?P<gold>{_GOLD}|ground_?truth|labels?|annotations?)|(?P<said>{_SAID}|predictions|response|model_output)"
+    r"|(?P<verdict>verdicts?|matches))\.(?P<field>[^.]+)"
+)
 FEWEST_FIELDS = 3
 """Fields of a row with a right answer and a reply each, from which the row is an extraction of fields."""
+FEWEST_IN_OBJECTS = 2
+"""The same where an object has the right answers and another the replies."""
+_ABOUT_REPLY = frozenset(
+    "explanation reason reasoning rationale evidence confidence uncertainty score scores probability time latency".split()
+)
+"""Words in names of fields that a reply adds to its answers."""
 _OF_ANSWERS = frozenset("answer answers reply response output text".split())
 """Names of fields in rows that are a question with an answer each: `reference_answer`, `reference_reasoning`."""
-_ROLE_NAMES = {"gold": "answer", "said": "prediction", "verdict": "correct"}
+_ROLE_NAMES = {"gold": "answer", "said": "response", "verdict": "correct"}
+FIELD = "field of the objects"
+"""The column with the name of the field in rows that were made of parallel objects."""
 
 
 def with_fields_as_rows(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
     """Yield a row for each field of rows that have a right answer and a reply for several, and other rows as they are.
 
     A row with `gt_total`, `pred_total`, `gt_date`, `pred_date` and so on becomes a row for each of total and date, with the
-    name of the field as its question. Verdicts (`correct_total`) go with their field. Replies may be missing. Fields that are
+    name of the field as its question. So does one with the objects `ground_truth` and `prediction`, of whose fields those
+    count that are a word or a number. Verdicts (`correct_total`) go with their field. Replies may be missing. Fields that are
     the corners of a box (`gt_x1`, `pred_x1`, ...) are one right answer and one reply.
     """
+    stream = iter(rows)
+    first = next(stream, None)
+    if first is None:
+        return
+    if _fields_of_names(tuple(first.cells), _IN_OBJECTS):
+        yield from _with_fields_of_objects([first, *stream])
+        return
     fields: dict[str, dict[str, str]] = {}
-    for row in rows:
-        cells = row.cells
-        fields_here = _fields_of_names(tuple(cells))
+    for row in chain([first], stream):
+        names = tuple(row.cells)
+        fields_here = _fields_of_names(names, _BEFORE) or _fields_of_names(names, _AFTER)
         if len(fields_here) > len(fields):
             fields = fields_here
-        if not any(columns["gold"] in cells for columns in fields.values()):
-            yield row
-            continue
-        used = {name for columns in fields.values() for name in columns.values()}
-        shared = {
-            name: cell
-            for name, cell in cells.items()
-            if name not in used
-            and isinstance(cell, (str, int, float))
-            and not _is_whole_record(cell)
+        yield from _row_for_each_field(row, fields)
+
+
+def _with_fields_of_objects(rows: Sequence[SourceRow]) -> Iterator[SourceRow]:
+    """Yield a row for each field of parallel objects; the rows as they are if too few fields are a word or a number."""
+    names = tuple(dict.fromkeys(name for row in rows for name in row.cells))
+    fields = _fields_of_names(names, _IN_OBJECTS)
+    corners = box_corners(fields)
+    if corners:
+        fields = {corner: fields[corner] for corner in corners}
+    else:
+        fields = {
+            field: columns
+            for field, columns in fields.items()
+            if _is_closed(row.cells.get(columns["gold"]) for row in rows)
         }
-        corners = box_corners(fields)
-        if corners:
-            golds = [cells.get(fields[corner]["gold"]) for corner in corners]
-            said = [cells.get(fields[corner]["said"]) for corner in corners]
-            of_box: dict[str, Any] = {"answer": golds}
-            if None not in said:
-                of_box["prediction"] = said
-            yield row._replace(cells={**shared, **of_box})
-            continue
-        for field, columns in fields.items():
-            of_field = {
-                _ROLE_NAMES[role]: cells[name] for role, name in columns.items() if name in cells
-            }
-            question = field.replace("_", " ")
-            yield row._replace(cells={**shared, "question": question, **of_field})
+    is_place = {"x", "y"} <= fields.keys()
+    if len(fields) < FEWEST_IN_OBJECTS or is_place:
+        yield from rows
+        return
+    for row in rows:
+        for of_field in _row_for_each_field(row, fields):
+            named = {} if corners else {FIELD: of_field.cells.get("question")}
+            yield of_field._replace(cells={**of_field.cells, **named})
+
+
+LONGEST_VALUE = 4
+"""Words of a field that replies repeat; two characters of a script without blanks count as a word."""
+
+
+def _is_closed(cells: Iterable[Any]) -> bool:
+    """Whether right answers are all a few words, a truth value or a whole number, which a reply meets or does not."""
+    filled = [cell for cell in cells if cell not in (None, "")]
+    are_short = all(
+        isinstance(cell, int) or (isinstance(cell, str) and word_count(cell) <= LONGEST_VALUE)
+        for cell in filled
+    )
+    return bool(filled) and are_short
+
+
+def _row_for_each_field(
+    row: SourceRow, fields: Mapping[str, Mapping[str, str]]
+) -> Iterator[SourceRow]:
+    cells = row.cells
+    if not any(columns["gold"] in cells for columns in fields.values()):
+        yield row
+        return
+    used = {name for columns in fields.values() for name in columns.values()}
+    shared = {
+        name: cell
+        for name, cell in cells.items()
+        if name not in used and isinstance(cell, (str, int, float)) and not _is_whole_record(cell)
+    }
+    corners = box_corners(fields)
+    if corners:
+        said = [cells.get(fields[corner]["said"]) for corner in corners]
+        of_box: dict[str, Any] = {
+            "answer": [cells.get(fields[corner]["gold"]) for corner in corners]
+        }
+        if None not in said:
+            of_box[_ROLE_NAMES["said"]] = said
+        yield row._replace(cells={**shared, **of_box})
+        return
+    for field, columns in fields.items():
+        of_field = {
+            _ROLE_NAMES[role]: cells[name] for role, name in columns.items() if name in cells
+        }
+        ids = {name: f"{shared[name]}/{field}" for name in shared if _is_name_of_id(name)}
+        question = field.replace("_", " ")
+        yield row._replace(cells={**shared, **ids, "question": question, **of_field})
+
+
+@lru_cache(maxsize=256)
+def _is_name_of_id(name: str) -> bool:
+    return name_score("id", name) > PARTLY
 
 
 def _is_whole_record(cell: Any) -> bool:
@@ -77,22 +146,18 @@ def _is_whole_record(cell: Any) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _fields_of_names(names: tuple[str, ...]) -> dict[str, dict[str, str]]:
+def _fields_of_names(names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[str, dict[str, str]]:
     """Return the columns of each field by role; empty unless several fields have a right answer and a reply."""
-    for pattern in (_BEFORE, _AFTER):
-        by_field: dict[str, dict[str, str]] = {}
-        for name in names:
-            match = pattern.fullmatch(folded_name(name))
-            if match is not None:
-                role = next(role for role in _ROLE_NAMES if match[role])
-                by_field.setdefault(match["field"], {}).setdefault(role, name)
-        whole = {
-            field: roles for field, roles in by_field.items() if {"gold", "said"} <= roles.keys()
-        }
-        is_answered_row = not _OF_ANSWERS.isdisjoint(whole) or all(map(str.isdecimal, whole))
-        if len(whole) >= FEWEST_FIELDS and not is_answered_row:
-            return whole
-    return {}
+    by_field: dict[str, dict[str, str]] = {}
+    for name in names:
+        match = pattern.fullmatch(folded_name(name))
+        if match is not None and _ABOUT_REPLY.isdisjoint(match["field"].split("_")):
+            role = next(role for role in _ROLE_NAMES if match[role])
+            by_field.setdefault(match["field"], {}).setdefault(role, name)
+    whole = {field: roles for field, roles in by_field.items() if {"gold", "said"} <= roles.keys()}
+    fewest = FEWEST_IN_OBJECTS if pattern is _IN_OBJECTS else FEWEST_FIELDS
+    is_answered_row = not _OF_ANSWERS.isdisjoint(whole) or all(map(str.isdecimal, whole))
+    return whole if len(whole) >= fewest and not is_answered_row else {}
 
 
 # --- tables without a header -----------------------------------------------------------------------------------------

@@ -35,7 +35,11 @@ from snellen.interchange.predictions.cells import (
 from snellen.interchange.predictions.joining import ROTATION_STEP
 from snellen.interchange.predictions.object_lists import object_lists, rows_of_lists
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
-from snellen.interchange.predictions.row_layouts import with_fields_as_rows, with_header_as_row
+from snellen.interchange.predictions.row_layouts import (
+    FIELD,
+    with_fields_as_rows,
+    with_header_as_row,
+)
 from snellen.interchange.predictions.rows import (
     PredictedRow,
     PredictionFile,
@@ -44,6 +48,7 @@ from snellen.interchange.predictions.rows import (
 )
 from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.interchange.predictions.table_rows import RowReader
+from snellen.interchange.predictions.tokens import with_tokens_joined
 from snellen.metrics.ocr import character_error_rate
 from snellen.recognition.answer_types import LONG_TEXT_WORDS
 from snellen.recognition.columns import (
@@ -76,7 +81,7 @@ def prediction_rows(path: Path) -> Iterator[SourceRow]:
     lists: set[str] = set()
     rows = with_header_as_row(read_rows(path, text_encoding(path), as_stored=True))
     for row in with_fields_as_rows(rows):
-        row = row._replace(cells=_with_passes_joined(row.cells))
+        row = row._replace(cells=with_tokens_joined(_with_passes_joined(row.cells)))
         name = question_list(row.cells, is_name_of_reply, _is_name_of_answer)
         if name:
             lists.add(name)
@@ -657,6 +662,7 @@ def _column_of_conditions(reading: TableReading) -> str:
 _CER = ("character_error_rate", "word_accuracy")
 _WER = ("word_error_rate", "character_error_rate")
 _ANLS = ("anls", "contains_answer", "exact_match")
+_OF_FIELDS = ("exact_match", "typed_match")
 _RELAXED = ("relaxed_accuracy", "legacy_relaxed_accuracy")
 _SCORES = {
     "cer": _CER,
@@ -680,6 +686,10 @@ def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[s
     """The metrics that a file's own columns call for, and a note on them: `anls` has the ANLS of each row."""
     if reading.column("options"):
         return (), ()
+    if FIELD in reading.roles.profiles:
+        fields = ", ".join(reading.roles.profiles[FIELD].texts)
+        note = f"objects of right answers and of replies, of which each field is a question ({fields}): {_OF_FIELDS[0]}"
+        return _OF_FIELDS, (note,)
     answer = folded_name(reading.column("answer").rpartition(".")[2])
     if answer in _TRANSCRIPTS:
         return _CER, (f"the right answers are transcripts: {_CER[0]}",)
