@@ -736,3 +736,29 @@ def test_a_few_sentences_in_any_script_are_long_texts(gold: str) -> None:
     ]
     [taken] = taken_files(write_lines("few.jsonl", rows), FileReading())
     assert taken.file.metrics[0] == "rouge_l"
+
+
+# --- refusals and the commands that they suggest ---------------------------------------------------------------------
+
+
+def test_a_named_column_of_replies_that_meets_no_right_answer_is_refused() -> None:
+    rows = [
+        {"label": f"kind {n % 7}", "said_of_it": f"A {THINGS[n % 5]}.", "thing": THINGS[n % 5]}
+        for n in range(N)
+    ]
+    path = write_lines("both.jsonl", rows)
+    with pytest.raises(DataError, match="no reply in 'said_of_it' has the right answer .*'label'"):
+        sn.import_run(path, columns={"reply": "said_of_it"})
+    both = {"reply": "said_of_it", "answer": "thing"}
+    assert sn.score(sn.import_run(path, columns=both)).value() == 1.0
+
+
+def test_detected_boxes_without_right_ones_are_called_so() -> None:
+    rows = [
+        {"image_id": n, "category_id": n % 3, "bbox": [n, 2.5, 30, 40], "score": 0.9}
+        for n in range(N)
+    ]
+    path = Path("detections.json")
+    path.write_text(json.dumps(rows))
+    with pytest.raises(DataError, match="boxes that a model detected .* and no right ones"):
+        sn.score(path)

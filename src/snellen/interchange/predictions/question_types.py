@@ -517,6 +517,35 @@ def check_numbers_said(path: Path, file: PredictionFile) -> None:
     )
 
 
+COMPARING_TEXTS = ("typed_match", "exact_match", "vqa_accuracy")
+
+
+def check_answers_met(path: Path, file: PredictionFile, reply: str, answer: str) -> None:
+    """Raise DataError where the user named the replies alone, and none has its right answer: that may be another column.
+
+    Args:
+        path: The file, for messages.
+        file: Its predictions.
+        reply: The column of replies that the user named.
+        answer: The column that was taken for the right answers.
+    """
+    answered = [row for row in _answered(file) if row.references]
+    are_judged = any(row.verdict is not None for row in answered)
+    if file.metrics[:1] not in [(name,) for name in COMPARING_TEXTS] or are_judged:
+        return
+    if len(answered) < FEWEST_UNREAD or any(
+        typed_match(row.reply or "", row.references) for row in answered
+    ):
+        return
+    first = answered[0]
+    command = scoring_call(path, columns={"reply": reply, "answer": "NAME"})
+    raise DataError(
+        f"{path}: no reply in {reply!r} has the right answer that {answer!r} gives, for example "
+        f"{(first.reply or '')[:40]!r} beside {first.references[0][:40]!r}; name both columns ({answer!r} again, if it has "
+        f"the right answers): {command}"
+    )
+
+
 FEWEST_UNREAD = 10
 """Replies that have to be there for a file to be refused since none names an option."""
 MOST_READ = 200

@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from snellen.callers import for_caller, setting
+from snellen.callers import setting
 from snellen.errors import DataError
 from snellen.formats.containers import question_list, unfolded, with_listed_replies
 from snellen.formats.listed_cells import listed
@@ -33,6 +33,7 @@ from snellen.interchange.predictions.cells import (
     text_in_cell,
 )
 from snellen.interchange.predictions.joining import ROTATION_STEP
+from snellen.interchange.predictions.missing_replies import what_stands_for_replies
 from snellen.interchange.predictions.object_lists import object_lists, rows_of_lists
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
 from snellen.interchange.predictions.row_layouts import (
@@ -52,18 +53,15 @@ from snellen.interchange.predictions.tokens import with_tokens_joined
 from snellen.metrics.ocr import character_error_rate
 from snellen.recognition.answer_types import LONG_TEXT_WORDS
 from snellen.recognition.columns import (
-    METRIC_WORDS,
     PARTLY,
     Doubt,
     name_score,
     series,
     split_name,
-    usual_names,
 )
 from snellen.recognition.folding import folded_name, whole_number
-from snellen.recognition.model_columns import is_name_of_model
 from snellen.recognition.named_pairs import is_transcribed
-from snellen.recognition.reply_names import are_binary, is_name_of_reply, is_verdict, says_of_reply
+from snellen.recognition.reply_names import are_binary, is_name_of_reply, says_of_reply
 from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
 from snellen.recognition.verdicts import is_judged, verdict_column, verdict_of_cell
 
@@ -72,8 +70,6 @@ TABLE = "table"
 TITLE = "a table of predictions"
 PART = "split"
 """The field with the name of the part of a file that a record stands in."""
-MOST_NAMED = 12
-"""Columns that an error names."""
 
 
 def prediction_rows(path: Path) -> Iterator[SourceRow]:
@@ -148,16 +144,14 @@ def recognise_rows(
     if not roles.profiles:
         raise DataError(roles.faults[0] if roles.faults else f"{path}: it has no rows")
     if not roles.roles.keys() & {"reply", "likelihood", "failure", MESSAGES}:
-        raise DataError(
-            f"{path}: {_only_verdicts(path, rows, roles) or _without_replies(path, roles)}"
-        )
+        raise DataError(f"{path}: {what_stands_for_replies(path, rows, roles)}")
     if not is_gold_known and "answer" not in columns and _is_read_in_reply(rows, roles):
         raise DataError(
             f"{path} has replies without right answers ({roles.roles['answer'][0]!r} is what the replies say); name "
             f"the benchmark that was evaluated: {scoring_call(path, benchmark='BENCHMARK')}"
         )
     if "reply" not in columns and _is_text_of_something_else(rows, roles):
-        raise DataError(f"{path}: {_without_replies(path, roles)}")
+        raise DataError(f"{path}: {what_stands_for_replies(path, rows, roles)}")
     of_verdicts = (
         () if is_gold_known or "answer" in roles.roles else _answer_by_verdicts(rows, roles)
     )
@@ -274,10 +268,6 @@ def _is_name_of_answer(name: str) -> bool:
     return name_score("answer", name) > PARTLY
 
 
-MANY_IDS = 20
-"""Columns for each row of a table from which their names are ids."""
-
-
 def binary_columns(roles: TableRoles) -> tuple[str, ...]:
     """Return the columns with both 0 and 1, or words for these, that hold neither replies nor verdicts."""
     used = (*roles.roles.get("reply", ()), *roles.roles.get("verdict", ()))
@@ -286,164 +276,6 @@ def binary_columns(roles: TableRoles) -> tuple[str, ...]:
         for name, profile in roles.profiles.items()
         if name not in used and len(profile.texts) == 2 and are_binary(profile)
     )
-
-
-def _without_replies(path: Path, roles: TableRoles) -> str:
-    names = list(roles.profiles)
-    shown = ", ".join(map(repr, names[:MOST_NAMED])) + (", ..." if len(names) > MOST_NAMED else "")
-    if _are_scores(roles):
-        return (
-            f"it holds scores of models, and no replies ({shown}); show them beside a run: `snellen score RUN "
-            f"--published {path}`"
-        )
-    scores = _columns_of_scores(roles)
-    if scores:
-        return (
-            f"it holds scores of replies ({', '.join(map(repr, scores[:MOST_NAMED]))}), and neither these nor right answers; "
-            "take the file that has the replies"
-        )
-    if len(names) > MANY_IDS * roles.rows and not any(map(is_name_of_reply, names)):
-        return (
-            f"it is one object whose {len(names):,} keys are ids ({names[0]!r}, {names[1]!r}, ...) of values, with neither "
-            "questions nor right answers; write a row for each id, with the columns id, prediction and answer (boxes: with "
-            "the right box as the answer), and score that file"
-        )
-    if any(folded_name(name) in ("answer", "answers") for name in names):
-        return (
-            f"its answers may be replies or right answers, and no other column holds the other; there are {shown}; if "
-            f"they are replies: {scoring_call(path, benchmark='BENCHMARK')}"
-        )
-    unnamed = (
-        f"no column is recognised as the replies of a model; there are {shown}; name it: "
-        f"{scoring_call(path, columns={'reply': 'NAME'})}"
-    )
-    has_questions = {"question", "answer"} <= roles.roles.keys()
-    build = for_caller(f"snellen build {path}", f"sn.build({str(path)!r})")
-    return f"{unnamed}; or build the questions: {build}" if has_questions else unnamed
-
-
-MOST_MODELS = 8
-"""Models that an error names."""
-
-
-def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
-    """What a table says that has verdicts on replies, and not the replies; empty for any other."""
-    verdicts = usual_names()["verdict"]
-    named = [name for name in roles.profiles if folded_name(name) in verdicts]
-    by_models = _verdicts_by_model(rows, roles)
-    if by_models and not named:
-        return (
-            f"it has no replies, only whether each of several models is right: {by_models}; to score or compare the models "
-            "here, take the file that has their replies"
-        )
-    models = first_column(roles.roles, "model")
-    for column in named:
-        by_model: dict[str, list[float]] = defaultdict(list)
-        for row in rows:
-            verdict = verdict_of_cell(text_in_cell(row.cells.get(column)))
-            if verdict is not None:
-                model = text_in_cell(row.cells.get(models)) if models else ""
-                by_model[model].append(verdict)
-        given = [verdict for of_model in by_model.values() for verdict in of_model]
-        if len(given) <= MOSTLY * len(rows) or not _are_of_rows(column, roles):
-            continue
-        shares = [f"{model} {_share_right(by_model[model])}" for model in by_model if model]
-        others = ", ..." if len(shares) > MOST_MODELS else ""
-        of_models = f" ({', '.join(shares[:MOST_MODELS])}{others})" if len(shares) > 1 else ""
-        of_models += _by_other_verdicts(rows, [name for name in roles.profiles if name != column])
-        return (
-            f"it has no replies, only the verdict on each: by {column!r}, {_share_right(given)} of {len(given):,} are "
-            f"right{of_models}; if a column has replies: {scoring_call(path, columns={'reply': 'NAME'})}"
-        )
-    return ""
-
-
-def _verdicts_by_model(rows: Sequence[SourceRow], roles: TableRoles) -> str:
-    """The shares of columns of verdicts that are called after models; empty if there are none."""
-    shares: list[str] = []
-    for name, profile in roles.profiles.items():
-        is_boolean = {text.strip().casefold() for text in profile.texts} <= {
-            "true",
-            "false",
-            "0",
-            "1",
-        }
-        if not is_boolean or not profile.texts or not is_name_of_model(name):
-            continue
-        given = [verdict_of_cell(text_in_cell(row.cells.get(name))) for row in rows]
-        verdicts = [verdict for verdict in given if verdict is not None]
-        shares.append(f"{name!r} {_share_right(verdicts)} of {len(verdicts):,}")
-    return ", ".join(shares[:MOST_MODELS])
-
-
-def _are_of_rows(column: str, roles: TableRoles) -> bool:
-    """Whether verdicts are of one reply each, and not the scores of models or tasks that a table sums up."""
-    is_whole = all(verdict_of_cell(text) in (0.0, 1.0) for text in roles.profiles[column].texts)
-    return is_whole and not _are_scores(roles)
-
-
-def _by_other_verdicts(rows: Sequence[SourceRow], names: Sequence[str]) -> str:
-    """What other columns say whose names and cells are of verdicts, as one cannot tell which is meant."""
-    shares: list[str] = []
-    for name in filter(is_verdict, names):
-        given = [verdict_of_cell(text_in_cell(row.cells.get(name))) for row in rows]
-        verdicts = [verdict for verdict in given if verdict is not None and verdict in (0, 1)]
-        if len(verdicts) > MOSTLY * len(rows):
-            shares.append(f"by {name!r} {_share_right(verdicts)}")
-    return f"; {', '.join(shares[:MOST_MODELS])}" if shares else ""
-
-
-def _share_right(verdicts: Sequence[float]) -> str:
-    return f"{sum(verdicts) / len(verdicts):.1%}"
-
-
-def _are_scores(roles: TableRoles) -> bool:
-    """Whether a table names models, and most of its other columns are numbers: a leaderboard."""
-    models = roles.roles.get("model") or [
-        name for name in roles.profiles if folded_name(name) in ("models", "method", "methods")
-    ]
-    others = [profile for name, profile in roles.profiles.items() if name not in models]
-    with_numbers = sum(all(map(_is_score, profile.texts)) for profile in others)
-    names = {folded_name(name) for name in roles.profiles}
-    is_long = not names.isdisjoint(_TASKS) and any(
-        folded_name(name) in _SCORE_NAMES and all(map(_is_score, profile.texts))
-        for name, profile in roles.profiles.items()
-    )
-    return bool(models) and (with_numbers > len(others) / 2 or is_long)
-
-
-FEWEST_SCORES = 2
-MOST_WORDS = 2
-"""Words on average of the names and ids in a table of scores."""
-
-
-def _columns_of_scores(roles: TableRoles) -> list[str]:
-    """The columns with scores of replies in a table that has no texts; empty if it has any, or fewer than two."""
-    if any(profile.is_text and profile.words > MOST_WORDS for profile in roles.profiles.values()):
-        return []
-    names = [
-        name
-        for name, profile in roles.profiles.items()
-        if not METRIC_WORDS.isdisjoint(split_name(name)) and all(map(_is_score, profile.texts))
-    ]
-    return names if len(names) >= FEWEST_SCORES else []
-
-
-_TASKS = frozenset(
-    "task task_id task_name benchmark benchmark_id benchmark_name dataset dataset_id dataset_name".split()
-)
-_SCORE_NAMES = frozenset("score value accuracy metric_value result".split())
-"""Names of the columns of a leaderboard with a row for each model and benchmark."""
-
-
-def _is_score(text: str) -> bool:
-    if text.strip().casefold() in ("n/a", "-", "—"):
-        return True
-    try:
-        float(text.strip().rstrip("%"))
-    except ValueError:
-        return False
-    return True
 
 
 def _doubt_note(roles: TableRoles, doubt: Doubt) -> str:

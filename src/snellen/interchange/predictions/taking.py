@@ -43,6 +43,7 @@ from snellen.interchange.predictions.own_questions import (
 )
 from snellen.interchange.predictions.question_types import (
     as_named,
+    check_answers_met,
     check_numbers_said,
     check_options_named,
     with_types,
@@ -210,6 +211,7 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
         raise DataError(f"{path}: {error.strerror}{advice}") from None
     chosen = None
     codes: tuple[str, ...] = ()
+    answers = ""
     if reading.form != TABLE and not reading.columns:
         chosen = prediction_form(reading.form, path, reading.benchmark)
     if chosen is None:
@@ -218,6 +220,7 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
         )
         files = read_predictions(table)
         codes = binary_columns(table.roles)
+        answers = table.column("answer")
         form, title, questions = TABLE, TITLE, None
     else:
         form, of_form = chosen
@@ -233,6 +236,8 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
             cleaned = with_types(as_named(cleaned))
             check_numbers_said(path, cleaned)
             check_options_named(path, cleaned, codes)
+            if "reply" in reading.columns and "answer" not in reading.columns:
+                check_answers_met(path, cleaned, reading.columns["reply"][0], answers)
         taken.append(TakenFile(path, form, title, cleaned, questions, len(files) > 1))
     return taken
 

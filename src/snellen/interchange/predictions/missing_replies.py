@@ -1,0 +1,229 @@
+"""What a table says that has no replies of a model, for the error that refuses it: verdicts, scores, boxes, questions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from snellen.callers import for_caller
+from snellen.formats.source_row import SourceRow
+from snellen.interchange.predictions.cells import first_column, text_in_cell
+from snellen.interchange.predictions.reply_choice import MOSTLY
+from snellen.interchange.predictions.scoring_call import scoring_call
+from snellen.recognition.columns import METRIC_WORDS, split_name, usual_names
+from snellen.recognition.folding import folded_name
+from snellen.recognition.model_columns import is_name_of_model
+from snellen.recognition.profiles import ColumnProfile
+from snellen.recognition.reply_names import is_name_of_reply, is_verdict
+from snellen.recognition.tables import TableRoles
+from snellen.recognition.verdicts import verdict_of_cell
+
+MOST_NAMED = 12
+"""Columns that an error names."""
+MANY_IDS = 20
+"""Columns for each row of a table from which their names are ids."""
+MOST_MODELS = 8
+"""Models that an error names."""
+
+
+def what_stands_for_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
+    """Return what a table without replies has instead, and the next command to type."""
+    return _only_verdicts(path, rows, roles) or _no_replies(path, roles)
+
+
+def _no_replies(path: Path, roles: TableRoles) -> str:
+    names = list(roles.profiles)
+    shown = _listed(names)
+    if _are_scores(roles):
+        return (
+            f"it holds scores of models, and no replies ({shown}); show them beside a run: `snellen score RUN "
+            f"--published {path}`"
+        )
+    scores = _columns_of_scores(roles)
+    if scores:
+        return (
+            f"it holds scores of replies ({', '.join(map(repr, scores[:MOST_NAMED]))}), and neither these nor right answers; "
+            "take the file that has the replies"
+        )
+    if len(names) > MANY_IDS * roles.rows and not any(map(is_name_of_reply, names)):
+        return (
+            f"it is one object whose {len(names):,} keys are ids ({names[0]!r}, {names[1]!r}, ...) of values, with neither "
+            "questions nor right answers; write a row for each id, with the columns id, prediction and answer (boxes: with "
+            "the right box as the answer), and score that file"
+        )
+    if _are_detections(roles):
+        return (
+            f"it holds boxes that a model detected ({shown}), and no right ones; write a row for each question, with the "
+            "columns id, prediction (a box) and answer (the right box), and score that file"
+        )
+    if any(folded_name(name) in ("answer", "answers") for name in names):
+        return (
+            f"its answers may be replies or right answers, and no other column holds the other; there are {shown}; if "
+            f"they are replies: {scoring_call(path, benchmark='BENCHMARK')}"
+        )
+    unnamed = (
+        f"no column is recognised as the replies of a model; there are {shown}; name it: "
+        f"{scoring_call(path, columns={'reply': 'NAME'})}"
+    )
+    has_questions = {"question", "answer"} <= roles.roles.keys()
+    build = for_caller(f"snellen build {path}", f"sn.build({str(path)!r})")
+    return f"{unnamed}; or build the questions: {build}" if has_questions else unnamed
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:MOST_NAMED])) + (", ..." if len(names) > MOST_NAMED else "")
+
+
+_BOXES = frozenset(("bbox", "box", "bounding_box"))
+_CLASSES = frozenset("category_id category class class_id class_name label".split())
+
+
+def _are_detections(roles: TableRoles) -> bool:
+    """Whether a table has a box, its class and its score in each row, as COCO's results do."""
+    names = {folded_name(name) for name in roles.profiles}
+    has_scores = not names.isdisjoint(("score", "confidence"))
+    return has_scores and not names.isdisjoint(_BOXES) and not names.isdisjoint(_CLASSES)
+
+
+# --- verdicts --------------------------------------------------------------------------------------------------------
+
+
+def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
+    """What a table says that has verdicts on replies, and not the replies; empty for any other."""
+    usual = usual_names()["verdict"]
+    named = [name for name in roles.profiles if folded_name(name) in usual]
+    if not named:
+        return _only_verdicts_by_model(rows, roles)
+    of_rows = [name for name in named if _are_of_rows(rows, roles, name)]
+    return _only_column_of_verdicts(path, rows, roles, of_rows[0]) if of_rows else ""
+
+
+def _only_verdicts_by_model(rows: Sequence[SourceRow], roles: TableRoles) -> str:
+    """What a table says that has a column of verdicts for each of several models, called after it."""
+    shares: list[str] = []
+    for name, profile in roles.profiles.items():
+        if is_name_of_model(name) and _are_flags(profile):
+            verdicts = _verdicts(rows, name)
+            shares.append(f"{name!r} {_share_right(verdicts)} of {len(verdicts):,}")
+    if not shares:
+        return ""
+    return (
+        f"it has no replies, only whether each of several models is right: {', '.join(shares[:MOST_MODELS])}; to score or "
+        "compare the models here, take the file that has their replies"
+    )
+
+
+def _only_column_of_verdicts(
+    path: Path, rows: Sequence[SourceRow], roles: TableRoles, column: str
+) -> str:
+    """What a table says that has the verdict on each reply in a column."""
+    verdicts = _verdicts(rows, column)
+    of_models = _shares_of_models(rows, column, first_column(roles.roles, "model"))
+    others = _by_other_verdicts(rows, [name for name in roles.profiles if name != column])
+    return (
+        f"it has no replies, only the verdict on each: by {column!r}, {_share_right(verdicts)} of {len(verdicts):,} are "
+        f"right{of_models}{others}; if a column has replies: {scoring_call(path, columns={'reply': 'NAME'})}"
+    )
+
+
+def _shares_of_models(rows: Sequence[SourceRow], column: str, models: str) -> str:
+    """The share of right replies of each model in brackets, if a column names several models."""
+    rows_by_model: dict[str, list[SourceRow]] = defaultdict(list)
+    for row in rows:
+        if models:
+            rows_by_model[text_in_cell(row.cells.get(models))].append(row)
+    shares: list[str] = []
+    for model, of_model in rows_by_model.items():
+        verdicts = _verdicts(of_model, column)
+        if model and verdicts:
+            shares.append(f"{model} {_share_right(verdicts)}")
+    if len(shares) < 2:
+        return ""
+    more = ", ..." if len(shares) > MOST_MODELS else ""
+    return f" ({', '.join(shares[:MOST_MODELS])}{more})"
+
+
+def _by_other_verdicts(rows: Sequence[SourceRow], names: Iterable[str]) -> str:
+    """What other columns say whose names and cells are of verdicts, as one cannot tell which is meant."""
+    shares: list[str] = []
+    for name in filter(is_verdict, names):
+        verdicts = [verdict for verdict in _verdicts(rows, name) if verdict in (0, 1)]
+        if len(verdicts) > MOSTLY * len(rows):
+            shares.append(f"by {name!r} {_share_right(verdicts)}")
+    return f"; {', '.join(shares[:MOST_MODELS])}" if shares else ""
+
+
+def _are_of_rows(rows: Sequence[SourceRow], roles: TableRoles, column: str) -> bool:
+    """Whether nearly each row has a verdict on one reply, and not the scores of models or tasks that a table sums up."""
+    are_whole = all(verdict_of_cell(text) in (0.0, 1.0) for text in roles.profiles[column].texts)
+    is_filled = len(_verdicts(rows, column)) > MOSTLY * len(rows)
+    return are_whole and is_filled and not _are_scores(roles)
+
+
+def _are_flags(profile: ColumnProfile) -> bool:
+    """Whether all cells of a column are 0 and 1, or true and false."""
+    texts = {text.strip().casefold() for text in profile.texts}
+    return bool(texts) and texts <= {"true", "false", "0", "1"}
+
+
+def _verdicts(rows: Iterable[SourceRow], column: str) -> list[float]:
+    """What the filled cells of a column say of replies, from 0 to 1."""
+    given = (verdict_of_cell(text_in_cell(row.cells.get(column))) for row in rows)
+    return [verdict for verdict in given if verdict is not None]
+
+
+def _share_right(verdicts: Sequence[float]) -> str:
+    return f"{sum(verdicts) / len(verdicts):.1%}"
+
+
+# --- scores ----------------------------------------------------------------------------------------------------------
+
+
+def _are_scores(roles: TableRoles) -> bool:
+    """Whether a table names models, and most of its other columns are numbers: a leaderboard."""
+    models = roles.roles.get("model") or [
+        name for name in roles.profiles if folded_name(name) in ("models", "method", "methods")
+    ]
+    others = [profile for name, profile in roles.profiles.items() if name not in models]
+    with_numbers = sum(all(map(_is_score, profile.texts)) for profile in others)
+    names = {folded_name(name) for name in roles.profiles}
+    is_long = not names.isdisjoint(_TASKS) and any(
+        folded_name(name) in _SCORE_NAMES and all(map(_is_score, profile.texts))
+        for name, profile in roles.profiles.items()
+    )
+    return bool(models) and (with_numbers > len(others) / 2 or is_long)
+
+
+FEWEST_SCORES = 2
+MOST_WORDS = 2
+"""Words on average of the names and ids in a table of scores."""
+
+
+def _columns_of_scores(roles: TableRoles) -> list[str]:
+    """The columns with scores of replies in a table that has no texts; empty if it has any, or fewer than two."""
+    if any(profile.is_text and profile.words > MOST_WORDS for profile in roles.profiles.values()):
+        return []
+    names = [
+        name
+        for name, profile in roles.profiles.items()
+        if not METRIC_WORDS.isdisjoint(split_name(name)) and all(map(_is_score, profile.texts))
+    ]
+    return names if len(names) >= FEWEST_SCORES else []
+
+
+_TASKS = frozenset(
+    "task task_id task_name benchmark benchmark_id benchmark_name dataset dataset_id dataset_name".split()
+)
+_SCORE_NAMES = frozenset("score value accuracy metric_value result".split())
+"""Names of the columns of a leaderboard with a row for each model and benchmark."""
+
+
+def _is_score(text: str) -> bool:
+    if text.strip().casefold() in ("n/a", "-", "—"):
+        return True
+    try:
+        float(text.strip().rstrip("%"))
+    except ValueError:
+        return False
+    return True
