@@ -442,14 +442,14 @@ def test_replies_that_name_no_option_are_refused_with_the_column_that_says_the_s
             "image_path": f"{n}.jpg",
             "is_real_prediction": bool(n % 2),
             "actual_label": ("fake", "real")[n % 2 if n < 16 else 0],
-            "actual_is_real": n % 2 if n < 16 else 0,
+            "from_a_camera": n % 2 if n < 16 else 0,
         }
         for n in range(N)
     ]
     Path("real.jsonl").write_text(as_lines(rows))
-    with pytest.raises(DataError, match=r"'fake', 'real'.*'(true|false)'.*actual_is_real"):
+    with pytest.raises(DataError, match=r"'fake', 'real'.*'(true|false)'.*from_a_camera"):
         sn.score("real.jsonl")
-    run = sn.import_run("real.jsonl", columns={"answer": "actual_is_real"})
+    run = sn.import_run("real.jsonl", columns={"answer": "from_a_camera"})
     assert sn.score(run).value() == pytest.approx(0.9)
 
 
