@@ -747,7 +747,7 @@ def test_a_named_column_of_replies_that_meets_no_right_answer_is_refused() -> No
         for n in range(N)
     ]
     path = write_lines("both.jsonl", rows)
-    with pytest.raises(DataError, match="no reply in 'said_of_it' has the right answer .*'label'"):
+    with pytest.raises(DataError, match=r"no reply in 'said_of_it' has the right answer .*'label'"):
         sn.import_run(path, columns={"reply": "said_of_it"})
     both = {"reply": "said_of_it", "answer": "thing"}
     assert sn.score(sn.import_run(path, columns=both)).value() == 1.0
@@ -760,5 +760,17 @@ def test_detected_boxes_without_right_ones_are_called_so() -> None:
     ]
     path = Path("detections.json")
     path.write_text(json.dumps(rows))
-    with pytest.raises(DataError, match="boxes that a model detected .* and no right ones"):
+    with pytest.raises(DataError, match=r"boxes that a model detected .* and no right ones"):
         sn.score(path)
+
+
+@pytest.mark.parametrize("exact", ["EM", "exact_match"])
+def test_an_exact_match_beside_another_score_is_no_verdict(exact: str) -> None:
+    rows = [
+        {"question": f"Who is {n}?", "answer": f"Ann {n}", "pred": f"An {n}", "anls": 0.8, exact: 0}
+        for n in range(N)
+    ]
+    path = write_lines("scores.jsonl", rows)
+    [taken] = taken_files(path, FileReading())
+    assert taken.file.metrics[0] == "anls"
+    assert {row.verdict for row in taken.file.rows} == {None}

@@ -307,6 +307,9 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             )
         ]
     metrics, of_metrics = _metrics_of_columns(reading)
+    if metrics and folded_name(reading.column("verdict")) in _EXACT:
+        without = {role: names for role, names in roles.items() if role != "verdict"}
+        reading = replace(reading, roles=replace(reading.roles, roles=without))
     likely_answers = "" if reading.column("answer") else _likely_answers(reading)
     files: list[PredictionFile] = []
     for column in by_column:
@@ -494,6 +497,8 @@ def _column_of_conditions(reading: TableReading) -> str:
 _CER = ("character_error_rate", "word_accuracy")
 _WER = ("word_error_rate", "character_error_rate")
 _ANLS = ("anls", "contains_answer", "exact_match")
+_EXACT = ("em", "exact_match")
+"""Names of a score that is no verdict beside another one, which knows more than whether texts are equal."""
 _OF_FIELDS = ("exact_match", "typed_match")
 _RELAXED = ("relaxed_accuracy", "legacy_relaxed_accuracy")
 _SCORES = {
