@@ -85,8 +85,10 @@ def _with_fields_of_objects(rows: Sequence[SourceRow]) -> Iterator[SourceRow]:
         return
     for row in rows:
         for of_field in _row_for_each_field(row, fields):
-            named = {} if corners else {FIELD: of_field.cells.get("question")}
-            yield of_field._replace(cells={**of_field.cells, **named})
+            cells = dict(of_field.cells)
+            if not corners:
+                cells[FIELD] = cells.get("question")
+            yield of_field._replace(cells=cells)
 
 
 LONGEST_VALUE = 4
