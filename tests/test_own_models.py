@@ -191,7 +191,7 @@ def test_the_command_line_runs_a_file_and_goes_on_with_it(
         (
             "code_of_min.py:AlwaysB",
             UnknownNameError,
-            "for your own class, write my_model.py:MyModel or my_package",
+            "^model 'code_of_min.py:AlwaysB': there is no file code_of_min.py; check the path$",
         ),
         (
             "code_of_min:AlwaysB",

@@ -137,7 +137,8 @@ def test_a_class_or_one_of_several_models_is_named(snellen: Command) -> None:
     assert snellen("run", "three.py", "open")[2].endswith("write three.py:Model or three.py:ask\n")
     Path("none.py").write_text("def size(image):\n    return 3\n")
     assert snellen("run", "none.py", "open")[2].endswith("write none.py:size\n")
-    assert "there is no file gone.py" in snellen("run", "gone.py", "open")[2]
+    for model in ("gone.py", "gone.py:look"):
+        assert "there is no file gone.py; check the path\n" in snellen("run", model, "open")[2]
 
 
 METRIC = "def halves(reply, references):\n    return 0.5\n\n\ndef helper(text):\n    return text\n"

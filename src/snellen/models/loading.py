@@ -66,8 +66,12 @@ def check_opener(spec: ModelSpec) -> None:
     """Raise UnknownNameError if nothing opens the model of a string. Unlike `find_opener`, this runs no foreign code."""
     if spec.scheme in registry.targets("models") or _code_of(spec.scheme):
         return
+    if spec.scheme.endswith(".py") and not Path(spec.scheme).is_file():
+        raise UnknownNameError(
+            f"model {spec.text!r}: there is no file {spec.scheme}; check the path"
+        )
     error = registry.unknown_name("model", spec.scheme, registry.names("models"))
-    if spec.scheme.endswith(".py") or spec.target.isidentifier():
+    if spec.target.isidentifier():
         hint = "; for your own class, write my_model.py:MyModel or my_package.my_module:MyModel"
         raise UnknownNameError(f"{error}{hint}")
     raise error
