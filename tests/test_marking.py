@@ -406,6 +406,10 @@ def states(question, reply, reference):
     return reference.lower() in reply.lower()
 
 
+def marks(question, reply):
+    return 1.0
+
+
 class Model:
     pass
 """
@@ -442,9 +446,13 @@ def test_a_function_in_a_file_judges_from_both_doors(
     [
         ("judge.py:state", "did you mean states?"),
         ("jugde.py:states", "there is no file jugde.py"),
+        (
+            "judge.py:marks",
+            "marks(question, reply): a judge is `def marks(question, reply, reference)`",
+        ),
     ],
 )
-def test_a_misspelt_function_as_judge_is_one_line(
+def test_a_function_that_cannot_be_a_judge_is_one_line(
     tmp_path: Path,
     judge: str,
     message: str,

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.errors import DataError
 from snellen.metrics.declaration import JUDGING, Metric, ReplyMetric, function_metric
+from snellen.metrics.measure_parameters import measure_parameters
 from snellen.metrics.open_questions import reply_values, score_open_questions
 from snellen.metrics.questions import AskedQuestion
 from snellen.metrics.scoring_context import MetricScores, ScoringContext
@@ -176,10 +177,22 @@ def judge_names(judges: Sequence[Callable[..., Any]]) -> tuple[str, ...]:
         name = function_name(function)
         if not name:
             name = "judge" if number == 1 else f"judge_{number}"
+        _check_judge_parameters(function, name)
         declared = _DECLARED.get(id(function), {})
         _register(name, function_metric(function, name, metric_class=JudgingFunction, **declared))
         names.append(f"{JUDGING}{_code_name(function, name)}")
     return tuple(names)
+
+
+def _check_judge_parameters(function: Callable[..., Any], name: str) -> None:
+    """Raise DataError if the parameter names of a judge do not say which one is the reply and which the reference."""
+    try:
+        measure_parameters(function, name)
+    except DataError:
+        given = ", ".join(inspect.signature(function).parameters)
+        raise DataError(
+            f"{name}({given}): a judge is `def {name}(question, reply, reference)`; name its parameters like that"
+        ) from None
 
 
 def _is_nameless(metric: Any) -> bool:
