@@ -727,6 +727,18 @@ def test_another_seed_draws_other_questions_and_golds_stand_everywhere(tmp_path:
 # --- the command -------------------------------------------------------------------------------------------------
 
 
+def test_the_command_says_that_images_with_a_drawn_box_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to = str(tmp_path / "built")
+    code, out, _ = small.command(capsys, "reform", str(coco(tmp_path)), "--to", to)
+    assert code == 0 and Benchmark(tmp_path / "built").manifest.counts.images > 6
+    assert (
+        "possible questions; an image with a drawn box, or a part cut out, counts as one more image"
+        in out
+    )
+
+
 def test_the_command_says_what_it_took_for_what_and_writes_it_down(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -744,9 +756,12 @@ def test_the_command_says_what_it_took_for_what_and_writes_it_down(
     code, out, err = small.command(capsys, *words)
     assert code == 0
     assert "instances.json: objects of 6 images in COCO's form" in err
+    assert "counts as one more image" not in out
     assert (
         "built instances" in out
-        and re.search(r"count \d+, presence \d+; drawn from", out)
+        and re.search(
+            r"count \d+, presence \d+; drawn from \d+ possible questions$", out, re.MULTILINE
+        )
         and f"next: `snellen run MODEL {tmp_path / 'built'}`; `snellen audit" in err
     )
     entry = tmp_path / "instances.toml"

@@ -327,6 +327,16 @@ def _print_types(benchmark: Benchmark) -> None:
     manifest = benchmark.manifest
     types = manifest.tags.get("type", {})
     drawn = ", ".join(f"{name} {number:,}" for name, number in types.items())
-    console.print(
-        f"  {drawn}; drawn from {manifest.build_info.read:,} possible questions", soft_wrap=True
-    )
+    line = f"  {drawn}; drawn from {manifest.build_info.read:,} possible questions"
+    if manifest.counts.images > len(_annotated_images(benchmark)):
+        line += "; an image with a drawn box, or a part cut out, counts as one more image"
+    console.print(line, soft_wrap=True)
+
+
+def _annotated_images(benchmark: Benchmark) -> set[str]:
+    """Return the ids of the annotated images that questions of a reformed benchmark are about."""
+    images: set[str] = set()
+    for sample in benchmark.samples():
+        image, _, _ = sample.id.partition(f"/{sample.tags['type']}")
+        images.add(image)
+    return images
