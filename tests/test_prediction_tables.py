@@ -1659,3 +1659,56 @@ def test_the_marks_of_a_merge_are_named_with_their_line() -> None:
     )
     with pytest.raises(DataError, match=r"line 3 has the mark of a Git merge .* keep one of"):
         recognise_predictions(Path("merged.json"))
+
+
+def test_rows_of_an_image_without_questions_are_questions_of_their_own() -> None:
+    probes = [
+        ("a", "truck", "yes", "Yes."),
+        ("a", "car", "yes", "No."),
+        ("a", "person", "yes", "Yes."),
+        ("a", "pizza", "no", "No."),
+        ("b", "truck", "no", "Yes."),
+        ("b", "dog", "yes", "Yes."),
+    ]
+    names = ("image_id", "object_probe", "gold_label", "prediction_raw")
+    rows = [dict(zip(names, probe, strict=True)) for probe in probes]
+    path = saved(rows, "probes.csv")
+    assert sn.score(path).value() == pytest.approx(4 / 6)
+    assert "the file has no questions, and 6 rows share their image" in notes(path)
+    assert "6 rows of 6 questions" in notes(path)
+
+    unnamed = [{name: row[name] for name in names if name != "object_probe"} for row in rows]
+    assert sn.score(saved(unnamed, "unnamed.csv")).value() == pytest.approx(4 / 6)
+
+    # One reply for each image, and right answers that are words and not captions.
+    silent = [{**row, "prediction_raw": "Yes."} for row in rows]
+    assert sn.score(saved(silent, "silent.csv")).value() == pytest.approx(4 / 6)
+
+
+def test_an_id_of_an_image_is_no_id_of_a_question() -> None:
+    rows = [
+        {"id": str(number), "object": thing, "label": "yes", "prediction": reply}
+        for number in range(3)
+        for thing, reply in (("car", "yes"), ("dog", "yes"), ("cup", "no"))
+    ]
+    path = saved(rows, "objects.csv")
+    assert sn.score(path).value() == pytest.approx(6 / 9)
+    assert "9 rows of 9 questions" in notes(path)
+
+
+def test_captions_with_several_references_stay_one_question() -> None:
+    rows = [
+        {
+            "image": f"{n}.jpg",
+            "reference": f"{words} stands in field {n}",
+            "prediction": f"a horse {n}",
+        }
+        for n in range(4)
+        for words in ("a brown horse", "one large animal", "a horse that eats")
+    ]
+    path = saved(rows, "captions.csv")
+    assert "4 rows of 4 questions" in notes(path)
+    with_objects = [
+        {**row, "probe": words} for row, words in zip(rows, ("car", "dog", "cup") * 4, strict=True)
+    ]
+    assert "12 rows of 12 questions" in notes(saved(with_objects, "apart.csv"))

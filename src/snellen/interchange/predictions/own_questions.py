@@ -22,6 +22,7 @@ from snellen.interchange.predictions.rows import (
     PredictedRow,
     PredictionFile,
     folded_question,
+    is_number,
     name_of,
 )
 from snellen.interchange.predictions.scoring_call import scoring_call
@@ -289,7 +290,22 @@ def _conflict(rows: Sequence[PredictedRow], common: frozenset[str]) -> str:
     wordings = {folded_question(row.question) for row in rows}
     if len(wordings) > 1 and not (wordings <= common or _have_one_subject(rows)):
         return "rows of one id ask different questions"
+    if _differ_without_question(rows):
+        return "rows of one id without a question differ in other columns"
     return ""
+
+
+def _differ_without_question(rows: Sequence[PredictedRow]) -> bool:
+    """Return whether rows have no question, and other columns tell them apart in words (`object`: car, dog).
+
+    Their id may then be that of an image, about which several things were asked.
+    """
+    if any(
+        row.question or row.prompt or row.options or row.presentation is not None for row in rows
+    ):
+        return False
+    facts = [{name: text for name, text in row.tags.items() if not is_number(text)} for row in rows]
+    return any(fact != facts[0] for fact in facts)
 
 
 def _have_one_subject(rows: Sequence[PredictedRow]) -> bool:

@@ -51,7 +51,7 @@ from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.interchange.predictions.table_rows import RowReader
 from snellen.interchange.predictions.tokens import with_tokens_joined
 from snellen.metrics.ocr import character_error_rate
-from snellen.recognition.answer_types import LONG_TEXT_WORDS
+from snellen.recognition.answer_types import CAPTION_WORDS, LONG_TEXT_WORDS
 from snellen.recognition.columns import (
     PARTLY,
     Doubt,
@@ -328,6 +328,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             recorded = _recorded_verdicts(rows, of_model.column("verdict"))
             of_readings: tuple[str, ...] = ()
             whole = _with_base_ids(_without_placeholders(_with_references_joined(rows)))
+            of_questions = () if reading.is_joined else _questions_missing(whole)
             if not _are_options_shown(whole):
                 whole, of_readings = _as_read(whole)
             files.append(
@@ -344,6 +345,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                         *reading.notes,
                         *reader.notes,
                         *reader.findings.notes(),
+                        *of_questions,
                         *recorded,
                         *of_readings,
                     ),
@@ -638,17 +640,48 @@ def _without_placeholders(rows: Sequence[PredictedRow]) -> Sequence[PredictedRow
 
 
 def _with_references_joined(rows: Sequence[PredictedRow]) -> Sequence[PredictedRow]:
-    """The rows of images whose reply is repeated beside each of several references, as one row with all of these."""
-    joined: dict[tuple[str, str | None], PredictedRow] = {}
+    """The rows of captions that are repeated beside each of several references, as one row with all of these.
+
+    Rows without a question are of one question only where each image has one reply, the right answers are captions, and
+    no other column tells the rows apart. Otherwise several questions may have been asked about an image, as in POPE.
+    """
+    joined: dict[str, PredictedRow] = {}
+    facts_by_picture: dict[str, dict[str, str]] = {}
+    n_words = 0
     for row in rows:
         if row.question or row.prompt or row.options or not row.picture or not row.references:
             return rows
-        key = (row.picture, row.reply)
-        known = joined.get(key)
-        references = (*(known.references if known else ()), *row.references)
-        joined[key] = replace(known or row, references=references, verdict=None)
+        known = joined.get(row.picture, row)
+        facts = _facts_in_words(row)
+        if row.reply != known.reply or facts != facts_by_picture.setdefault(row.picture, facts):
+            return rows
+        n_words += len(row.references[0].split())
+        references = (
+            (*known.references, *row.references) if row.picture in joined else row.references
+        )
+        joined[row.picture] = replace(known, references=references, verdict=None)
+    are_captions = n_words >= CAPTION_WORDS * len(rows)
     is_repeated = 2 * len(joined) <= len(rows)
-    return list(joined.values()) if is_repeated else rows
+    return list(joined.values()) if is_repeated and are_captions else rows
+
+
+def _facts_in_words(row: PredictedRow) -> dict[str, str]:
+    """What other columns say of a row in words; numbers may be scores, or the ids of references."""
+    return {name: text for name, text in row.tags.items() if text and not is_number(text)}
+
+
+def _questions_missing(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
+    """A note on a file that has several rows of an image and not their questions; empty for any other."""
+    if any(row.question or row.prompt or row.options for row in rows):
+        return ()
+    pictures = Counter(row.picture for row in rows if row.picture and row.presentation is None)
+    n_shared = sum(count for count in pictures.values() if count > 1)
+    if not n_shared:
+        return ()
+    return (
+        f"the file has no questions, and {n_shared:,} rows share their image with others: each row counts as a question of "
+        "its own",
+    )
 
 
 def _with_base_ids(rows: Sequence[PredictedRow]) -> list[PredictedRow]:
