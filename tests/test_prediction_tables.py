@@ -1712,3 +1712,32 @@ def test_captions_with_several_references_stay_one_question() -> None:
         {**row, "probe": words} for row, words in zip(rows, ("car", "dog", "cup") * 4, strict=True)
     ]
     assert "12 rows of 12 questions" in notes(saved(with_objects, "apart.csv"))
+
+
+def test_a_list_among_single_right_answers_is_one_answer() -> None:
+    def charts(gold: Any, reply: str, name: str = "answer") -> Path:
+        rows: list[dict[str, Any]] = [
+            {"query": f"How many {n}?", "prediction": "3", name: "4", "split": half}
+            for n, half in enumerate(["test_human", "test_human", "test_augmented"])
+        ]
+        rows.append({"query": "Which?", "prediction": reply, name: gold, "split": "test_human"})
+        return saved(rows, "charts.json")
+
+    for metric in ("relaxed_accuracy", "legacy_relaxed_accuracy"):
+        assert scored(charts("[2014, 2016]", "[2014, 2016]"))[metric] == pytest.approx(1 / 4)
+        assert scored(charts("[2013, 2016]", "2013"))[metric] == 0
+        assert scored(charts([2013, 2016], "2013"))[metric] == 0
+        assert scored(charts("['Asia', 'Oceania']", "Asia"))[metric] == 0
+        assert scored(charts("['Asia', 'Oceania']", "Asia", "answers"))[metric] == 1 / 4
+    said = notes(charts("[2013, 2016]", "2013"))
+    assert "lists among single right answers, each of which is one answer" in said
+    assert "1 (record 4)" in said
+
+
+def test_a_column_of_mostly_lists_has_accepted_answers() -> None:
+    rows = [
+        {"question": f"Which {n}?", "prediction": "a mug", "answer": ["a cup", "a mug"]}
+        for n in range(3)
+    ]
+    rows.append({"question": "Which?", "prediction": "red", "answer": "red"})
+    assert scored(saved(rows))["exact_match"] == 1

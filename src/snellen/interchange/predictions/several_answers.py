@@ -104,6 +104,29 @@ def list_in_answer(cell: Any) -> tuple[str, ...]:
     return tuple(as_text(value).strip() for value in values)
 
 
+def is_list(cell: Any) -> bool:
+    """Return whether a cell is a list, also one in brackets that is written as a text."""
+    is_in_brackets = isinstance(cell, str) and cell.strip().startswith("[")
+    return (isinstance(cell, list) or is_in_brackets) and listed(cell) is not None
+
+
+_PLURALS = frozenset("answer label gold target reference truth gt response solution alias".split())
+"""Names of single right answers, which a plural makes a list of accepted ones."""
+
+
+def is_plural(name: str) -> bool:
+    """Return whether the folded name of a column says that it holds several right answers.
+
+    Examples:
+        >>> is_plural("gt_answers"), is_plural("answer"), is_plural("class")
+        (True, False, False)
+    """
+    return any(
+        word in ("aliases", "alternatives") or (word.endswith("s") and word[:-1] in _PLURALS)
+        for word in name.split("_")
+    )
+
+
 def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
     """Return what lists in a file are: the answers to several questions of a row, or one answer; empty if neither.
 

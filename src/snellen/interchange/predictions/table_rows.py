@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from snellen.common.answer_forms import FORM_WORDS, AnswerForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
+from snellen.formats.listed_cells import listed
 from snellen.formats.source_row import SourceRow
 from snellen.interchange.predictions.cells import (
     Asked,
@@ -43,6 +44,8 @@ from snellen.interchange.predictions.rows import (
 from snellen.interchange.predictions.several_answers import (
     ListKind,
     alternatives,
+    is_list,
+    is_plural,
     kind_of_lists,
     letters_in_reply,
     letters_of,
@@ -71,6 +74,7 @@ from snellen.recognition.named_option import bare_label, label_of, named_option
 from snellen.recognition.verdicts import Reading as ReadingOfVerdicts
 from snellen.recognition.verdicts import is_judged, reading_of_verdicts, verdict_of_cell
 
+LISTS_AS_ANSWERS = "lists among single right answers, each of which is one answer (call the column `answers` if any of a list is right)"
 _STATES_NUMBER = re.compile(
     r"\A\W*[1-9](?:\W*\Z|[.):])|\b(?:option|choice|answer(?: is)?)\W{0,3}[1-9]\b", re.IGNORECASE
 )
@@ -131,6 +135,7 @@ class RowReader:
             self.notes.append(f"the replies are read as the {FORM_WORDS[self._reply_form]}")
         self._read_verdict = self._reading_of_verdicts()
         self._alternatives_between = self._sign_between_alternatives()
+        self._lists_are_alternatives = self._are_lists_alternatives()
         self._kind_of_lists: ListKind = ""
         self._list_column = self._reply
         if not self._source.options:
@@ -151,6 +156,24 @@ class RowReader:
         if sign:
             self.notes.append(f"right answers hold alternatives, which {sign!r} separates")
         return sign
+
+    def _are_lists_alternatives(self) -> bool:
+        """Whether lists in the column of right answers hold accepted answers: it is called so, or most cells are lists."""
+        name = folded_name(self._columns.answer.rpartition(".")[2])
+        if self._table.is_joined or self._table.is_of_form or is_plural(name):
+            return True
+        filled = 0
+        lists = 0
+        for row in self._table.rows:
+            cell = row.cells.get(self._columns.answer)
+            if cell not in (None, ""):
+                filled += 1
+                lists += is_list(cell)
+        return 2 * lists > filled
+
+    def _is_one_answer(self, cell: Any) -> bool:
+        """Whether a cell is a list of several values that is one right answer, as `[2014, 2016]` beside single answers."""
+        return not self._lists_are_alternatives and is_list(cell) and len(listed(cell) or ()) > 1
 
     def _settle_lists(self) -> None:
         """Find out whether right answers are lists that replies, or what was read in these, give too."""
@@ -250,6 +273,8 @@ class RowReader:
             gold, references, fault = self._answer(
                 cells, shown, row.where, is_likelihood=is_likelihood
             )
+        if references and not self._kind_of_lists and self._is_one_answer(answer_cell):
+            self.findings.add(LISTS_AS_ANSWERS, name)
         if fault and not self._table.is_joined:
             self.findings.add(f"rows left out, {fault}", name)
             return
@@ -468,6 +493,8 @@ class RowReader:
         if not options and self._letters and isinstance(answer, list):
             return (), (), "with several right options"
         if not options:
+            if self._is_one_answer(written):
+                return (), (as_text(written),), ""
             try:
                 _, references = read_answer(cells, (), self._source, where)
             except DataError:
