@@ -1741,3 +1741,19 @@ def test_a_column_of_mostly_lists_has_accepted_answers() -> None:
     ]
     rows.append({"question": "Which?", "prediction": "red", "answer": "red"})
     assert scored(saved(rows))["exact_match"] == 1
+
+
+def test_the_metric_that_is_asked_for_is_the_headline() -> None:
+    rows = [
+        {"question": "Which name?", "answer": "pinterest", "prediction": "pintrest"},
+        {"question": "Which word?", "answer": "boat", "prediction": "boat"},
+    ]
+    path = saved(rows)
+    by_anls = sn.score(path, metrics="anls")
+    assert by_anls.value() == pytest.approx((1 - 1 / 9 + 1) / 2)
+    run = by_anls.runs[0].folder
+    assert sn.score(run).value() == 0.5
+    assert sn.score(run, metrics=["exact_match", "anls"]).value() == 0.5
+    assert sn.score(run, metrics=["anls", "exact_match"]).value() == by_anls.value()
+    choice = saved([{**row, "A": "boat", "B": "pinterest"} for row in rows], "choice.jsonl")
+    assert scored(choice)["accuracy"] == sn.score(choice, metrics="anls").value()

@@ -66,11 +66,12 @@ def headline_metrics(scored: ScoredBenchmark) -> list[str]:
 
     The order of preference is:
 
-    1. The published mean that the benchmark's catalogue entry declares (`mean_over`, `mean_of`).
-    2. The metric that the entry names (`headline`).
-    3. If some questions have options and others are open: the mean over both kinds.
-    4. A metric that a judge model computes on open questions, if the user asked for one.
-    5. Accuracy, or the first metric of open questions.
+    1. The metrics of open questions that the user asked for, without those that a judge model computes.
+    2. The published mean that the benchmark's catalogue entry declares (`mean_over`, `mean_of`).
+    3. The metric that the entry names (`headline`).
+    4. If some questions have options and others are open: the mean over both kinds.
+    5. A metric that a judge model computes on open questions, if the user asked for one.
+    6. Accuracy, or the first metric of open questions.
 
     If the run is scored as published, the metrics of the suite's paper replace these.
 
@@ -87,6 +88,7 @@ def headline_metrics(scored: ScoredBenchmark) -> list[str]:
         names.append(rules.instead.get(spec.headline, spec.headline))
         names.append(published_headline or headline_metric(spec))
     else:
+        names.extend(_requested_rows(scored))
         if spec.mean_over or spec.mean_of:
             names.append(PUBLISHED_MEAN)
         names.append(spec.headline)
@@ -98,6 +100,23 @@ def headline_metrics(scored: ScoredBenchmark) -> list[str]:
 
     without_duplicates = dict.fromkeys(names)
     return [name for name in without_duplicates if name]
+
+
+def _requested_rows(scored: ScoredBenchmark) -> list[str]:
+    """Return the first row of each metric of open questions that the user asked for and that was computed by a rule."""
+    if scored.spec.formulation != "text":
+        return []
+    computed = {name for _, _, name in scored.score_rows}
+    if scored.requested_metrics:
+        for tally in scored.tallies:
+            computed.update(find_metric(tally.metric).names)
+
+    requested: list[str] = []
+    for name in scored.requested_metrics:
+        metric = find_metric(name)
+        if metric.computed_over != "judge" and metric.names[0] in computed:
+            requested.append(metric.names[0])
+    return requested
 
 
 def _requested_judged_rows(scored: ScoredBenchmark) -> list[str]:

@@ -73,6 +73,7 @@ def _pool(name: str, members: Sequence[ScoredBenchmark]) -> ScoredBenchmark:
         answers=answers,
         tallies=tuple(tallies),
         published=members[0].published,
+        requested_metrics=members[0].requested_metrics,
     )
 
 

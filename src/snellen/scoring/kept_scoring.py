@@ -299,6 +299,7 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
                 golds or {},
                 tallies.get(key, ()),
                 rules,
+                description.scoring.metrics,
                 golds is None,
             )
         )

@@ -158,7 +158,7 @@ def score_run(
         manifest,
         spec,
         tuple(stage.name for stage in stages),
-        tuple(benchmarks[scorable.name].together(scorable) for scorable in scorables),
+        tuple(benchmarks[scorable.name].together(scorable, spec.metrics) for scorable in scorables),
         asking.distinct_requests,
         asking.reused,
         tuple(panel.uses) if panel else (),
@@ -431,10 +431,10 @@ class _ScoredParts:
     def add_tallies(self, section: Section, tallies: Sequence[QuestionCounts]) -> None:
         self._tallies[section].append(self._spool.write(tallies))
 
-    def together(self, scorable: _Scorable) -> ScoredBenchmark:
+    def together(self, scorable: _Scorable, requested: tuple[str, ...]) -> ScoredBenchmark:
         """Combine the parts that were scored one after the other into one scored benchmark.
 
-        The records stay in the temporary file and are read from it when needed.
+        `requested` are the metrics that the user asked for. The records stay in the temporary file and are read from it when needed.
         """
         ranges_by_row: dict[RowKey, list[LineRange]] = {}
         for _, section in sorted(self._scores.items()):
@@ -456,6 +456,7 @@ class _ScoredParts:
             scorable.answers,
             StoredRecords(file, QuestionCounts, tally_ranges),
             scorable.rules,
+            requested,
         )
 
 

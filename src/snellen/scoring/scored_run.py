@@ -155,6 +155,8 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
     """Counts per question, from metrics that are computed from summed counts."""
     published: AsPublished | None = None
     """The rules of the suite's published tables, if the benchmark was scored by them."""
+    requested_metrics: tuple[str, ...] = ()
+    """Metrics that the user asked for. The first of them that was computed is the headline of open questions."""
     golds_absent: bool = False
     """Whether the benchmark has answers that are not on this machine. Its stored scores can be shown without them."""
 
