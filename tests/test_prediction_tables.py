@@ -1757,3 +1757,52 @@ def test_the_metric_that_is_asked_for_is_the_headline() -> None:
     assert sn.score(run, metrics=["anls", "exact_match"]).value() == by_anls.value()
     choice = saved([{**row, "A": "boat", "B": "pinterest"} for row in rows], "choice.jsonl")
     assert scored(choice)["accuracy"] == sn.score(choice, metrics="anls").value()
+
+
+def test_long_sentences_that_a_few_replies_happen_to_match_are_for_a_judge() -> None:
+    def rows(n_repeated: int) -> list[dict[str, Any]]:
+        answers = [
+            f"There are {n} boats of wood beside the old harbour wall in the image."
+            for n in range(20)
+        ]
+        return [
+            {
+                "question": f"How many boats are in image {n}?",
+                "gt_answer": answer,
+                "model_answer": answer if n < n_repeated else f"I can see {n + 3} of them in it.",
+            }
+            for n, answer in enumerate(answers)
+        ]
+
+    path = saved(rows(2), "hallucinations.json")
+    assert "read as long texts: rouge_l" in notes(path)
+    assert "read as long texts" not in notes(saved(rows(12), "repeated.json"))
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "sign"),
+    [
+        ("a.json", {"questionId": 7, "docId": 3}, "the column 'docId'"),
+        ("b.json", {"ucsf_document_id": "abcd0123"}, "the column 'ucsf_document_id'"),
+        ("c.json", {"image": "data/spdocvqa_images/abcd_1.png"}, "the image's path in 'image'"),
+        ("docvqa_first.json", {}, "the file's name"),
+    ],
+)
+def test_questions_about_documents_are_scored_by_anls(
+    name: str, facts: Mapping[str, Any], sign: str
+) -> None:
+    rows = [
+        {"question": "Which name?", "prediction": "pintrest", "answers": ["pinterest"], **facts},
+        {"question": "Which word?", "prediction": "boat", "answers": ["boat"], **facts},
+    ]
+    path = saved(rows, name)
+    assert sn.score(path).value() == pytest.approx((1 - 1 / 9 + 1) / 2)
+    assert f"{sign} says that the questions are of DocVQA's kind: anls" in notes(path)
+
+
+def test_answers_without_a_sign_of_documents_stay_texts() -> None:
+    rows = [
+        {"questionId": n, "question": f"Which {n}?", "prediction": "pintrest"} for n in range(3)
+    ]
+    path = saved([{**row, "answers": ["pinterest"]} for row in rows])
+    assert sn.score(path).value() == 0

@@ -90,6 +90,10 @@ SENTENCE = 5
 """Words of right answers, in half of them at least, from which they may be sentences that no reply repeats."""
 FEWEST_SENTENCES = 3
 """Replies from which one can tell that none repeats its right answer."""
+LONG_SENTENCE = 10
+"""Words of right answers from which a match is mostly chance, so that several replies may have one."""
+FEW_BY_CHANCE = 0.25
+"""The share of the replies that may match long sentences although only a judge can compare them."""
 
 
 def _are_unmet_sentences(rows: Sequence[PredictedRow]) -> bool:
@@ -103,6 +107,8 @@ def _are_unmet_sentences(rows: Sequence[PredictedRow]) -> bool:
         n_met = sum(typed_match(row.reply or "", row.references) for row in looked_at)
     except DataError:  # a right answer is a word that any reply has
         return False
+    if median(lengths) >= LONG_SENTENCE:
+        return n_met <= FEW_BY_CHANCE * len(looked_at)
     return median(lengths) >= SENTENCE and n_met <= FEW * len(looked_at)
 
 

@@ -28,11 +28,13 @@ from snellen.formats.suffixes import SHEET, row_suffix
 from snellen.formats.text_encoding import text_encoding
 from snellen.interchange.predictions.cells import (
     first_column,
+    image_names,
     place_of,
     replies_in_cell,
     text_in_cell,
 )
 from snellen.interchange.predictions.joining import ROTATION_STEP
+from snellen.interchange.predictions.known_names import known_benchmark
 from snellen.interchange.predictions.missing_replies import what_stands_for_replies
 from snellen.interchange.predictions.object_lists import object_lists, rows_of_lists
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
@@ -551,7 +553,45 @@ def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[s
         if values in _CHART_HALVES:
             note = f"{name!r} has the halves of ChartQA's test split: {_RELAXED[0]}"
             return _RELAXED, (note,)
+    if reading.column("answer") and (sign := _sign_of_documents(reading)):
+        return _ANLS, (f"{sign} says that the questions are of DocVQA's kind: {_ANLS[0]}",)
     return (), ()
+
+
+_OF_DOCUMENTS = ("docvqa", "documentvqa", "infographicvqa", "infographicsvqa", "infovqa")
+"""Names of data sets of scanned documents (Mathew et al. 2021), which are scored by ANLS, without the signs in them."""
+_DOCUMENT_IDS = frozenset(("docid", "doc_id", "document_id"))
+_QUESTION_IDS = frozenset(("questionid", "question_id"))
+_ARCHIVE_ID = "ucsf_document_id"
+"""The column of DocVQA's annotations with the id in the archive that its documents are from."""
+
+
+def _sign_of_documents(reading: TableReading) -> str:
+    """What in a file says that its questions are of DocVQA's kind; empty if nothing does, or its name says what it is of."""
+    title = reading.path.name.partition(".")[0]
+    if known_benchmark(title) is not None:
+        return ""
+    if _names_documents(title):
+        return "the file's name"
+    folded_names = {folded_name(name.rpartition(".")[2]): name for name in reading.roles.profiles}
+    if _ARCHIVE_ID in folded_names:
+        return f"the column {folded_names[_ARCHIVE_ID]!r}"
+    document = next((folded_names[name] for name in _DOCUMENT_IDS & folded_names.keys()), "")
+    if document and _QUESTION_IDS & folded_names.keys():
+        return f"the column {document!r}"
+    for name in reading.roles.profiles:
+        if _names_documents(name):
+            return f"the column {name!r}"
+    for name in reading.roles.roles.get("image", ()):
+        paths = [image_names(row.cells, (name,)) for row in reading.rows]
+        if all(map(_names_documents, paths)):
+            return f"the image's path in {name!r}"
+    return ""
+
+
+def _names_documents(text: str) -> bool:
+    letters = "".join(character for character in text.casefold() if character.isalnum())
+    return any(name in letters for name in _OF_DOCUMENTS)
 
 
 _OF_SPEECH = frozenset("audio wav speech asr wer hypothesis utterance".split())
