@@ -1806,3 +1806,30 @@ def test_answers_without_a_sign_of_documents_stay_texts() -> None:
     ]
     path = saved([{**row, "answers": ["pinterest"]} for row in rows])
     assert sn.score(path).value() == 0
+
+
+def test_answers_by_condition_beside_the_right_ones_are_replies() -> None:
+    rows = [
+        {
+            "question": f"Is there a boat in image {n}?",
+            "answer": ("yes", "no")[n % 2],
+            "cot_reasoning": f"REASONING: I see a boat in image {n}. FINAL ANSWER: Yes",
+            "cot_answer": "Yes",
+            "direct_answer": ("Yes", "No")[n % 2] if n else "No",
+        }
+        for n in range(4)
+    ]
+    path = saved(rows, "conditions.csv")
+    results = sn.score(path)
+    assert [run.manifest.model for run in results.runs] == ["cot_answer", "direct_answer"]
+    assert [row.value for row in results] == [0.5, 0.75]
+
+    alone = [{name: row[name] for name in row if name != "direct_answer"} for row in rows]
+    assert sn.score(saved(alone, "alone.csv")).value() == 0.5
+
+
+@pytest.mark.parametrize("name", ["short_answer", "wrong_answer", "multiple_choice_answer"])
+def test_right_answers_in_another_form_are_no_replies(name: str) -> None:
+    rows = [{"question": f"Is it {n}?", "answer": "yes", name: "yes"} for n in range(4)]
+    with pytest.raises(DataError, match="its answers may be replies or right answers"):
+        sn.score(saved(rows, "golds.csv"))

@@ -95,6 +95,53 @@ def _may_be_model(words: str) -> bool:
     return not is_answer and not is_described
 
 
+_CONDITION_IS_NONE = frozenset(
+    "gt gold golden true truth ground reference references ref expected target ideal wrong incorrect correct right "
+    "distractor short long full multiple human sample other alternative alternate best accepted question num n".split()
+)
+"""Words before `answer` that name no way of asking a model: the right answer in another form, or a wrong one."""
+_OF_CONDITION = frozenset(
+    "correct reasoning rationale thought response score match judgement judgment".split()
+)
+"""Words that follow the name of a condition in columns beside its answers: `cot_correct`, `cot_reasoning`."""
+
+
+def answers_by_condition(profiles: Profiles) -> tuple[str, ...]:
+    """Return the columns with the answers of one model or several beside the right ones in `answer`; else none.
+
+    They are called after the model or the way of asking it (`cot_answer` and `direct_answer`). Either other columns are
+    called alike (`cot_correct`), or there are several of them, whose cells are mostly right answers of some row.
+
+    Args:
+        profiles: The columns of a table in which none is called like replies.
+    """
+    by_folded = {folded_name(name): name for name in profiles}
+    right = by_folded.get("answer")
+    if right is None:
+        return ()
+    words = {folded(text) for text in profiles[right].texts}
+    described: list[str] = []
+    in_words: list[str] = []
+    for folded_column, name in by_folded.items():
+        condition = folded_column.removesuffix("_answer")
+        profile = profiles[name]
+        is_named = condition != folded_column and _CONDITION_IS_NONE.isdisjoint(
+            condition.split("_")
+        )
+        if not is_named or not profile.is_scalar:
+            continue
+        cells = sum(profile.texts.values())
+        n_in_words = sum(count for text, count in profile.texts.items() if folded(text) in words)
+        if any(f"{condition}_{word}" in by_folded for word in _OF_CONDITION):
+            described.append(name)
+        elif n_in_words > IN_WORDS * cells:
+            in_words.append(name)
+    found = {*described, *in_words}
+    if not described and len(found) < 2:
+        return ()
+    return tuple(name for name in profiles if name in found)
+
+
 def fields_of_models(profiles: Profiles) -> tuple[str, ...]:
     """Return the fields of an object of replies by model: `responses.gpt4` and `responses.llava`; else none."""
     by_object: dict[str, list[str]] = {}

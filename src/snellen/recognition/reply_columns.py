@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from snellen.recognition.columns import PARTLY, name_score
 from snellen.recognition.folding import folded_name
 from snellen.recognition.model_columns import (
+    answers_by_condition,
     columns_in_words_of,
     columns_of_models,
     fields_of_models,
@@ -63,6 +64,9 @@ def reply_columns(
                 raw = [name for name in ranked if is_made_of(only_replies[0], name)]
                 return (raw[0],) if raw else (only_replies[0],)
         return columns_of_models(ranked[0], profiles)
+
+    if conditions := answers_by_condition(profiles):
+        return conditions
 
     folded = {folded_name(name.rpartition(".")[2]): name for name in profiles}
     has_golds = any(gold in folded for gold in _GOLDS)
