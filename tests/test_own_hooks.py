@@ -435,3 +435,24 @@ def test_a_metric_in_a_file_is_named_by_file_and_name(
     code, _, err = small.command(capsys, *words)
     assert code == 2
     assert f"unknown metric {name!r}; write my_metrics.py:names_b" in err
+
+
+def test_compare_takes_a_metric_in_a_file_as_score_does(
+    plain_questions: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry._NAMES["metrics"], "names_b", None)
+    registry._NAMES["metrics"].pop("names_b")
+    for name, reply in (("b", "B"), ("c", "C")):
+        model = Counted(lambda request, reply=reply: reply, name=name)
+        sn.evaluate(model, plain_questions, name=name, report=False)
+    words = ("compare", "runs/b", "runs/c", "--json", "--metric")
+    code, _, err = small.command(capsys, *words, "names_b")
+    assert code == 2 and "a function of your own is FILE.py:names_b" in err
+    code, _, err = small.command(capsys, *words, "my_metrics.py")
+    assert code == 2 and "write my_metrics.py:names_b" in err
+
+    code, out, err = small.command(capsys, *words, "my_metrics.py:names_b")
+    assert code == 0, err
+    difference = json.loads(out.splitlines()[0])
+    assert difference["metric"] == "names_b"
+    assert (difference["first_value"], difference["second_value"]) == (1, 0)

@@ -600,6 +600,8 @@ def unknown_name(kind: str, name: str, candidates: Iterable[str]) -> UnknownName
     elif kind in ("benchmark", "metric") and len(candidates) > 12:
         listing = for_caller(f"`snellen list {kind}s`", f"sn.list_{kind}s()")
         hint = f"{listing} shows all {len(candidates)}"
+        if kind == "metric" and name.isidentifier():
+            hint += f", and a function of your own is FILE.py:{name}"
     else:
         hint = "known: " + ", ".join(candidates)
     return UnknownNameError(f"unknown {kind} {name!r}; {hint}")

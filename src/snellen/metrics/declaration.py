@@ -667,6 +667,8 @@ def metric_with(name: str) -> str:
     if name in names:
         return name
     if _plain(name) not in rows:
+        if ":" in name or name.endswith(".py"):
+            find_metric(name)  # raises, and says how code is named
         raise registry.unknown_name(
             "metric", name, registry.nearest_names(name, sorted({*names, *rows})) or names
         )

@@ -45,6 +45,7 @@ from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
 from snellen.metrics.declaration import find_metric, metric_with
+from snellen.registry import code_attribute, code_name, is_code, register_scoring_code
 from snellen.runs.run_folder import runs_in
 from snellen.runs.spec import JudgeSpec, ScoringSpec, overlaid, read_run_spec, run_spec
 from snellen.scoring.scored_run import ScoredRun
@@ -166,10 +167,14 @@ def compare_command(
         _ask_both(runs, equivalent or 0.0, compare.metrics, settings, exam, as_json)
         return
 
+    own_metrics = [code_name(name) for name in compare.metrics]
+    register_scoring_code(own_metrics, "")
     to_compute = []
-    for name in map(metric_with, compare.metrics):
+    for named in own_metrics:
+        name = named if is_code(named) else metric_with(named)
         if not find_metric(name).is_always_reported and name not in to_compute:
             to_compute.append(name)
+    compare = replace(compare, metrics=tuple(map(code_attribute, own_metrics)))
     scoring = scoring_from_flags({**flags, "metrics": tuple(to_compute)})
     judge = judge_from_flags(flags)
     folders = runs_in(runs)
