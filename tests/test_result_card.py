@@ -77,3 +77,26 @@ def test_a_form_that_no_card_has_is_named(capsys: pytest.CaptureFixture[str]) ->
     sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, name="run")
     code, _, err = small.command(capsys, "card", "runs/run", "-o", "card.pdf")
     assert code == 2 and "card.pdf: a card is written as one of .md, .tex" in err
+
+
+def test_a_card_shows_the_metric_that_is_asked_for_or_refuses_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("my_metrics.py").write_text("def is_short(reply, reference): return 0.5\n")
+    sn.evaluate("snellen:oracle", "eyechart/word", limit=4, name="open", report=False)
+    sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, name="options", report=False)
+    asked = ("--metric", "my_metrics.py:is_short", "-o", "card.tex")
+
+    code, out, err = small.command(capsys, "card", "runs/open", *asked)
+    assert code == 0, err
+    assert "is short" in out and "50.0%" in out and "is short" in Path("card.tex").read_text()
+
+    Path("card.tex").unlink()
+    code, _, err = small.command(capsys, "card", "runs/options", *asked)
+    assert code == 2 and len(err.splitlines()) == 1
+    assert "a card has one metric for each benchmark, here accuracy" in err
+    assert "snellen report RUN --metric my_metrics.py:is_short" in err
+    assert not Path("card.tex").exists()
+
+    code, _, err = small.command(capsys, "card", "runs/open", *asked, "--metric", "anls")
+    assert code == 2 and "remove --metric anls" in err

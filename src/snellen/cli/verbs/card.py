@@ -16,9 +16,12 @@ from snellen.cli.flags import (
     subset_flags,
 )
 from snellen.cli.show import announce, print_tables, show_table
+from snellen.errors import DataError
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import announce_other_scorings, score_folders
+from snellen.metrics.declaration import find_metric, judging_code
 from snellen.runs.run_folder import runs_in
+from snellen.runs.spec import ScoringSpec
 
 
 @click.command()
@@ -57,6 +60,7 @@ def card_command(
     scored = score_folders(runs, scoring, judge, announce)
     announce_other_scorings(runs, scoring, judge, announce)
     results = Results(scored).only(where=where, common_answered=common_answered)
+    _check_metrics_are_shown(scoring, results)
     card = results.card()
     for output in outputs:
         card.save(output)
@@ -65,3 +69,17 @@ def card_command(
         show_table("card", card.table.header, card.text_rows, as_json=True)
         return
     print_tables([card.table])
+
+
+def _check_metrics_are_shown(scoring: ScoringSpec, results: Results) -> None:
+    """Raise DataError if the user asked for a metric that the card does not show: it shows one for each benchmark."""
+    shown = {headline.metric for headline in results.headlines}
+    for name in scoring.metrics:
+        if not shown.isdisjoint(find_metric(name).names):
+            continue
+        judge = judging_code(name)
+        flag = f"--judge {judge}" if judge else f"--metric {name}"
+        raise DataError(
+            f"{flag}: a card has one metric for each benchmark, here {', '.join(sorted(shown))}; remove {flag}, or write "
+            f"`snellen report RUN {flag}`, which shows all metrics"
+        )
