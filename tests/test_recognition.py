@@ -963,6 +963,61 @@ def test_a_dataset_in_a_local_folder_is_built_split_by_split_under_the_name_of_t
     assert sn.build(".", to="made").name == "birds"
 
 
+def images_with_metadata(folder: Path, *, name: str = "metadata.csv") -> None:
+    """Write two images and the table beside them that `imagefolder` of `datasets` expects."""
+    folder.mkdir(parents=True)
+    rows = []
+    for number in range(2):
+        (folder / f"{number}.png").write_bytes(picture(number))
+        rows.append(
+            {"file_name": f"{number}.png", "question": f"Number {number}?", "answer": f"n{number}"}
+        )
+    table = polars.DataFrame(rows)
+    if name.endswith(".csv"):
+        table.write_csv(folder / name)
+    else:
+        table.write_ndjson(folder / name)
+
+
+@pytest.mark.parametrize("place", ["birds", "birds/train", "birds/data/train"])
+def test_a_folder_of_images_with_metadata_is_called_after_the_folder(
+    place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images_with_metadata(Path(place), name="metadata.jsonl")
+    for _ in range(2):  # the second time by the entry that the first wrote
+        code, out, err = small.command(capsys, "build", "birds")
+        assert code == 0 and "built birds version" in out and "2 questions, 2 images" in out
+    assert "as birds.toml says" in err
+
+
+def test_the_splits_of_a_folder_of_images_with_metadata_are_told_apart() -> None:
+    images_with_metadata(Path("birds/train"))
+    images_with_metadata(Path("birds/test"))
+    with pytest.raises(DataError, match=r"which table\? Name one of birds:test, birds:train$"):
+        sn.build("birds")
+    assert sn.build("birds:test").name == "birds-test"
+    assert sn.build("birds:train").name == "birds-train"
+    images_with_metadata(Path("languages/de"))
+    images_with_metadata(Path("languages/en"))
+    assert sn.build("languages:en").name == "languages-en"
+
+
+def test_a_split_of_class_folders_is_named_like_that_of_a_table() -> None:
+    for split, count in (("train", 3), ("val", 2)):
+        for label in ("cat", "dog"):
+            folder = Path("pets", split, label)
+            folder.mkdir(parents=True)
+            for number in range(count):
+                (folder / f"{number}.png").write_bytes(
+                    picture(number + 10 * len(split) + 100 * (label == "dog"))
+                )
+    train = sn.build("pets:train")
+    assert train.name == "pets-train" and train.count() == 6
+    assert sn.build("pets").count() == 4  # of the split val
+    with pytest.raises(DataError, match=r"which table\? Name one of pets:train, pets:val$"):
+        sn.build("pets:test")
+
+
 def test_the_configs_of_a_dataset_in_a_local_folder_are_told_apart(tmp_path: Path) -> None:
     for config, first in (("en", 0), ("de", 5)):
         Path("birds", config).mkdir(parents=True)

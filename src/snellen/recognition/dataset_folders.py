@@ -5,7 +5,12 @@
     colours/data/train-00001-of-00002.parquet
     colours/data/test-00000-of-00001.parquet
 
-So are the folders that `datasets` writes by `DatasetDict.save_to_disk`. Users name a split as `colours:test`.
+So are the folders that `datasets` writes by `DatasetDict.save_to_disk`, and folders of images with a table beside them:
+
+    colours/train/metadata.jsonl
+    colours/train/red.png
+
+Users name a split as `colours:test`, which may also be a folder of class folders.
 """
 
 from __future__ import annotations
@@ -18,17 +23,19 @@ from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.fetching.hub import tables_by_split
-from snellen.formats.locate import SPLITS
+from snellen.formats.locate import SPLITS, is_image, splits_in
 from snellen.formats.rows import is_row_file
 
 PARQUET = ".parquet"
+METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+"""Tables of a folder of images, as `imagefolder` of the library `datasets` calls them."""
 
 
 class SplitTable(Struct, frozen=True):
     """The table of a split."""
 
     path: Path
-    """A file, a folder of `save_to_disk`, or the pattern of several Parquet files."""
+    """A file, a folder of `save_to_disk` or of class folders, or the pattern of several Parquet files."""
     name: str
     """Name of the benchmark: that of the folder, with the split if there are several."""
 
@@ -55,7 +62,16 @@ def split_table(target: str | Path) -> SplitTable | None:
     if not folder.is_dir() or is_row_file(folder):
         return None
     own_name = folder.resolve().name
-    tables = dict(_saved_splits(folder)) or dict(_parquet_splits(folder))
+    metadata = _metadata_table(folder)
+    if metadata is not None and not wanted:
+        return SplitTable(metadata, own_name)
+    tables = (
+        dict(_saved_splits(folder))
+        or dict(_parquet_splits(folder))
+        or dict(_metadata_parts(folder))
+    )
+    if not tables and wanted:
+        tables = dict(_class_splits(folder))
     if not tables and not wanted:
         return None
     if not tables:
@@ -91,6 +107,34 @@ def _parquet_splits(folder: Path) -> Iterator[tuple[str, Path]]:
         path = folder / pattern
         home = folder if path.parent == folder / "data" else path.parent
         yield f"{home}:{split}", path
+
+
+def _metadata_table(folder: Path) -> Path | None:
+    """Return the table `metadata` of a folder of images; None if there is none, or another table beside it."""
+    if not folder.is_dir():
+        return None
+    tables = [path for path in folder.iterdir() if is_row_file(path)]
+    if len(tables) == 1 and tables[0].name in METADATA:
+        return tables[0]
+    return None
+
+
+def _metadata_parts(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the folders of images that have a table `metadata`, each as `FOLDER:PART` with this table."""
+    for home in (folder, folder / "data"):
+        if not home.is_dir() or any(is_row_file(path) for path in home.iterdir()):
+            continue
+        for part in sorted(home.iterdir()):
+            table = _metadata_table(part)
+            if table is not None:
+                yield f"{folder}:{part.name}", table
+
+
+def _class_splits(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the folders of splits that hold class folders, each as `FOLDER:SPLIT`."""
+    for split in splits_in(folder):
+        if any(is_image(path) for path in (folder / split).glob("*/*")):
+            yield f"{folder}:{split}", folder / split
 
 
 def _parquet_files(folder: Path) -> Iterator[str]:
