@@ -872,3 +872,13 @@ def test_runs_with_nothing_in_common_are_told_what_they_do_not_share(
         "snellen: these runs have no benchmark in common: eyechart/shape in snellen:always-a (a); eyechart/colour in "
         "snellen:always-a (c); run the models on the same benchmarks\n"
     )
+
+
+def test_a_model_in_place_of_a_run_is_told_of_both_ways(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("compare", "snellen:tiny", "snellen:tiny-xs", "eyechart/word")
+    code, _, err = command(capsys, *words)
+    assert code == 2 and len(err.splitlines()) == 1
+    assert "first `snellen run snellen:tiny BENCHMARK`" in err
+    assert "`snellen compare --sequential MODEL_A MODEL_B BENCHMARK`" in err

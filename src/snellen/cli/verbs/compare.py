@@ -167,6 +167,7 @@ def compare_command(
         _ask_both(runs, equivalent or 0.0, compare.metrics, settings, exam, as_json)
         return
 
+    _check_no_models(runs)
     own_metrics = [code_name(name) for name in compare.metrics]
     register_scoring_code(own_metrics, "")
     to_compute = []
@@ -228,6 +229,18 @@ def _check_flags(sequential: bool, *, of_models: bool) -> None:
     if of_models and not sequential:
         raise DataError(
             "--equivalent, --protocol and --exam need --sequential, because runs are already complete"
+        )
+
+
+def _check_no_models(words: Sequence[str]) -> None:
+    """Raise DataError if a model string is given where a run is expected."""
+    from snellen.models.loading import names_model
+
+    models = [word for word in words if names_model(word) and not Path(word).exists()]
+    if models:
+        raise DataError(
+            f"{models[0]} is a model, and runs are compared: first `snellen run {models[0]} BENCHMARK`, or run two models "
+            "and compare them in one command: `snellen compare --sequential MODEL_A MODEL_B BENCHMARK`"
         )
 
 
