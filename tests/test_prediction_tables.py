@@ -1831,5 +1831,6 @@ def test_answers_by_condition_beside_the_right_ones_are_replies() -> None:
 @pytest.mark.parametrize("name", ["short_answer", "wrong_answer", "multiple_choice_answer"])
 def test_right_answers_in_another_form_are_no_replies(name: str) -> None:
     rows = [{"question": f"Is it {n}?", "answer": "yes", name: "yes"} for n in range(4)]
-    with pytest.raises(DataError, match="its answers may be replies or right answers"):
+    with pytest.raises(DataError, match="its answers may be replies or right answers") as refused:
         sn.score(saved(rows, "golds.csv"))
+    assert f"if {name!r} has the replies: " in str(refused.value)

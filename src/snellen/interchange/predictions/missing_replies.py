@@ -58,9 +58,14 @@ def _no_replies(path: Path, roles: TableRoles) -> str:
             "columns id, prediction (a box) and answer (the right box), and score that file"
         )
     if any(folded_name(name) in ("answer", "answers") for name in names):
+        others = [name for name in names if folded_name(name).endswith(("_answer", "_answers"))]
+        of_other = ""
+        if others:
+            command = scoring_call(path, columns={"reply": others[0]})
+            of_other = f"if {others[0]!r} has the replies: {command}; "
         return (
-            f"its answers may be replies or right answers, and no other column holds the other; there are {shown}; if "
-            f"they are replies: {scoring_call(path, benchmark='BENCHMARK')}"
+            "its answers may be replies or right answers, and no other column is recognised as the other; there are "
+            f"{shown}; {of_other}if they are replies: {scoring_call(path, benchmark='BENCHMARK')}"
         )
     unnamed = (
         f"no column is recognised as the replies of a model; there are {shown}; name it: "

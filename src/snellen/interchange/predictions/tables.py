@@ -61,7 +61,7 @@ from snellen.recognition.columns import (
     series,
     split_name,
 )
-from snellen.recognition.folding import folded_name, whole_number
+from snellen.recognition.folding import folded_name, whole_number, word_count
 from snellen.recognition.named_pairs import is_transcribed
 from snellen.recognition.reply_names import are_binary, is_name_of_reply, says_of_reply
 from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
@@ -695,7 +695,7 @@ def _with_references_joined(rows: Sequence[PredictedRow]) -> Sequence[PredictedR
         facts = _facts_in_words(row)
         if row.reply != known.reply or facts != facts_by_picture.setdefault(row.picture, facts):
             return rows
-        n_words += len(row.references[0].split())
+        n_words += word_count(row.references[0])
         references = (
             (*known.references, *row.references) if row.picture in joined else row.references
         )
