@@ -125,6 +125,16 @@ def test_a_picture_outside_the_tables_folder_is_refused(image: str) -> None:
         sn.build("table/t.jsonl", to="mine")
 
 
+def test_the_refusal_names_the_folder_with_which_the_picture_is_found() -> None:
+    Path("table").mkdir()
+    Path("pictures").mkdir()
+    Image.new("RGB", (4, 4)).save("pictures/p.png")
+    write([{**rows(1)[0], "image": "../pictures/p.png"}], Path("table/t.jsonl"))
+    with pytest.raises(sn.DataError, match=r"is outside table; .* with .*images='pictures'"):
+        sn.build("table/t.jsonl", to="mine")
+    assert sn.build("table/t.jsonl", to="mine", images="pictures").manifest.counts.images == 1
+
+
 def test_images_names_the_folder_that_pictures_may_lie_in() -> None:
     Path("table").mkdir()
     Path("pictures").mkdir()

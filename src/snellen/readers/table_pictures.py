@@ -120,9 +120,17 @@ def _path_below_folder(folder: Path, name: str, where: str) -> Path:
     if not is_inside and not _is_in_hub_cache(path, folder):
         raise DataError(
             f"{where}: the image {name!r} is outside {folder}; move it there, or give a folder that contains all images "
-            f"with {setting('images')}"
+            f"with {_images_setting(path, name)}"
         )
     return path
+
+
+def _images_setting(path: Path, name: str) -> str:
+    """Return the setting `images`, with the folder of an image if the cell `name` finds it from there."""
+    folder = Path(os.path.normpath(path)).parent
+    image = (folder / name).resolve()
+    works = image == path.resolve() and image.is_file() and image.is_relative_to(folder.resolve())
+    return setting("images", os.path.relpath(folder)) if works else setting("images")
 
 
 def _is_in_hub_cache(path: Path, folder: Path) -> bool:
