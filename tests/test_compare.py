@@ -882,3 +882,32 @@ def test_a_model_in_place_of_a_run_is_told_of_both_ways(
     assert code == 2 and len(err.splitlines()) == 1
     assert "first `snellen run snellen:tiny BENCHMARK`" in err
     assert "`snellen compare --sequential MODEL_A MODEL_B BENCHMARK`" in err
+
+
+def test_a_run_that_shares_nothing_with_the_others_is_left_out_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, model, benchmark, protocol in (
+        ("colour", "snellen:oracle", "eyechart/colour", "vanilla"),
+        ("circular", "snellen:oracle", "eyechart/shape", "circular"),
+        ("a", "snellen:oracle", "eyechart/shape", "vanilla"),
+        ("b", "snellen:always-a", "eyechart/shape", "vanilla"),
+    ):
+        sn.evaluate(model, benchmark, protocol, limit=4, name=name, report=False)
+    reasons = {
+        "colour": "it was asked eyechart/colour, the others eyechart/shape",
+        "circular": "it was asked eyechart/shape under circular, the others under vanilla",
+    }
+    _, alone, _ = command(capsys, "compare", "runs/a", "runs/b", "--json")
+    for name, reason in reasons.items():
+        words = ("compare", f"runs/{name}", "runs/a", "runs/b")
+        code, out, err = command(capsys, *words)
+        assert code == 0 and f"runs/{name} is left out of the comparison: {reason}" in err
+        assert "100.0 points" in out
+        code, _, err = command(capsys, *words, "--baseline", "runs/a")
+        assert code == 0, err
+        _, out, _ = command(capsys, *words, "--json")
+        assert [json.loads(line)["p"] for line in out.splitlines()] == [
+            json.loads(line)["p"] for line in alone.splitlines()
+        ]

@@ -40,6 +40,32 @@ def nothing_in_common(runs: Sequence[ScoredRun]) -> str:
     )
 
 
+def why_left_out(run: ScoredRun, others: Sequence[ScoredRun]) -> str:
+    """Return why a run cannot be compared with any of the other runs, by what it has and what they have."""
+    rows = [row for row in aggregate_run(run) if row.benchmark != "*"]
+    rows_of_others: list[Result] = []
+    for other in others:
+        rows_of_others += [row for row in aggregate_run(other) if row.benchmark != "*"]
+
+    benchmarks = _distinct(rows, "benchmark")
+    shared = _shared([benchmarks, _distinct(rows_of_others, "benchmark")])
+    if not shared:
+        theirs = _first_few(_distinct(rows_of_others, "benchmark"))
+        return f"it was asked {_first_few(benchmarks)}, the others {theirs}"
+    names = _first_few(sorted(shared))
+    protocols = _distinct([row for row in rows if row.benchmark in shared], "protocol")
+    of_shared = [row for row in rows_of_others if row.benchmark in shared]
+    if not _shared([protocols, _distinct(of_shared, "protocol")]):
+        theirs = _first_few(_distinct(of_shared, "protocol"))
+        return f"it was asked {names} under {_first_few(protocols)}, the others under {theirs}"
+    return f"it has no protocol and metric of {names} in common with the others"
+
+
+def _first_few(names: Sequence[str]) -> str:
+    more = " ..." if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
 def _distinct(rows: Sequence[Result], field: str) -> list[str]:
     return list(dict.fromkeys(getattr(row, field) for row in rows))
 
@@ -57,7 +83,5 @@ def _name_each(labels: Sequence[str], values: Sequence[Sequence[str]]) -> str:
     """
     phrases = []
     for label, names in zip(labels, values, strict=True):
-        listed = ", ".join(names[:3]) or "nothing"
-        more = " ..." if len(names) > 3 else ""
-        phrases.append(f"{listed}{more} in {label}")
+        phrases.append(f"{_first_few(names) or 'nothing'} in {label}")
     return "; ".join(phrases)
