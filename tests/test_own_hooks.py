@@ -456,3 +456,8 @@ def test_compare_takes_a_metric_in_a_file_as_score_does(
     difference = json.loads(out.splitlines()[0])
     assert difference["metric"] == "names_b"
     assert (difference["first_value"], difference["second_value"]) == (1, 0)
+
+    models = ("snellen:oracle", "snellen:always-a", plain_questions)
+    own = ("--metric", "my_metrics.py:names_b")
+    code, _, err = small.command(capsys, "compare", "--sequential", *models, *own)
+    assert code == 2 and "`snellen compare RUN_A RUN_B --metric my_metrics.py:names_b`" in err

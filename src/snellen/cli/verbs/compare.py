@@ -417,6 +417,11 @@ def _ask_both(
         raise DataError(
             "--sequential decides by one metric; give a single --metric, or none to use each benchmark's headline"
         )
+    if metrics and is_code(code_name(metrics[0])):
+        raise DataError(
+            f"--sequential does not decide by a function of your own; run both models, then `snellen compare RUN_A RUN_B "
+            f"--metric {metrics[0]}`"
+        )
     own_settings = {**settings, "benchmarks": benchmarks} if benchmarks else settings
     spec = run_spec(overlaid(read_run_spec(exam) if exam else {}, own_settings))
     with run_progress() as progress:
