@@ -133,6 +133,10 @@ def test_the_refusal_names_the_folder_with_which_the_picture_is_found() -> None:
     with pytest.raises(sn.DataError, match=r"is outside table; .* with .*images='pictures'"):
         sn.build("table/t.jsonl", to="mine")
     assert sn.build("table/t.jsonl", to="mine", images="pictures").manifest.counts.images == 1
+    Path("others").mkdir()
+    Image.new("RGB", (4, 4)).save("others/p.png")
+    Path("table/t.toml").unlink(missing_ok=True)
+    assert sn.build("table/t.jsonl", to="above", images=".").manifest.counts.images == 1
 
 
 def test_images_names_the_folder_that_pictures_may_lie_in() -> None:

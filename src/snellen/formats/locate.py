@@ -358,7 +358,8 @@ def _picture_name(content: object) -> str:
 
 
 def _folders(path: str) -> Folders:
-    return tuple(part for part in path.split("/") if part not in ("", "."))
+    # A folder above the table, as in `../images/a.jpg`, is not below the folder of images.
+    return tuple(part for part in path.split("/") if part not in ("", ".", ".."))
 
 
 def _shifts(named: Folders, actual: Folders) -> Iterator[FolderShift]:
