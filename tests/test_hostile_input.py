@@ -133,10 +133,16 @@ def test_the_refusal_names_the_folder_with_which_the_picture_is_found() -> None:
     with pytest.raises(sn.DataError, match=r"is outside table; .* with .*images='pictures'"):
         sn.build("table/t.jsonl", to="mine")
     assert sn.build("table/t.jsonl", to="mine", images="pictures").manifest.counts.images == 1
+
+    # Two images, and others with the same names: only the folder in the cells tells them apart.
+    cells = []
     Path("others").mkdir()
-    Image.new("RGB", (4, 4)).save("others/p.png")
-    Path("table/t.toml").unlink(missing_ok=True)
-    assert sn.build("table/t.jsonl", to="above", images=".").manifest.counts.images == 1
+    for number, name in enumerate("pq"):
+        Image.new("RGB", (4, 4 + number)).save(f"pictures/{name}.png")
+        Image.new("RGB", (9, 4 + number)).save(f"others/{name}.png")
+        cells.append({**rows(1)[0], "id": name, "image": f"../pictures/{name}.png"})
+    write(cells, Path("table/two.jsonl"))
+    assert sn.build("table/two.jsonl", to="above", images=".").manifest.counts.images == 2
 
 
 def test_images_names_the_folder_that_pictures_may_lie_in() -> None:
