@@ -413,6 +413,18 @@ def test_a_limit_counts_visitors_and_networks_behind_a_trusted_proxy(tmp_path: P
         assert f"try again in {-(-wait // 60)} minutes" in late.text
 
 
+def test_attempts_at_one_name_are_limited_from_however_many_networks(tmp_path: Path) -> None:
+    limits = {"sign in by name": {"per_visitor": "3/hour", "per_network": "3/hour"}}
+    with hosted(tmp_path, limited=True, limits=limits, trusted_proxies=["127.0.0.1"]) as running:
+        running.with_key("Anna")
+        visitors = [running.visitor(x_forwarded_for=f"203.0.{i}.1") for i in range(5)]
+        codes = [visitor.sign_in("ANNA", "wrong").status_code for visitor in visitors]
+        assert codes == [403, 403, 403, 429, 429]
+        # A name without an account is limited alike, so the limit does not tell which names exist.
+        codes = [visitor.sign_in("Nobody", "wrong").status_code for visitor in visitors]
+        assert codes == [403, 403, 403, 429, 429]
+
+
 def test_a_limit_gives_back_what_time_brings() -> None:
     now = [0.0]
     limiter, rate = Limiter(lambda: now[0]), parse_rate("2/minute", "here")

@@ -22,6 +22,7 @@ from snellen_server.hosting.callers import (
     PersonDep,
     ServicesDep,
     cookie,
+    refuse_too_many,
 )
 from snellen_server.hosting.configuration import Configuration
 from snellen_server.hosting.credentials import fault_of
@@ -31,6 +32,8 @@ from snellen_server.hosting.services import Services
 
 router = APIRouter()
 AUDIT_PAGE = 200
+SIGN_IN_BY_NAME = "sign in by name"
+"""The limit of attempts at one account name."""
 Text = Annotated[str, Form(max_length=200)]
 
 
@@ -50,7 +53,12 @@ async def sign_in(
     password: Text,
     next: Text = "/",  # noqa: A002
 ) -> Response:
-    """Sign in with a name and a password, and redirect to `next`; if either is wrong, show the form again."""
+    """Sign in with a name and a password, and redirect to `next`; if either is wrong, show the form again.
+
+    Attempts at one name are limited wherever they come from, whether or not an account has it (429).
+    """
+    folded_name = accounts.fold_name(name)
+    refuse_too_many(services, SIGN_IN_BY_NAME, folded_name, folded_name)
     credentials = await services.database.read(accounts.find_account, name)
     account, password_hash = credentials or (None, None)
     # Also checked without an account, so that the time of the answer does not tell whether a name exists.
@@ -454,6 +462,7 @@ FEATURE = Feature(
     jobs=(Job("purge", 6 * 3600, _purge),),
     limits=(
         RateLimit("sign in", "10/minute", "30/minute"),
+        RateLimit(SIGN_IN_BY_NAME, "60/hour", "60/hour"),
         RateLimit("register", "3/hour", "20/hour"),
         RateLimit("keys", "20/hour", "100/hour"),
     ),

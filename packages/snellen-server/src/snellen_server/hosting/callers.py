@@ -161,11 +161,16 @@ class Limited:
         services = services_of(request)
         caller = caller_of(request)
         visitor = caller.account.id if caller.account else caller.visitor
-        seconds = services.wait_seconds(self.name, visitor, caller.network)
-        if seconds:
-            services.metrics["snellen_refusals"].labels(f"limit {self.name}").inc()
-            wait = int(seconds) + 1
-            raise HTTPException(429, f"too often; {retry_words(wait)}", {"retry-after": str(wait)})
+        refuse_too_many(services, self.name, visitor, caller.network)
+
+
+def refuse_too_many(services: Services, limit: str, visitor: str, network: str) -> None:
+    """Refuse (429) what a visitor or a network has done too often under a declared limit; otherwise count it."""
+    seconds = services.wait_seconds(limit, visitor, network)
+    if seconds:
+        services.metrics["snellen_refusals"].labels(f"limit {limit}").inc()
+        wait = int(seconds) + 1
+        raise HTTPException(429, f"too often; {retry_words(wait)}", {"retry-after": str(wait)})
 
 
 async def _caller(request: Request, services: Services, key: str | None) -> Caller:
