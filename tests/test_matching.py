@@ -477,7 +477,8 @@ def test_verdicts_are_kept_and_asked_for_again_only_in_other_words(
     assert "6 calls made, 0 replies without a verdict" in lines[1]
     again = Judge(lambda request: "X")
     assert score(run, judge=again, announce=lines.append).rows == first.rows
-    assert (again.asked, len(lines)) == ([], 2)
+    # The third line says that nothing was left to ask.
+    assert (again.asked, len(lines)) == ([], 3)
     score(run, judge=JudgeSpec(models=(again,), prompt="paper"))
     assert len(again.replies) == 6
     assert score(run, judge=Judge(lambda request: "X", name="another")).rows != first.rows

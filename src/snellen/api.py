@@ -597,7 +597,7 @@ def _prediction_rows(
         if reference is None:
             raise DataError(f"references[{number}] is None; leave out what has no ground truth")
         reply = "" if prediction is None else str(prediction)
-        rows.append({"prediction": reply, "answer": _as_reference(reference)})
+        rows.append({"prediction": reply, "answers": _as_reference(reference)})
     return rows
 
 

@@ -173,11 +173,15 @@ class ChartDrawer:
 
         If a metric yields several numbers, only the first one is drawn.
         """
+        metrics = other_metrics(self.views)
+        if not metrics:
+            # Metrics are loaded only where one is drawn: one of another package may be broken.
+            return []
         first_rows: set[str] = set()
         for name in registry.names("metrics"):
             first_rows.add(find_metric(name).names[0])
         panels: list[ChartPanel] = []
-        for metric in other_metrics(self.views):
+        for metric in metrics:
             if metric not in first_rows:
                 continue
             title = f"{capitalised(metric_title(metric))} by benchmark"

@@ -110,6 +110,18 @@ def is_list(cell: Any) -> bool:
     return (isinstance(cell, list) or is_in_brackets) and listed(cell) is not None
 
 
+def is_bare_list(cell: Any) -> bool:
+    """Return whether a cell is a list of values without quotes, such as `[2014, 2016]`; one of quoted texts is none.
+
+    Examples:
+        >>> is_bare_list("[2014, 2016]"), is_bare_list([2014, 2016]), is_bare_list("['exit', 'way out']")
+        (True, True, False)
+    """
+    if isinstance(cell, list):
+        return not any(isinstance(value, str) for value in cell)
+    return is_list(cell) and "'" not in cell and '"' not in cell
+
+
 _PLURALS = frozenset("answer label gold target reference truth gt response solution alias".split())
 """Names of single right answers, which a plural makes a list of accepted ones."""
 

@@ -44,6 +44,7 @@ from snellen.interchange.predictions.rows import (
 from snellen.interchange.predictions.several_answers import (
     ListKind,
     alternatives,
+    is_bare_list,
     is_list,
     is_plural,
     kind_of_lists,
@@ -173,7 +174,9 @@ class RowReader:
 
     def _is_one_answer(self, cell: Any) -> bool:
         """Whether a cell is a list of several values that is one right answer, as `[2014, 2016]` beside single answers."""
-        return not self._lists_are_alternatives and is_list(cell) and len(listed(cell) or ()) > 1
+        if self._lists_are_alternatives or not is_bare_list(cell):
+            return False
+        return len(listed(cell) or ()) > 1
 
     def _settle_lists(self) -> None:
         """Find out whether right answers are lists that replies, or what was read in these, give too."""
