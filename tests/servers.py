@@ -94,7 +94,7 @@ class Settings(Struct, frozen=True):
     tokenize_fault: Fault | None = None
     """What every request for tokens or their text gets instead."""
     next_tokens: bool = False
-    """The flavour vllm tells the log-probabilities of chosen tokens after a prompt, as it does since 0.22."""
+    """The flavour vllm tells the log-probabilities of chosen tokens after a prompt, as version 0.32 does."""
     candidates: int = 20
     """How many of a token's candidates it tells at most; 0 tells none, as a server without log-probabilities."""
     streams: bool = True

@@ -1,9 +1,9 @@
 """Log-likelihoods of options from one computed prompt, for servers that give the probabilities of chosen tokens. No I/O.
 
-vLLM (0.22 and later) takes `logprob_token_ids`: tokens whose log-probabilities it returns at each position that it
-generates. One request after the prompt gives those of the first tokens of all options. Options of several tokens need a
-request for each beginning that another token follows: for "a red cat" and "a red dog" these are the prompt, "a" and
-"a red". The server computes the prompt once and keeps it, which it cannot do for `prompt_logprobs`.
+vLLM takes `logprob_token_ids` (vllm-project/vllm#43463; tried with 0.32): tokens whose log-probabilities it returns at
+each position that it generates. One request after the prompt gives those of the first tokens of all options. Options of
+several tokens need a request for each beginning that another token follows: for "a red cat" and "a red dog" these are the
+prompt, "a" and "a red". The server computes the prompt once and keeps it, which it cannot do for `prompt_logprobs`.
 
 The server tokenises the prompt with each option, as for `prompt_logprobs` (see `served`), so both give the same scores.
 Beginnings are sent as text, and the server returns the tokens of what it read: where these are not the ones that were
