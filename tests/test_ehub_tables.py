@@ -18,7 +18,7 @@ from snellen.experiments.scored_folders import score_folders
 from snellen.report.run_view import run_views
 from snellen.report.table import NumberCell, Table
 from snellen.runs.spec import JudgeSpec, ScoringSpec
-from snellen.suites.lvlm_ehub.predictions import task_tables, task_titles
+from snellen.suites.lvlm_ehub.task_tables import task_tables, task_titles
 
 SETS = ("coco-oc", "coco-mci", "iiit5k", "pope-random", "pope-popular", "pope-adversarial")
 

@@ -52,7 +52,6 @@ from snellen.given_arguments import (
     warn_of_unused,
 )
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path
-from snellen.interchange.predictions.taking import FileReading, import_with_notes
 from snellen.keyword_names import own_keywords, with_own_names
 from snellen.metrics.own import judge_names
 from snellen.models import loading
@@ -547,13 +546,13 @@ def score(
     register_scoring_code((), spec.extractor)
     if not isinstance(rows, (str, Path)):
         with rows_as_file(rows, build_spec({"name": "predictions"})) as (path, _):
-            folders = import_with_notes([path], FileReading(benchmark), announce)
+            folders = _import_file(path, benchmark, announce)
         scored_rows = Results(score_folders(folders, spec, judge_spec(judge), announce))
         warn_of_unused(list(filter(is_code, spec.metrics)), scored_rows)
         return scored_rows
     folders = runs_in([rows])
     if Path(rows).is_file():
-        folders = import_with_notes([Path(rows)], FileReading(benchmark), announce)
+        folders = _import_file(Path(rows), benchmark, announce)
     elif benchmark:
         raise DataError(
             f"{folder} is not a file of predictions, and a run is scored with the answers of its own benchmark; leave "
@@ -562,6 +561,20 @@ def score(
     results = Results(score_folders(folders, spec, judge_spec(judge), announce))
     warn_of_unused(list(filter(is_code, spec.metrics)), results)
     return results
+
+
+def _import_file(path: Path, benchmark: str, announce: Announce) -> list[Path]:
+    """Import a file of predictions as runs, and return their folders.
+
+    Args:
+        path: The file.
+        benchmark: Name of the benchmark that has the ground truth; "" if the file has it.
+        announce: Called with lines for a reader.
+    """
+    # The readers of predictions take a while to import, and no other function here needs them.
+    from snellen.interchange.predictions.taking import FileReading, import_with_notes
+
+    return import_with_notes([path], FileReading(benchmark), announce)
 
 
 def _check_columns(fields: Mapping[str, Any]) -> None:

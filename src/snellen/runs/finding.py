@@ -31,7 +31,6 @@ from snellen.formats.suffixes import SUFFIXES, row_suffix
 from snellen.protocols.prompts.templates import (
     declared_sets,
 )
-from snellen.recognition.unbuilt import how_to_build
 
 Announce = Callable[[str], object]
 """Called with one line for the user."""
@@ -279,7 +278,7 @@ def _open(
             raise UnknownNameError(
                 f"no benchmark is named {pattern!r}, but {received} is one; name that folder"
             ) from None
-        build = how_to_build(pattern)
+        build = _how_to_build(pattern)
         if build:
             raise UnknownNameError(f"no benchmark is named {pattern!r}; {build}") from None
         raise unknown_benchmark(pattern, [*own_benchmarks(), *suite_members()]) from None
@@ -464,6 +463,16 @@ def matching_specs(pattern: str) -> tuple[BenchmarkSpec, ...]:
     return select(pattern)
 
 
+def _how_to_build(pattern: str) -> str:
+    """How a benchmark is built of the file or folder at `pattern`, or "" where none can be.
+
+    The recognition of files takes a while to import, and only messages about unknown names need it.
+    """
+    from snellen.recognition.unbuilt import how_to_build
+
+    return how_to_build(pattern)
+
+
 def _check_folder(pattern: str) -> None:
     """Raise DataError if a pattern is written as a folder, since no benchmark is there."""
     folder = expanded(pattern)
@@ -474,7 +483,7 @@ def _check_folder(pattern: str) -> None:
     fault = (
         f"{folder} is not a built benchmark" if folder.is_dir() else f"there is no folder {pattern}"
     )
-    build = how_to_build(pattern)
+    build = _how_to_build(pattern)
     if build:
         raise DataError(f"{fault}; {build}")
     call = for_caller(

@@ -25,7 +25,6 @@ from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.packed_files import RECEIVED, how_to_unpack
 from snellen.formats.whole_files import write_atomically
 from snellen.models.identity import answers_as
-from snellen.recognition.unbuilt import how_to_build
 from snellen.records import EVALUATED, Decoding
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
 
@@ -345,6 +344,9 @@ def suggest_runs(folder: Path) -> str:
         return f"; did you mean {' or '.join(paths)}?"
     if neighbours:
         return f"; there are {_list_first(neighbours)}"
+    # The recognition of files takes a while to import, and only this message needs it.
+    from snellen.recognition.unbuilt import how_to_build
+
     is_begun_run = bool(journals(folder))
     build = how_to_build(folder, "a benchmark") if folder.is_dir() and not is_begun_run else ""
     if build:

@@ -46,7 +46,6 @@ from snellen.runs.run_store import RunStore
 from snellen.runs.server_checks import ask_servers, changed_server_fact
 from snellen.runs.spec import JudgeSpec, TokenPrice
 from snellen.runs.unchanged_models import check_identity
-from snellen.scoring.judge_costs import estimate_cost, pending_requests
 from snellen.scoring.request_costs import sum_usage, usage_text
 
 JUDGE = "judge.json"
@@ -303,6 +302,9 @@ class Judge:
             responses: The stored responses of the judge.
             unsure: How many of the replies name an option that could not be read with certainty.
         """
+        # Imported here, since most scorings have no judge and forecasts take a while to import.
+        from snellen.scoring.judge_costs import estimate_cost, pending_requests
+
         pending = [pending_requests(task.start(), responses) for task in waiting]
         start_up_request = _start_up_request()
         besides = [] if start_up_request.key in responses else [start_up_request]
