@@ -18,8 +18,8 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.metrics.declaration import find_metric
 from snellen.metrics.questions import Unscored
-from snellen.protocols.verdict import Verdict, read_mark_word
-from snellen.records import Request
+from snellen.protocols.verdict import JudgedMarking, Verdict, read_mark, read_mark_word
+from snellen.records import Request, Variant
 
 PARTS = re.compile(
     r"^(?:Reference|First answer|Its components): (.+?)$.*<words>(.+?)</words>",
@@ -150,25 +150,98 @@ def test_mia_benchs_judge_sees_the_components_of_an_instruction(tmp_path: Path) 
     assert 'Its components: "Names a cat."' in asked.prompts[0]
 
 
-def test_charxivs_judge_grades_reasoning_by_the_reference(tmp_path: Path) -> None:
-    asked = judged(
+def test_charxivs_judge_has_a_published_prompt_for_each_kind_of_answer(tmp_path: Path) -> None:
+    asked = published(
         "charxiv-reasoning",
-        "charxiv_reasoning",
+        r"Your Turn ###\n    \* Question: (.*)\n    \* Ground Truth: (.*)\n    \* Response: (.*)",
         {"0": "cat", "1": "dog", "2": "cat"},
-        same,
+        lambda parts: json.dumps(
+            {"extracted_answer": parts[3], "score": int(parts[2] == parts[3])}
+        ),
         tmp_path,
     )
     assert asked.values == {"charxiv_reasoning": pytest.approx(2 / 6)}
-    assert len(asked.prompts) == 6 and all("1500 and 1.5e3" in prompt for prompt in asked.prompts)
+    # The miniature's rows are of the kinds 1, 2, 3, 4, 1, 2 (src/constants.py: 3 and 4 have the same rules).
+    rules = ["referring to the same term", "same semantic meaning", "exactly equal in values"]
+    used = [[rule in prompt for rule in rules].index(True) for prompt in asked.prompts]
+    assert sorted(used) == [0, 0, 1, 1, 2, 2]
 
 
 def test_charxivs_judge_grades_descriptions_by_the_rules_of_their_kind(tmp_path: Path) -> None:
-    replies = {"0-1": "cat 1", "1-2": "dog 2", "1-3": "dog 2", "2-4": "cat 4"}
-    asked = judged("charxiv-descriptive", "charxiv_descriptive", replies, same, tmp_path)
-    assert asked.values == {"charxiv_descriptive": pytest.approx(2 / 24)}
-    assert len(asked.prompts) == 24 and all(
-        "Not Applicable, the reply must say so" in text for text in asked.prompts
+    asked = published(
+        "charxiv-descriptive",
+        r"T1:\nResponse 1: (.*)\nGround Truth 1: (.*)\n\n\Z",
+        {"0-1": "cat 1", "1-2": "dog 2", "1-3": "dog 2", "2-4": "cat 4"},
+        lambda parts: f'{{"extract_answer_T1": "x", "score_T1": {int(parts[1] == parts[2])}}}',
+        tmp_path,
     )
+    assert asked.values == {"charxiv_descriptive": pytest.approx(2 / 24)}
+    overarching = [re.search("Overarching Question: (.*)", text) for text in asked.prompts]
+    # The plot is not named in what the judge sees, nor what to answer where there is nothing.
+    questions = [found[1] for found in overarching if found]
+    assert len(questions) == 24
+    assert "What is the label of the x-axis?" in questions
+    trend = next(
+        text for text in asked.prompts if "general trend of data" in text.split("Rubric")[0]
+    )
+    assert "share the same general trend" in trend
+
+
+def test_a_question_without_a_kind_is_no_question_of_charxiv(tmp_path: Path) -> None:
+    table = tmp_path / "charts.csv"
+    table.write_text("question,answer\nWhich curve is highest?,red\n")
+    charts = sn.build(table, to=tmp_path / "charts", no_images=True)
+    sn.evaluate(sn.Scripted(lambda request: "red"), charts, runs=tmp_path, name="asked")
+    with pytest.raises(sn.SnellenError, match="give it a tag kind with one of 1, 2, 3, 4"):
+        sn.score(
+            str(tmp_path / "asked"),
+            metrics=["charxiv_reasoning"],
+            judge=sn.Scripted(lambda request: "X", name="judge"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("reply", "mark"),
+    [
+        ('{"extracted_answer": "b", "score": 1}', 1),
+        ('```json\n{"extracted_answer": "b",\n "score": 0}\n```', 0),
+        ('<think>{"score": 0}?</think>{"score": 1}', 1),
+        ('{"extracted_answer": "\\\\boxed{0}", "score": "1"}', 1),
+        ('{"score": 1.0}', 1),
+        ('{"score": true}', None),
+        ('{"score": 0.5}', None),
+        ('{"verdict": "0"}', 0),  # a server that was held to the verdicts
+        ('{"extracted_answer": "b"}', None),
+        ('{"extracted_answer": "b", "score"', None),
+        ("1", None),
+    ],
+)
+def test_a_mark_in_a_field_of_json(reply: str, mark: int | None) -> None:
+    verdict = read_mark(reply, {"1": 1, "0": 0}, "score")
+    assert (verdict.value if verdict else None) == mark
+
+
+@pytest.mark.parametrize(
+    ("version", "tokens"),
+    [
+        ("charxiv-reasoning-published-1", 1024),  # src/reasoning_utils.py: 256, then up to 1024
+        ("simplevqa-published-1", 64),  # some 20 tokens of JSON in a fence of code
+        ("chartmuseum-published-1", 16),
+    ],
+)
+def test_a_judge_may_write_as_much_as_its_prompt_asks_for(version: str, tokens: int) -> None:
+    task = JudgedMarking(
+        benchmark="b",
+        sample_id="1",
+        variant=Variant(),
+        question="Which?",
+        reply="red",
+        golds=("red",),
+        version=version,
+        scale=(0, 2),
+    )
+    [request] = next(task.start())
+    assert request.decoding.max_new_tokens == tokens
 
 
 def test_mathvistas_judge_finds_the_answer_of_open_questions_alone(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from snellen import extraction, registry
 from snellen.errors import DataError
 from snellen.extraction.final_answer import find_final_answer
+from snellen.extraction.thoughts import split_thoughts
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.protocols.prompts.role_prompts import judge_prompt
 from snellen.records import Decoding, ImageRef, Message, Request, Response, TextPart, Variant
@@ -241,7 +242,8 @@ class JudgeTask(Struct, frozen=True, kw_only=True):
     def _request(self, text: str, choices: Sequence[str]) -> Request:
         """Return a request to the judge, whose reply is restricted to `choices` if the model supports that."""
         decoding = Decoding(
-            max_new_tokens=self.max_new_tokens, choices=tuple(choices) if self.structured else ()
+            max_new_tokens=max(self.max_new_tokens, judge_prompt(self.version).max_new_tokens),
+            choices=tuple(choices) if self.structured else (),
         )
         return Request(
             self.benchmark, self.sample_id, self.variant, (user_message(text),), decoding=decoding
@@ -335,12 +337,15 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
     def start(self) -> Deliberation:
         """Yield the judge's requests, and return its verdict. Its value is the mark."""
         judge_texts = judge_prompt(self.version)
-        text = judge_texts.fill(self.reply, question=self.question.strip(), gold=self._gold())
+        numbered = {f"gold_{number}": gold for number, gold in enumerate(self.golds, 1)}
+        text = judge_texts.fill(
+            self.reply, question=self.question.strip(), gold=self._gold(), **numbered
+        )
         if judge_texts.marks:
             return ask_for_verdict(
                 self._request(text, list(judge_texts.marks)),
                 judge_texts.remind(),
-                lambda reply: read_mark_word(reply, judge_texts.marks),
+                lambda reply: read_mark(reply, judge_texts.marks, judge_texts.field),
             )
         request = self._request(text, list(map(str, range(self.scale[0], self.scale[1] + 1))))
         return ask_for_verdict(
@@ -363,6 +368,37 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
         for word, replacement in prompt.gold_words.items():
             text = text.replace(word, replacement)
         return text
+
+
+def read_mark(text: str, marks: Mapping[str, int], field: str = "") -> Verdict | None:
+    """Read the verdict of a judge whose marks are words: in a field of its JSON object, or in a text.
+
+    Args:
+        text: The reply of the judge.
+        marks: The words, each with the mark that it gives.
+        field: Name of the field; empty if the reply is a text.
+
+    Returns:
+        The verdict, or None if the reply has none.
+
+    Examples:
+        >>> read_mark('{"extracted_answer": "b", "score": 1}', {"1": 1, "0": 0}, "score").value
+        1
+    """
+    if not field:
+        return read_mark_word(text, marks)
+    # Not `find_final_answer`: the object may quote a reply that has its answer in a box.
+    answer = split_thoughts(text).answer
+    start = answer.find("{")
+    end = answer.rfind("}") + 1
+    try:
+        fields = msgspec.json.decode(answer[start:end], type=dict[str, Any])
+    except JSON_FAULTS:
+        return None
+    # A server that is restricted to `Decoding.choices` replies with the field `verdict`.
+    value = fields.get(field, fields.get("verdict"))
+    word = f"{value:g}" if isinstance(value, float) else str(value).casefold()
+    return Verdict("given", marks[word]) if word in marks else None
 
 
 def read_mark_word(text: str, marks: Mapping[str, int]) -> Verdict | None:

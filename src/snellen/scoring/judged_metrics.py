@@ -35,11 +35,18 @@ from snellen.protocols.verdict import (
 )
 from snellen.scoring.judges import JudgeEnsemble
 
-Versions = Callable[[tuple[str, ...]], Sequence[str]]
-"""Function of the reference answers that returns the versions of the prompt to use."""
+Versions = Callable[[AskedQuestion], Sequence[str]]
+"""Function of a question that returns the versions of the prompt to use."""
+ShownQuestion = Callable[[AskedQuestion], str]
+"""Function of a question that returns its text as a judge sees it."""
 Reduce = Callable[[list[list[Verdict]]], "dict[str, float] | Unscored"]
 """Function of a question's verdicts, a list per presentation, that returns its rows or why there are none."""
 NO_JUDGE = Unscored("no judge", "score with --judge MODEL (judge=MODEL)")
+
+
+def question_as_asked(question: AskedQuestion) -> str:
+    """Return the text of a question as the model was asked it."""
+    return question.turn.question
 
 
 class JudgedMetric(Metric, frozen=True, kw_only=True):
@@ -52,6 +59,8 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
     """Turns the verdicts on a question into its rows."""
     scale: tuple[int, int] = MARKS
     """Lowest and highest mark."""
+    shown_question: ShownQuestion = question_as_asked
+    """The question as a judge sees it."""
 
     def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
         """Score the open questions by judge models. Questions without a reply are not sent to them."""
@@ -79,7 +88,9 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
         Raises:
             ModelError, ErrorBudgetError, StoreError: As `JudgeEnsemble.verdicts`.
         """
-        verdicts = verdicts_on_questions(questions, panel, self.versions, self.scale)
+        verdicts = verdicts_on_questions(
+            questions, panel, self.versions, self.scale, shown_question=self.shown_question
+        )
         values_by_row: dict[str, list[Value]] = {row: [] for row in self.names}
         for verdicts_on_question in verdicts:
             reduced = self.reduce(verdicts_on_question)
@@ -145,15 +156,17 @@ def verdicts_on_questions(
     scale: tuple[int, int],
     *,
     decimals: bool = False,
+    shown_question: ShownQuestion = question_as_asked,
 ) -> list[list[list[Verdict]]]:
     """Ask judge models to mark the replies to some questions.
 
     Args:
         questions: The questions with their replies.
         panel: The judge models.
-        versions: Versions of the prompt, by the references of a question.
+        versions: Versions of the prompt, by question.
         scale: Lowest and highest mark.
         decimals: Whether a mark may lie between whole numbers.
+        shown_question: The text of a question as a judge sees it.
 
     Returns:
         For each question and presentation of it, the verdicts: those of all judges with the first version of the
@@ -165,15 +178,14 @@ def verdicts_on_questions(
     tasks: list[JudgedMarking] = []
     positions: list[tuple[int, int]] = []
     for question_index, question in enumerate(questions):
-        references = question.answer.texts if question.answer else ()
         for presentation_index, prediction in enumerate(question.answered):
-            for version in versions(references):
+            for version in versions(question):
                 task = JudgedMarking(
                     benchmark=prediction.benchmark,
                     sample_id=prediction.sample_id,
                     variant=prediction.variant,
-                    question=question.turn.question,
-                    golds=references,
+                    question=shown_question(question),
+                    golds=question.golds,
                     reply=prediction.text or "",
                     version=version,
                     scale=scale,
@@ -256,13 +268,13 @@ def _mean_caption_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unsc
 CORRECT = JudgedMetric(
     description="share of replies that mean a gold, by the majority of five wordings of one rubric (and of the judges)",
     rows=(share_row("judged_correct"),),
-    versions=lambda references: prompt_versions("snellen-correct"),
+    versions=lambda question: prompt_versions("snellen-correct"),
     reduce=grade_shares({"judged_correct": RIGHT_OR_WRONG[1]}),
     scale=RIGHT_OR_WRONG,
 )
 CAPTION = JudgedMetric(
     description="mean mark from 1 to 5 of a caption against its references, by a judge that does not see the image",
     rows=(mean_mark("judged_caption", "judged caption"),),
-    versions=lambda references: ["snellen-caption-1"],
+    versions=lambda question: ["snellen-caption-1"],
     reduce=_mean_caption_mark,
 )

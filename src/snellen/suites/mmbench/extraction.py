@@ -171,7 +171,7 @@ MARK_METRIC = JudgedMetric(
             for mark in range(MARKS[0], MARKS[1] + 1)
         ),
     ),
-    versions=lambda golds: [mark_prompt(golds)],
+    versions=lambda question: [mark_prompt(question.golds)],
     reduce=_mark_rows,
 )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
 from statistics import mean
 
+from snellen.errors import DataError
 from snellen.metrics.declaration import MetricRow, metric_row, share_row
 from snellen.metrics.question_counts import Counts
-from snellen.metrics.questions import Unscored
+from snellen.metrics.questions import AskedQuestion, Unscored
 from snellen.protocols.prompts.role_prompts import load_judge_prompts
 from snellen.protocols.verdict import RIGHT_OR_WRONG, Verdict
 from snellen.scoring.judged_metrics import (
@@ -18,18 +20,49 @@ from snellen.scoring.judged_metrics import (
     unmarked_reason,
     valid_marks,
 )
+from snellen.suites.modern.readers import charxiv_questions
 
 TENTHS = (0, 10)
 LLAVA_MARKS = (1, 10)
 MM_MT_BENCH_MARKS = (1, 10)
 INCORRECT, NOT_ATTEMPTED, CORRECT = GRADES = (0, 1, 2)
 """What a judge of short facts says of a reply, as SimpleQA has it."""
+CHARXIV_REASONING_PROMPTS = {
+    "1": "charxiv-reasoning-published-1",
+    "2": "charxiv-reasoning-published-2",
+    "3": "charxiv-reasoning-published-3",
+    "4": "charxiv-reasoning-published-3",
+}
+"""Versions by the kind of answer: text in the chart, text in general, number in the chart, number in general."""
+_CHARXIV_RUBRICS = (
+    (1,),
+    (2, 3, 4, 5, 6, 7),
+    (8, 9, 10, 12, 14, 15, 17, 19),
+    (11,),
+    (13,),
+    (16,),
+    (18,),
+)
+"""Numbers of the descriptive questions that are graded alike (princeton-nlp/CharXiv, src/descriptive_utils.py)."""
+CHARXIV_DESCRIPTIVE_PROMPTS = {
+    str(number): f"charxiv-descriptive-published-{index}"
+    for index, numbers in enumerate(_CHARXIV_RUBRICS, 1)
+    for number in numbers
+}
 _PROMPTS = load_judge_prompts("snellen.suites.modern")
 MIA_BENCH_PROMPT = _PROMPTS["mia-bench-1"]
 MM_MT_BENCH_PROMPT = _PROMPTS["mm-mt-bench-1"]
 MM_VET_PROMPT = _PROMPTS["mm-vet-published-1"]
-CHARXIV_REASONING_PROMPT = _PROMPTS["charxiv-reasoning-1"]
-CHARXIV_DESCRIPTIVE_PROMPT = _PROMPTS["charxiv-descriptive-1"]
+CHARXIV_TERM_PROMPT = _PROMPTS["charxiv-reasoning-published-1"]
+CHARXIV_MEANING_PROMPT = _PROMPTS["charxiv-reasoning-published-2"]
+CHARXIV_VALUE_PROMPT = _PROMPTS["charxiv-reasoning-published-3"]
+CHARXIV_TITLE_PROMPT = _PROMPTS["charxiv-descriptive-published-1"]
+CHARXIV_LABEL_PROMPT = _PROMPTS["charxiv-descriptive-published-2"]
+CHARXIV_NUMBER_PROMPT = _PROMPTS["charxiv-descriptive-published-3"]
+CHARXIV_YES_PROMPT = _PROMPTS["charxiv-descriptive-published-4"]
+CHARXIV_LIST_PROMPT = _PROMPTS["charxiv-descriptive-published-5"]
+CHARXIV_TREND_PROMPT = _PROMPTS["charxiv-descriptive-published-6"]
+CHARXIV_LAYOUT_PROMPT = _PROMPTS["charxiv-descriptive-published-7"]
 CHARTMUSEUM_PROMPT = _PROMPTS["chartmuseum-published-1"]
 MATHVISTA_PROMPT = _PROMPTS["mathvista-1"]
 SIMPLEVQA_PROMPT = _PROMPTS["simplevqa-published-1"]
@@ -110,11 +143,32 @@ def _llava_marks(name: str, title: str, **declared: str) -> MetricRow:
     )
 
 
+def _charxiv_prompt(question: AskedQuestion, tag: str, prompts: Mapping[str, str]) -> str:
+    """Return the version of CharXiv's prompt for a question.
+
+    Args:
+        question: The question.
+        tag: Name of the tag that tells its kind.
+        prompts: The versions by the values of the tag.
+
+    Raises:
+        DataError: The question has no such tag, or another value.
+    """
+    kind = question.sample.tags.get(tag, "")
+    if kind not in prompts:
+        known = ", ".join(prompts)
+        raise DataError(
+            f"{question.place}: CharXiv's judge has rules for each kind of question, but this one has {tag} {kind!r}; "
+            f"give it a tag {tag} with one of {known}, or use the metric judged_correct"
+        )
+    return prompts[kind]
+
+
 def _right_or_wrong(name: str, title: str, version: str, what: str) -> JudgedMetric:
     return JudgedMetric(
         description=what,
         rows=(share_row(name, title),),
-        versions=lambda golds: [version],
+        versions=lambda question: [version],
         reduce=grade_shares({name: RIGHT_OR_WRONG[1]}),
         scale=RIGHT_OR_WRONG,
     )
@@ -136,7 +190,7 @@ def _short_facts(name: str, title: str, version: str) -> JudgedMetric:
             share_row(wrong, f"{title}, incorrect", better="lower", scale=""),
             share_row(unattempted, f"{title}, not attempted", better="neither", scale=""),
         ),
-        versions=lambda golds: [version],
+        versions=lambda question: [version],
         reduce=grade_shares({name: CORRECT, wrong: INCORRECT, unattempted: NOT_ATTEMPTED}),
         scale=(GRADES[0], GRADES[-1]),
     )
@@ -145,7 +199,7 @@ def _short_facts(name: str, title: str, version: str) -> JudgedMetric:
 MIA_BENCH = JudgedMetric(
     description="how much of an instruction a reply follows, from 0 to 1 in tenths, by a judge (MIA-Bench)",
     rows=(share_row("mia_bench", "MIA-Bench"),),
-    versions=lambda golds: ["mia-bench-1"],
+    versions=lambda question: ["mia-bench-1"],
     reduce=_mean_tenths_of("mia_bench"),
     scale=TENTHS,
 )
@@ -160,28 +214,31 @@ MM_MT_BENCH = JudgedMetric(
             high=float(MM_MT_BENCH_MARKS[1]),
         ),
     ),
-    versions=lambda golds: ["mm-mt-bench-1"],
+    versions=lambda question: ["mm-mt-bench-1"],
     reduce=_mean_mark,
     scale=MM_MT_BENCH_MARKS,
 )
 MM_VET = JudgedMetric(
     description="how right a reply is, from 0 to 1 in tenths, by a judge that knows the reference (MM-Vet)",
     rows=(share_row("mm_vet", "MM-Vet"),),
-    versions=lambda golds: ["mm-vet-published-1"],
+    versions=lambda question: ["mm-vet-published-1"],
     reduce=_mean_tenths_of("mm_vet"),
     scale=TENTHS,
 )
-CHARXIV_REASONING = _right_or_wrong(
-    "charxiv_reasoning",
-    "CharXiv, reasoning, judged",
-    "charxiv-reasoning-1",
-    "share of final answers that are the reference's term, meaning or number, by a judge (CharXiv)",
+CHARXIV_REASONING = JudgedMetric(
+    description="share of final answers that are the reference's term, meaning or number, by a judge with the published prompts (CharXiv)",
+    rows=(share_row("charxiv_reasoning", "CharXiv, reasoning, judged"),),
+    versions=lambda question: [_charxiv_prompt(question, "kind", CHARXIV_REASONING_PROMPTS)],
+    reduce=grade_shares({"charxiv_reasoning": RIGHT_OR_WRONG[1]}),
+    scale=RIGHT_OR_WRONG,
 )
-CHARXIV_DESCRIPTIVE = _right_or_wrong(
-    "charxiv_descriptive",
-    "CharXiv, descriptive, judged",
-    "charxiv-descriptive-1",
-    "share of final answers that are the reference's under the rules of their kind of question, by a judge (CharXiv)",
+CHARXIV_DESCRIPTIVE = JudgedMetric(
+    description="share of final answers that are the reference's under the rules of their kind of question, by a judge with the published prompts (CharXiv)",
+    rows=(share_row("charxiv_descriptive", "CharXiv, descriptive, judged"),),
+    versions=lambda question: [_charxiv_prompt(question, "question", CHARXIV_DESCRIPTIVE_PROMPTS)],
+    reduce=grade_shares({"charxiv_descriptive": RIGHT_OR_WRONG[1]}),
+    scale=RIGHT_OR_WRONG,
+    shown_question=lambda question: charxiv_questions("graded")[question.sample.tags["question"]],
 )
 CHARTMUSEUM = _right_or_wrong(
     "chartmuseum",
@@ -217,7 +274,7 @@ LLAVA_BENCH = SummedMarks(
             undefined="no reference has a mark",
         ),
     ),
-    versions=lambda golds: ["llava-bench-reply-1", "llava-bench-reference-1"],
+    versions=lambda question: ["llava-bench-reply-1", "llava-bench-reference-1"],
     count=_reply_and_reference,
     compute=_llava_means,
     per_question=("llava_bench", "llava_bench_reference"),

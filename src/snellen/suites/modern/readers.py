@@ -63,7 +63,7 @@ def read_charxiv_descriptive(params: dict[str, Any], folder: Path | None) -> Ite
     for draft in read_hub_rows(params, folder):
         [turn] = draft.rounds
         number, row, column, name = turn.question.split(" ", 3)
-        template = charxiv_questions()[number]
+        template = charxiv_questions("asked")[number]
         question = template.replace("{plot}", _plot_in_words(row, column, name))
         yield replace(draft, rounds=(replace(turn, question=question),))
 
@@ -119,8 +119,9 @@ def _plot_in_words(row: str, column: str, name: str) -> str:
 
 
 @cache
-def charxiv_questions() -> dict[str, str]:
-    questions: dict[str, str] = parse_toml(QUESTIONS.read_text("utf-8"), str(QUESTIONS))
+def charxiv_questions(form: Literal["asked", "graded"]) -> dict[str, str]:
+    """Return CharXiv's descriptive questions by their numbers: as models are asked them, or as a judge sees them."""
+    questions: dict[str, str] = parse_toml(QUESTIONS.read_text("utf-8"), str(QUESTIONS))[form]
     return questions
 
 
