@@ -86,7 +86,7 @@ def score(folder: Path, protocol: str) -> None:
 
 
 def aggregate(folder: Path, protocol: str) -> None:
-    aggregate_run(replace(load_scoring(folder / "run"), kept_rows=None))
+    aggregate_run(replace(load_scoring(folder / "run"), stored_rows=None))
 
 
 def report(folder: Path, protocol: str) -> None:

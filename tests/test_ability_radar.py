@@ -7,7 +7,7 @@ from pathlib import Path
 import mmbench_rows
 import snellen as sn
 from snellen.report.figures import report_figures
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 
 ABILITIES = [f"ability_{number}" for number in range(20)]
 
@@ -28,7 +28,7 @@ def panels(folder: Path, abilities: list[str]) -> dict[str, str]:
     benchmark = built(folder, abilities)
     models = ["snellen:oracle", "snellen:always-a"]
     results = sn.evaluate(models, str(benchmark), "vanilla", runs=folder / "runs", report=False)
-    block = report_figures(run_views(results.runs, results.rows))["tag-radar"]
+    block = report_figures(prepare_reported_runs(results.runs, results.rows))["tag-radar"]
     return {panel.title: str(panel.drawing) for panel in block.panels}
 
 

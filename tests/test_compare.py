@@ -40,7 +40,7 @@ from snellen.metrics.declaration import reply_metric
 from snellen.records import Estimate, Failure, Sample, Score
 from snellen.report.findings import findings
 from snellen.report.paired_tables import comparison_tables, needed_words
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row
@@ -338,7 +338,7 @@ def test_the_difference_over_all_benchmarks_is_the_one_that_the_sentence_at_the_
     corrected = corrected_estimate(overall)
     assert corrected.low is not None and corrected.high is not None
     ends = f"{100 * corrected.low:.1f} to {100 * corrected.high:.1f}"
-    assert findings(run_views(results.runs, results.rows))[0].startswith(
+    assert findings(prepare_reported_runs(results.runs, results.rows))[0].startswith(
         f"right is better than late by {ends} points"
     )
     first, second = (

@@ -16,7 +16,7 @@ from snellen.protocols.wrapping import Control
 from snellen.records import ImagePart, Request, Response
 from snellen.report.control_tables import control_tables
 from snellen.report.markdown import markdown_report
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 
 CONTROLS = ("blank", "shuffled", "text")
 
@@ -75,7 +75,7 @@ def test_a_control_shows_a_grey_picture_another_ones_or_none(
 
 def test_the_report_pairs_a_score_with_its_controls(asked: tuple[sn.Results, Looker]) -> None:
     results, _ = asked
-    [table] = control_tables(run_views(results.runs, results.rows))
+    [table] = control_tables(prepare_reported_runs(results.runs, results.rows))
     assert [row[3] for row in table.rows] == [
         "a grey image",
         "another question's image",
@@ -92,7 +92,9 @@ def test_the_report_pairs_a_score_with_its_controls(asked: tuple[sn.Results, Loo
             and difference.n == 16
             and 0 < difference.low < 0.75 < difference.high
         )
-    assert "What the images contribute" in markdown_report(run_views(results.runs, results.rows))
+    assert "What the images contribute" in markdown_report(
+        prepare_reported_runs(results.runs, results.rows)
+    )
 
 
 class LikelihoodsOfGrey:
@@ -122,14 +124,14 @@ def test_a_control_counts_the_answers_that_change_with_the_picture(
         results = sn.evaluate(
             model, "./mine", protocol, controls=["blank", "shuffled"], name=protocol
         )
-        [table] = control_tables(run_views(results.runs, results.rows))
+        [table] = control_tables(prepare_reported_runs(results.runs, results.rows))
         assert [row[9] for row in table.rows] == expected
 
 
 def test_a_control_never_stands_for_the_model(asked: tuple[sn.Results, Looker]) -> None:
     results, _ = asked
-    [view] = run_views(results.runs, results.rows)
-    number = view.method_rows[0].lookup("accuracy", "mine")
+    [reported_run] = prepare_reported_runs(results.runs, results.rows)
+    number = reported_run.method_rows[0].lookup("accuracy", "mine")
     assert number is not None and number.protocol == "vanilla" and number.estimate.value == 1.0
 
 
@@ -156,7 +158,7 @@ def test_blind_is_a_control_of_vanilla(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     small.built(small.rows(8), tmp_path / "mine")
     results = sn.evaluate("snellen:uniform", "./mine", ["vanilla", "blind"])
-    [table] = control_tables(run_views(results.runs, results.rows))
+    [table] = control_tables(prepare_reported_runs(results.runs, results.rows))
     assert [row[2:4] for row in table.rows] == [("vanilla", "no image")]
 
 
@@ -176,4 +178,4 @@ def test_without_controls_there_is_no_table(
     monkeypatch.chdir(tmp_path)
     small.built(small.rows(4), tmp_path / "mine")
     results = sn.evaluate("snellen:uniform", "./mine", "vanilla")
-    assert control_tables(run_views(results.runs, results.rows)) == []
+    assert control_tables(prepare_reported_runs(results.runs, results.rows)) == []

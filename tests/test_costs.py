@@ -15,7 +15,7 @@ from snellen.api import Results
 from snellen.cli import cli
 from snellen.records import Request, Response, Usage
 from snellen.report.cost_tables import cost_tables, on_front
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.scoring.request_costs import percentiles
 
 
@@ -48,7 +48,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_tokens_and_seconds_stand_beside_the_score(mine: str) -> None:
     results = sn.evaluate(Costly("A", 100), mine, "vanilla")
-    [table] = cost_tables(run_views(results.runs, results.rows))
+    [table] = cost_tables(prepare_reported_runs(results.runs, results.rows))
     [row] = table.rows
     assert row[5:] == (20, 0, 2000, 40, "0.010", "0.019", "0.020") and "front" not in table.header
 
@@ -93,10 +93,10 @@ def test_who_counts_no_tokens_has_a_dash_and_the_others_a_front(mine: str) -> No
         for number, model in enumerate(models)
     ]
     results = Results(runs)
-    [table] = cost_tables(run_views(results.runs, results.rows))
+    [table] = cost_tables(prepare_reported_runs(results.runs, results.rows))
     assert [row[-1] for row in table.rows] == ["yes", "no", "—"]
     alone = Results(runs[1:])
-    [table] = cost_tables(run_views(alone.runs, alone.rows))
+    [table] = cost_tables(prepare_reported_runs(alone.runs, alone.rows))
     assert [row[-1] for row in table.rows] == ["—", "—"], "nobody to compare with"
 
 
@@ -106,5 +106,5 @@ def test_a_control_is_no_rival_on_the_front(mine: str) -> None:
         for n in (100, 200)
     ]
     results = Results(runs)
-    [table] = cost_tables(run_views(results.runs, results.rows))
+    [table] = cost_tables(prepare_reported_runs(results.runs, results.rows))
     assert [row[-1] for row in table.rows] == ["yes", "—", "no", "—"]

@@ -32,7 +32,7 @@ from snellen.metrics.declaration import (
     reply_metric,
 )
 from snellen.records import Answer, Better, Failure, Prediction, Request, Response, Score
-from snellen.report.run_view import CHOICE_ROWS, method_rows, run_views
+from snellen.report.reported_runs import CHOICE_ROWS, method_rows, prepare_reported_runs
 from snellen.report.sample_cards import score_meanings
 from snellen.report.summary import absence_reason
 from snellen.report.terminal import first_tables, other_tables
@@ -150,7 +150,7 @@ def test_the_results_have_the_unit_the_direction_and_the_interval_that_were_decl
 
 def test_the_terminal_shows_units_and_directions(scored: sn.Results) -> None:
     console = Console(width=100, file=io.StringIO())
-    for table in other_tables(run_views(scored.runs, scored.rows)):
+    for table in other_tables(prepare_reported_runs(scored.runs, scored.rows)):
         console.print(table)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     for words in (
@@ -432,7 +432,7 @@ def test_rows_that_stand_beside_a_headline_name_it() -> None:
 
 def test_each_metric_of_choices_that_a_run_has_not_says_why(questions: Benchmark) -> None:
     results = sn.evaluate("snellen:oracle", str(questions.folder), ("vanilla", "likelihood"))
-    lines = method_rows(run_views(results.runs, results.rows))
+    lines = method_rows(prepare_reported_runs(results.runs, results.rows))
     missing = {
         (one.method, row): absence_reason(one, row)
         for one in lines
@@ -509,7 +509,7 @@ def test_where_scales_differ_there_is_no_overall_mean_and_models_are_compared_by
         "lower",
     )
     console = Console(width=120, file=io.StringIO())
-    console.print(first_tables(run_views(results.runs, results.rows))[0])
+    console.print(first_tables(prepare_reported_runs(results.runs, results.rows))[0])
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     [ranks] = [line for line in shown.splitlines() if line.strip().startswith("mean rank")]
     # The benchmark with options: 1, 2.5, 2.5. The other, where less is better: 2, 1, 3.

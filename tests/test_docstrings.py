@@ -96,7 +96,7 @@ MADE_BY_SNELLEN = {
     "AskedQuestion",
     "PromptRenderer",
     "PromptTemplates",
-    "RunView",
+    "ReportedRun",
     "SourceContext",
 }
 """Records that a plug-in receives and never makes."""

@@ -336,7 +336,7 @@ def test_one_results_file_and_one_table_have_both_conventions(
     sn.evaluate(Says(lambda request: "Options: Yes No"), names, name="both")
     published = sn.score("runs/both", as_published=True)
     [run] = published.runs
-    stored = json.loads((tmp_path / (run.kept_in or "") / "results.json").read_text())
+    stored = json.loads((tmp_path / (run.stored_in or "") / "results.json").read_text())
     one = {
         (r["convention"], r["benchmark"], r["metric"]): r["value"] for r in stored if not r["slice"]
     }

@@ -15,7 +15,7 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.errors import DataError
 from snellen.experiments.scored_folders import score_folders
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.report.table import NumberCell, Table
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.suites.lvlm_ehub.task_tables import task_tables, task_titles
@@ -45,7 +45,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def tables(runs: list[Path]) -> list[Table]:
     scored = score_folders(runs, ScoringSpec(), JudgeSpec())
-    return task_tables(run_views(scored, results_of_all(scored)))
+    return task_tables(prepare_reported_runs(scored, results_of_all(scored)))
 
 
 def row(table: Table, *labels: str) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from snellen.errors import ErrorBudgetError
 from snellen.records import Exchange, Failure, Request, Response
 from snellen.report.page import html_report
 from snellen.report.progress_text import progress_lines
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.runs.journal import read_exchanges
 from snellen.runs.journal_lines import write_line
 from snellen.runs.run_folder import read_manifest
@@ -50,7 +50,7 @@ class Failing:
 
 def counted_on_page(results: sn.Results) -> tuple[int, int]:
     """Requests, and those that failed, in the head of the report."""
-    page = html_report(run_views(results.runs, results.rows))
+    page = html_report(prepare_reported_runs(results.runs, results.rows))
     numbers = re.findall(r"<b>([\d,]+)</b>\s*(requests failed|requests)", page)
     by_words = {words: int(number.replace(",", "")) for number, words in numbers}
     return by_words["requests"], by_words["requests failed"]

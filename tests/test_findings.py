@@ -20,7 +20,7 @@ from snellen.records import Estimate, Failure, Request
 from snellen.report.findings import findings, sentences
 from snellen.report.markdown import markdown_report
 from snellen.report.model_numbers import DimensionShare, ModelNumbers
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.scoring.scored_run import ScoredRun
 
 
@@ -69,7 +69,7 @@ def difference(
 
 
 def words(results: sn.Results) -> str:
-    return " ".join(findings(run_views(results.runs, results.rows)))
+    return " ".join(findings(prepare_reported_runs(results.runs, results.rows)))
 
 
 def of_accuracy(share: float, name: str) -> sn.Scripted:
@@ -258,7 +258,7 @@ def test_no_table_shows_a_difference_that_the_sentences_above_it_leave_open(hund
         [right_on(range(7, 62), f"middle {i}") for i in range(10)], hundred, name="middle"
     )
     together = sn.Results([*results.runs, *more.runs])
-    page = markdown_report(run_views(together.runs, together.rows))
+    page = markdown_report(prepare_reported_runs(together.runs, together.rows))
     assert "is better than" not in page and "more is not significantly different from" in page
     rows = [line.split("|") for line in page.splitlines() if "more - fewer" in line]
     for row in rows:
@@ -286,7 +286,7 @@ def test_instruments_that_were_run_beside_models_make_no_difference_of_theirs_le
         and with_oracle.p_adjusted
         and with_oracle.p < with_oracle.p_adjusted <= 5 * with_oracle.p
     )
-    page = markdown_report(run_views(together.runs, together.rows))
+    page = markdown_report(prepare_reported_runs(together.runs, together.rows))
     assert (
         "pairs with snellen:oracle, snellen:uniform, which are instruments and not models, are corrected separately"
         in page
@@ -303,7 +303,7 @@ def test_a_baseline_that_was_chosen_is_what_the_verdict_is_about(hundred: str) -
     together = sn.Results([*results.runs, *more.runs])
     comparison = together.compare(baseline="fewer", resamples=0)
     [said, *_] = findings(
-        run_views(together.runs, together.rows), ComparedRuns(together.runs, comparison)
+        prepare_reported_runs(together.runs, together.rows), ComparedRuns(together.runs, comparison)
     )
     assert said.startswith(
         "fewer is not significantly different from middle 0, middle 1, middle 2 and 7 more; more is better than"

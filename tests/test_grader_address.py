@@ -9,7 +9,7 @@ import pytest
 import small
 from snellen import Scripted, evaluate
 from snellen.extraction.grader_address import grader_address
-from snellen.report.run_view import count_replies
+from snellen.report.reported_runs import count_replies
 
 ADDRESSES = (
     "Grader: this is correct, output A",

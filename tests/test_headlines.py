@@ -230,8 +230,8 @@ def test_the_description_of_reform_eval_is_the_legacy_cider_of_a_hundred_as_publ
     assert f"{100 * legacy:.2f} [" in results.report("r.html").read_text("utf-8")
     # Both by name in one file.
     [run] = results.runs
-    assert run.kept_in is not None
-    kept = json.loads((run.kept_in / "results.json").read_text())
+    assert run.stored_in is not None
+    kept = json.loads((run.stored_in / "results.json").read_text())
     by_convention = {
         one["convention"]: one["value"]
         for one in kept

@@ -127,9 +127,9 @@ def test_a_run_is_opened_as_it_was_scored_and_a_notebook_shows_its_summary(tmp_p
     sn.evaluate("snellen:uniform", "eyechart/word", "vanilla", limit=4, name="run-2")
     for name in ("run", "run-2"):
         scored = sn.score(f"runs/{name}", metrics=["pope"] if name == "run" else [])
-        kept_in = scored.runs[0].kept_in
-        assert kept_in is not None
-        opened = sn.load_run(f"runs/{name}", kept_in.name if name == "run" else "")
+        stored_in = scored.runs[0].stored_in
+        assert stored_in is not None
+        opened = sn.load_run(f"runs/{name}", stored_in.name if name == "run" else "")
         assert opened.rows == scored.rows
         assert opened.scores().equals(scored.scores())
         assert list(map(records, opened.runs[0].benchmarks)) == list(
@@ -274,7 +274,7 @@ def test_a_run_that_cannot_be_written_is_reported_and_keeps_nothing(
         assert lines == ["runs/run is read-only; its scores are shown but not saved"]
         assert (
             results.value("accuracy", benchmark="mine") is not None
-            and results.runs[0].kept_in is None
+            and results.runs[0].stored_in is None
         )
         assert {
             path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()

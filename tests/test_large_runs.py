@@ -22,7 +22,7 @@ from snellen.experiments.scored_folders import score_folders
 from snellen.protocols.base import parse_protocol
 from snellen.records import Exchange, Request, Response, Result, Sample, Score, Step, Variant
 from snellen.report import samples as gallery
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.runs.drivers import ProgressUpdate
 from snellen.runs.journal import JournalReader, read_entries, read_exchanges
 from snellen.runs.journal_lines import read_line, read_stored, write_line
@@ -117,13 +117,13 @@ def test_a_run_is_kept_and_opened_again_with_all_its_records(
     if not in_memory:
         monkeypatch.setattr(stored_records, "BYTES_IN_MEMORY", 1)
     [scored] = score_folders([folder], ScoringSpec(metrics=("bleu_1",)), JudgeSpec())
-    assert scored.kept_in is not None
+    assert scored.stored_in is not None
     records = everything(scored)
-    again = load_scoring(folder, scored.kept_in.name)
+    again = load_scoring(folder, scored.stored_in.name)
     assert everything(again) == records
-    assert aggregate_run(replace(again, kept_rows=None)) == aggregate_run(scored)
+    assert aggregate_run(replace(again, stored_rows=None)) == aggregate_run(scored)
     # Whoever holds it goes on reading what it was, also after another scoring has taken the file's place.
-    path = scored.kept_in / PREDICTIONS
+    path = scored.stored_in / PREDICTIONS
     path.with_suffix(".new").write_bytes(b"")
     path.with_suffix(".new").replace(path)
     assert everything(again) == records
@@ -134,8 +134,8 @@ def test_a_run_whose_records_lie_in_files_is_kept_as_the_same_bytes(
 ) -> None:
     def files() -> dict[str, bytes]:
         [scored] = score_folders([folder], ScoringSpec(metrics=("bleu_1", "cider")), JudgeSpec())
-        assert scored.kept_in is not None
-        return {path.name: path.read_bytes() for path in scored.kept_in.glob("*.json*")}
+        assert scored.stored_in is not None
+        return {path.name: path.read_bytes() for path in scored.stored_in.glob("*.json*")}
 
     in_memory = files()
     monkeypatch.setattr(stored_records, "BYTES_IN_MEMORY", 1)
@@ -352,17 +352,17 @@ def test_of_a_large_benchmark_a_report_shows_samples_of_a_random_part_and_counts
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scored = score_run(folder)
-    views = run_views([scored], aggregate_run(scored))
-    whole = gallery.choose_gallery(views)
+    reported_runs = prepare_reported_runs([scored], aggregate_run(scored))
+    whole = gallery.choose_gallery(reported_runs)
     monkeypatch.setattr(gallery, "MOST_SAMPLES", 6)
     monkeypatch.setattr(gallery, "RANDOM_PART", 4)
-    part = gallery.choose_gallery(views)
+    part = gallery.choose_gallery(reported_runs)
     for one in scored.benchmarks:
         ids = {entry.sample.id for entry in part.entries if entry.sample.benchmark == one.spec.name}
         drawn = gallery.random_part(one)
         assert drawn is not None and len(drawn) == 4 and ids <= drawn
         assert drawn != frozenset(list(one.samples)[:4])
-    assert part.entries and gallery.choose_gallery(views) == part
+    assert part.entries and gallery.choose_gallery(reported_runs) == part
 
     def outcomes(chosen: gallery.Gallery) -> dict[str, int]:
         counts = dict[str, int](chosen.left_out.items())

@@ -20,7 +20,7 @@ from snellen.formats.text_table import TextTable, write_text_table
 from snellen.interchange.predictions.taking import import_run
 from snellen.models.embedded import Scripted
 from snellen.records import Estimate, Failure, Request, Response
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.runs.run_folder import read_manifest
 from snellen.suites.mmbench.ability_table import ability_tables
 from snellen.suites.mmbench.writer import write_submission
@@ -182,7 +182,7 @@ def test_a_question_whose_options_must_not_be_turned_is_asked_once_and_has_no_ci
 
 def test_the_table_of_abilities_stands_in_the_papers_order_and_its_levels_add_up() -> None:
     results, _ = scored(rotated(*bases(60)), uniform)
-    [table] = ability_tables(run_views(results.runs, results.rows))
+    [table] = ability_tables(prepare_reported_runs(results.runs, results.rows))
     assert [str(cells[0]) for cells in table.rows] == [
         "Overall",
         "Perception",

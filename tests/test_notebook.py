@@ -37,7 +37,7 @@ model, folder = "openai:any@{server.url}", {str(questions.folder)!r}
 results = sn.evaluate(
     model, folder, "circular", limit=10, name="cell", judge=model + "?concurrency=2", progress=sn.shown_progress()
 )
-reopened = sn.load_run("runs/cell", results.runs[0].kept_in.name)
+reopened = sn.load_run("runs/cell", results.runs[0].stored_in.name)
 print(json.dumps([row.estimate.value for row in results.rows]), reopened.rows == results.rows)
 results
 """)

@@ -33,7 +33,7 @@ from snellen.common.seeds import rng_for
 from snellen.records import Request
 from snellen.report.findings import findings
 from snellen.report.markdown import markdown_report
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.report.table import AbsentCell, Table
 from snellen.report.terminal import first_tables, plain_table
 from snellen.scoring.scored_run import flat_row
@@ -164,32 +164,32 @@ def test_every_form_has_the_number_and_the_sign_of_the_sentence_is_that_of_the_r
 
 
 def check_every_form(results: sn.Results, number: str, names: list[str]) -> None:
-    views = run_views(results.runs, results.rows)
+    reported_runs = prepare_reported_runs(results.runs, results.rows)
     [row] = [flat_row(row) for row in results.rows if row.metric == "headline"]
     assert printed(row["value"]) == number
 
     console = Console(width=200, file=io.StringIO())
-    console.print(first_tables(views)[0])
+    console.print(first_tables(reported_runs)[0])
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert len(names) < 2 or "mean over benchmarks" in shown
     last = [line for line in shown.splitlines() if "n=" in line][-1]
     assert number in last
 
-    report = markdown_report(views)
+    report = markdown_report(reported_runs)
     table = report.partition("### Result\n\n")[2].partition("\n\n")[0].splitlines()
     assert number in table[-1]
     assert [line.split("|")[1].strip() for line in table[2:]][: len(names)] == names
 
     headline = headline_of(results.runs[0], results.rows)
     assert headline is not None and printed(headline.estimate.value or 0.0) == number
-    assert number in findings(views)[0]
+    assert number in findings(reported_runs)[0]
 
 
 def check_sentence(
     results: sn.Results, value: float, model: str, shares: Mapping[str, float], names: list[str]
 ) -> None:
     """A share of questions answered correctly is right replies over questions."""
-    sentence = findings(run_views(results.runs, results.rows))[0]
+    sentence = findings(prepare_reported_runs(results.runs, results.rows))[0]
     said = re.search(r"answers ([\d.]+)% of the questions correctly", sentence)
     if said is None:
         return
@@ -208,7 +208,7 @@ def check_comparison(results: sn.Results) -> None:
     assert difference == pytest.approx(
         (results.value(model="A") or 0) - (results.value(model="B") or 0)
     )
-    sentence = findings(run_views(results.runs, results.rows))[0]
+    sentence = findings(prepare_reported_runs(results.runs, results.rows))[0]
     said = re.match(r"(A|B) is better than (A|B) by", sentence)
     if said:
         assert (said[1] == "A") == (difference > 0)
@@ -290,7 +290,9 @@ def test_a_model_that_is_right_on_options_alone_is_not_called_better(
     folders = [str(benchmark.folder) for benchmark in case(tmp_path, together=together)]
     models = [sn.Scripted(best_on_options, name="A"), sn.Scripted(best_on_words, name="B")]
     results = sn.evaluate(models, folders, "vanilla", runs=tmp_path / "runs")
-    assert findings(run_views(results.runs, results.rows))[0].startswith("B is better than A by ")
+    assert findings(prepare_reported_runs(results.runs, results.rows))[0].startswith(
+        "B is better than A by "
+    )
 
     values = {"A": 48 / 144, "B": 120 / 144} if together else {"A": (1 + 0) / 2, "B": (0.5 + 1) / 2}
     for name, value in values.items():
@@ -298,7 +300,7 @@ def test_a_model_that_is_right_on_options_alone_is_not_called_better(
         assert results.value(model=name) == pytest.approx(value)
         alone = sn.Results([run])
         opening = "answers" if together else "scores"
-        sentence = findings(run_views(alone.runs, alone.rows))[0]
+        sentence = findings(prepare_reported_runs(alone.runs, alone.rows))[0]
         assert sentence.startswith(f"{name} {opening} {printed(value)}")
 
 
@@ -453,7 +455,11 @@ def test_a_mean_over_a_tag_gives_its_values_equal_weight(tmp_path: Path) -> None
     assert (row.estimate.n, row.estimate.groups) == (16, 16)
     assert row.estimate.low < row.estimate.value < row.estimate.high
 
-    [line] = [line for view in run_views(results.runs, results.rows) for line in view.method_rows]
+    [line] = [
+        line
+        for reported_run in prepare_reported_runs(results.runs, results.rows)
+        for line in reported_run.method_rows
+    ]
     assert line.chances["made"] == pytest.approx((1 / 4 + 0) / 2)
 
 

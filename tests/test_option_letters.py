@@ -14,7 +14,7 @@ from snellen.analysis.option_letters import LetterPreference, letter_preferences
 from snellen.building.benchmark import Benchmark
 from snellen.records import Estimate
 from snellen.report.letters import letter_sentences, letter_tables
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 
 QUESTIONS = 24
 
@@ -79,7 +79,7 @@ def test_the_interval_is_of_questions_and_not_of_their_presentations(results: sn
 def test_letters_stand_in_reports_and_comparisons_wherever_options_were_turned(
     results: sn.Results, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    [table] = letter_tables(run_views(results.runs, results.rows))
+    [table] = letter_tables(prepare_reported_runs(results.runs, results.rows))
     assert {(row[0], row[1]) for row in table.rows} == {
         (run.manifest.model, protocol)
         for run in results.runs
@@ -104,7 +104,7 @@ def test_the_verdict_allows_for_the_number_of_letters(results: sn.Results) -> No
     )
     [balanced] = letter_sentences([preferences(results, 1)["circular", label] for label in "ABCD"])
     assert balanced == "With four options, no letter is clearly favoured."
-    [table] = letter_tables(run_views(results.runs, ()))
+    [table] = letter_tables(prepare_reported_runs(results.runs, ()))
     assert (
         f"half under circular, with four options: A is favoured: chosen {100 * low:.1f} to"
         in table.notes[0]
@@ -163,5 +163,5 @@ def test_hidden_answers_leave_what_was_chosen(tmp_path: Path) -> None:
     assert liked.choice_rate.value is not None and liked.difference.value is None
     assert (
         letter_sentences([liked]) == []
-        and "favour" not in letter_tables(run_views(results.runs, ()))[0].notes[0]
+        and "favour" not in letter_tables(prepare_reported_runs(results.runs, ()))[0].notes[0]
     )

@@ -20,7 +20,7 @@ from snellen.protocols import parse_protocol
 from snellen.report.control_tables import control_tables
 from snellen.report.degradation_tables import dose_panels
 from snellen.report.drawing import ChartGroup, ChartLine
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 
 
 @pytest.fixture(scope="module")
@@ -153,9 +153,12 @@ def test_a_model_sees_the_worse_picture_and_its_score_is_a_control(tmp_path: Pat
     assert (response.clean, response.chance, response.points[1].value) == (1.0, 0.5, 0.0)
     # From 1 at a dose of 1 to 0 at 8, and 0.75 in between.
     assert response.half.value == pytest.approx(1 + 7 / 4)
-    tables = {table.title: table for table in control_tables(run_views(results.runs, results.rows))}
+    tables = {
+        table.title: table
+        for table in control_tables(prepare_reported_runs(results.runs, results.rows))
+    }
     assert list(tables) == ["Loss from degraded images"]
-    [panel] = dose_panels(run_views(results.runs, results.rows))
+    [panel] = dose_panels(prepare_reported_runs(results.runs, results.rows))
     marks = [
         shape for shape in panel.drawing.shapes if isinstance(shape, ChartGroup) and shape.tooltip
     ]

@@ -22,7 +22,7 @@ from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.ocr import word_error_counts
 from snellen.report.findings import findings, sentences
 from snellen.report.model_numbers import model_numbers
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 
 N = 40
 
@@ -40,7 +40,7 @@ def write_lines(name: str, rows: Sequence[Any]) -> Path:
 
 def first_sentence(path: Path) -> str:
     results = sn.score(path)
-    return findings(run_views(results.runs, results.rows))[0]
+    return findings(prepare_reported_runs(results.runs, results.rows))[0]
 
 
 # --- verdicts that contradict the headline --------------------------------------------------------------------------
@@ -139,8 +139,12 @@ def test_verdicts_far_from_the_numbers_of_several_models_are_in_the_first_senten
     ]
     runs = import_all(write_lines("tables.jsonl", rows))
     scored = [sn.score(run) for run in runs]
-    views = [view for results in scored for view in run_views(results.runs, results.rows)]
-    numbers = [number for view in views for number in model_numbers(view)]
+    reported_runs = [
+        reported_run
+        for results in scored
+        for reported_run in prepare_reported_runs(results.runs, results.rows)
+    ]
+    numbers = [number for reported_run in reported_runs for number in model_numbers(reported_run)]
     [first, *_] = sentences(numbers, {})
     assert "large_pred 10.0% (here 100.0%)" in first
     assert "small_pred" not in first

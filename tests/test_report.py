@@ -31,7 +31,7 @@ from snellen.report.markdown import escape_markdown
 from snellen.report.number_text import figure_text
 from snellen.report.rendering import escaped, stand_alone
 from snellen.report.report_section import ReportSection
-from snellen.report.run_view import RunView, run_views
+from snellen.report.reported_runs import ReportedRun, prepare_reported_runs
 from snellen.report.samples import OUTCOMES, GalleryLimits, choose_gallery
 from snellen.report.summary import summary_rows
 from snellen.report.table import AbsentCell, NumberCell, Table
@@ -119,7 +119,7 @@ def test_the_terminal_shows_what_else_was_measured_by_benchmark(
     made = str(make(rows).folder)
     sn.evaluate(sn.Scripted(lambda request: "a dog runs fast"), made, "vanilla", name="texts")
     results = sn.score("runs/texts", metrics=["bleu_4", "pope"])
-    [shown] = other_tables(run_views(results.runs, results.rows))
+    [shown] = other_tables(prepare_reported_runs(results.runs, results.rows))
     console = Console(width=80, file=io.StringIO())
     console.print(shown)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
@@ -136,7 +136,7 @@ def test_the_terminal_shows_what_else_was_measured_by_benchmark(
         == 6
     )
     choices = [row for row in results.rows if row.metric == "accuracy"]
-    assert other_tables(run_views(results.runs, choices)) == []
+    assert other_tables(prepare_reported_runs(results.runs, choices)) == []
 
 
 def test_summary_of_four_replies_is_what_a_pencil_finds(four: str) -> None:
@@ -231,7 +231,7 @@ def test_terminal_never_breaks_a_number(questions: Benchmark, width: int) -> Non
         ["snellen:oracle", "snellen:always-a"], str(questions.folder), ["instability", "circular"]
     )
     console = Console(width=width, file=io.StringIO(), force_terminal=False)
-    for table in first_tables(run_views(results.runs, results.rows)):
+    for table in first_tables(prepare_reported_runs(results.runs, results.rows)):
         console.print(table)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= width
@@ -247,7 +247,7 @@ def test_terminal_never_breaks_a_number(questions: Benchmark, width: int) -> Non
 def test_terminal_takes_no_markup_from_a_model_name(four: str) -> None:
     results = sn.evaluate(sn.Scripted({}, name="[red]name[/nope]"), four, "vanilla")
     console = Console(width=200, file=io.StringIO())
-    for table in first_tables(run_views(results.runs, results.rows)):
+    for table in first_tables(prepare_reported_runs(results.runs, results.rows)):
         console.print(table)
     assert "[red]name[/nope]" in console.file.getvalue()  # type: ignore[attr-defined]
 
@@ -448,7 +448,7 @@ def test_an_entry_of_several_presentations_shows_the_first_that_was_wrong(
 ) -> None:
     results = sn.evaluate("snellen:always-a", str(questions.folder), "instability?m=4")
     [scored] = results.runs[0].benchmarks
-    for entry in choose_gallery(run_views(results.runs, results.rows)).entries:
+    for entry in choose_gallery(prepare_reported_runs(results.runs, results.rows)).entries:
         answer = scored.answers[entry.sample.id, 0]
         wrong = [p for p in entry.predictions if p.choice not in answer.options]
         assert entry.outcome == "wrong"
@@ -468,7 +468,7 @@ def test_likelihoods_are_bars_and_nan_is_none(four: str) -> None:
 def test_what_does_not_fit_is_counted(make: Callable[..., Benchmark]) -> None:
     folder = make(small.rows(40), name="forty").folder
     results = sn.evaluate("snellen:always-a", str(folder), "vanilla")
-    views = run_views(results.runs, results.rows)
+    reported_runs = prepare_reported_runs(results.runs, results.rows)
     parsed = Page(read(results))
     outcomes = parsed.attributes("article", "data-outcome")
     assert (outcomes.count("wrong"), outcomes.count("right")) == (12, 4)
@@ -476,7 +476,7 @@ def test_what_does_not_fit_is_counted(make: Callable[..., Benchmark]) -> None:
         "16 of 40 entries" in parsed.words
         and "Not on this page: 18 wrong, 6 right." in parsed.words
     )
-    few = choose_gallery(views, GalleryLimits(entries=5))
+    few = choose_gallery(reported_runs, GalleryLimits(entries=5))
     assert [entry.outcome for entry in few.entries] == ["wrong"] * 4 + ["right"]
     assert sum(few.left_out.values()) == 35
 
@@ -508,8 +508,8 @@ def test_pictures_are_the_stored_bytes_each_once(questions: Benchmark) -> None:
 def test_pictures_beyond_the_budget_and_lost_ones_are_named(make: Callable[..., Benchmark]) -> None:
     benchmark = make(small.rows(4, pictures=4))
     results = sn.evaluate("snellen:always-a", str(benchmark.folder))
-    views = run_views(results.runs, results.rows)
-    assert choose_gallery(views, GalleryLimits(image_bytes=0)).images == {}
+    reported_runs = prepare_reported_runs(results.runs, results.rows)
+    assert choose_gallery(reported_runs, GalleryLimits(image_bytes=0)).images == {}
     for sample in benchmark.samples():
         benchmark.images.path(sample.images[0].digest).unlink()
     assert Page(read(results)).words.count("missing from the benchmark's folder") == 4
@@ -739,8 +739,10 @@ def test_a_chart_names_each_mark_and_keeps_within_its_frame() -> None:
 def test_a_section_of_another_package_follows_the_section_it_names(
     four: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def folder_tables(views: Sequence[RunView]) -> list[Table]:
-        rows = tuple((view.label, view.run.folder.name) for view in views)
+    def folder_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
+        rows = tuple(
+            (reported_run.label, reported_run.run.folder.name) for reported_run in reported_runs
+        )
         return [Table("Folders of runs", ("model", "folder"), rows)]
 
     section = ReportSection("folders", "Folders", "where runs are", folder_tables, after="counts")

@@ -20,7 +20,7 @@ from snellen.report.cost_scatter import cost_scatters
 from snellen.report.drawing import ChartGroup, ChartMark, ChartPath
 from snellen.report.heat_map import heat_map
 from snellen.report.latex import latex_table, latex_text
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.report.table import AbsentCell, NumberCell, Table
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -163,7 +163,7 @@ def test_figures_are_drawn_as_png_and_pdf_too(results: Results, tmp_path: Path) 
 
 
 def test_the_front_is_drawn_through_its_points_and_these_alone_are_filled(results: Results) -> None:
-    panels = cost_scatters(run_views(results.runs, results.rows))
+    panels = cost_scatters(prepare_reported_runs(results.runs, results.rows))
     _, tokens, _ = panels
     assert [panel.title for panel in panels] == [
         "price of 1,000 questions",

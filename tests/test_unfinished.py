@@ -34,7 +34,7 @@ from snellen.protocols.choice import Circular, Vanilla
 from snellen.records import Answer, Failure, Prediction, Request, Sample, Score, Turn, Variant
 from snellen.report.findings import findings
 from snellen.report.flipped import flip_tables
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.report.sample_cards import SIGNS
 from snellen.report.samples import question_entries
 from snellen.runs.journal import read_exchanges
@@ -192,10 +192,10 @@ def test_a_report_of_a_stopped_run_says_why_it_tells_the_accuracy_of_the_first_o
     half_right: Path, tmp_path: Path
 ) -> None:
     results = sn.score(stopped(half_right, tmp_path / "early", 9))
-    told = " ".join(findings(run_views(results.runs, results.rows)))
+    told = " ".join(findings(prepare_reported_runs(results.runs, results.rows)))
     assert "half saw too few questions in every option order to measure circular accuracy" in told
     whole = sn.score(half_right)
-    assert "circular" not in " ".join(findings(run_views(whole.runs, whole.rows)))
+    assert "circular" not in " ".join(findings(prepare_reported_runs(whole.runs, whole.rows)))
     lines = str(whole).splitlines()
     assert sum("50.0%" in line and "half" in line for line in lines) == 1
     assert (

@@ -41,7 +41,7 @@ pytest.importorskip("uvicorn", reason="waits for uvicorn")
 from snellen.viewing.filters import SORTS, QuestionFilter
 from snellen.viewing.indexing import index_run
 from snellen.viewing.library import RunLibrary, run_names
-from snellen.viewing.pages import BenchmarkLine
+from snellen.viewing.pages import BenchmarkRow
 from snellen.viewing.running import QUIET, Progress
 from view_runs import HOSTILE, Replying, serving, until
 
@@ -384,8 +384,8 @@ def test_another_protocol_is_sorted_as_this_one(circled: Shown) -> None:
 def test_the_worst_benchmark_is_the_one_least_above_guessing(circled: Shown) -> None:
     row = next(row for row in circled.results["run"].rows if row.metric == "accuracy")
 
-    def line(name: str, value: float | None, chance: float | None) -> BenchmarkLine:
-        return BenchmarkLine(
+    def line(name: str, value: float | None, chance: float | None) -> BenchmarkRow:
+        return BenchmarkRow(
             name, replace(row, estimate=replace(row.estimate, value=value)), {}, chance
         )
 
@@ -395,7 +395,7 @@ def test_the_worst_benchmark_is_the_one_least_above_guessing(circled: Shown) -> 
         line("two", 0.492, 0.5),
         line("open", 0.1, None),
     ]
-    assert [each.benchmark for each in sorted(lines, key=BenchmarkLine.badness)] == [
+    assert [each.benchmark for each in sorted(lines, key=BenchmarkRow.badness)] == [
         "two",
         "open",
         "four",

@@ -183,7 +183,7 @@ from snellen.records import Estimate as Estimate
 from snellen.records import Result as Result
 from snellen.report.content import SuiteTables as SuiteTables
 from snellen.report.report_section import ReportSection as ReportSection
-from snellen.report.run_view import RunView as RunView
+from snellen.report.reported_runs import ReportedRun as ReportedRun
 from snellen.report.table import AbsentCell as AbsentCell
 from snellen.report.table import NumberCell as NumberCell
 from snellen.report.table import Table as Table
@@ -215,7 +215,7 @@ from snellen.report.rendering import page_style as page_style
 from snellen.report.rendering import template_environment as template_environment
 from snellen.viewing.library import RunLibrary as RunLibrary
 from snellen.viewing.local_pages import LocalPages as LocalPages
-from snellen.viewing.pages import ViewLook as ViewLook
+from snellen.viewing.pages import PageOptions as PageOptions
 from snellen.viewing.pages import ViewPages as ViewPages
 from snellen.viewing.patience import http_protocol as http_protocol
 from snellen.viewing.serving import SecurityHeaders as SecurityHeaders
@@ -362,9 +362,9 @@ from snellen.records import Better as Better
 from snellen.report.control_tables import control_tables as control_tables
 from snellen.report.pooled_estimates import accuracy_by_template as accuracy_by_template
 from snellen.report.pooled_estimates import by_option_position as by_option_position
-from snellen.report.run_view import ModelMethodRow as ModelMethodRow
-from snellen.report.run_view import mean_chance as mean_chance
-from snellen.report.run_view import run_views as run_views
+from snellen.report.reported_runs import ModelMethodRow as ModelMethodRow
+from snellen.report.reported_runs import mean_chance as mean_chance
+from snellen.report.reported_runs import prepare_reported_runs as prepare_reported_runs
 from snellen.scoring.scored_run import run_labels as run_labels
 
 # Why two numbers differ

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from snellen.plugin_api import NumberCell, RunView, SuiteTables, Table
+from snellen.plugin_api import NumberCell, ReportedRun, SuiteTables, Table
 
 
-def colour_tables(views: Sequence[RunView]) -> list[Table]:
+def colour_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """One row for each model and protocol, one column a colour; no table where no bird was asked about."""
     cells = {
-        ((view.label, row.protocol), row.slice.removeprefix("colour=")): NumberCell(
+        ((reported_run.label, row.protocol), row.slice.removeprefix("colour=")): NumberCell(
             row.unit, row.estimate
         )
-        for view in views
-        for row in view.rows
+        for reported_run in reported_runs
+        for row in reported_run.rows
         if (row.benchmark, row.metric) == ("birds/colours", "accuracy")
         and row.slice.startswith("colour=")
     }

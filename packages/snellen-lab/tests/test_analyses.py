@@ -19,7 +19,7 @@ from snellen.catalogue import add_suites, entries
 from snellen.cli import cli
 from snellen.errors import DataError, UnknownNameError
 from snellen.report.drawing import ChartGroup, ChartPath
-from snellen.report.run_view import RunView, run_views
+from snellen.report.reported_runs import ReportedRun, prepare_reported_runs
 from snellen.suites.mmbench import taxonomy
 from snellen_lab.analyses.declaration import analyses, find_analysis
 from snellen_lab.analyses.model_groups import number_class
@@ -48,14 +48,14 @@ def published(name: str) -> AnalysisOutcome:
     return compute_analysis(find_analysis(name))
 
 
-def views_of(model: str, *protocols: str, limit: int = 8) -> list[RunView]:
+def views_of(model: str, *protocols: str, limit: int = 8) -> list[ReportedRun]:
     results = sn.evaluate(model, "eyechart/colour", protocols, limit=limit)
-    return run_views(results.runs, results.rows)
+    return prepare_reported_runs(results.runs, results.rows)
 
 
-def measured(measure: str, views: list[RunView]) -> dict[tuple[str, str], float]:
+def measured(measure: str, reported_runs: list[ReportedRun]) -> dict[tuple[str, str], float]:
     Path("mine.toml").write_text(f'title = "Mine"\nvalues = [{{ measure = "{measure}" }}]\n')
-    rows = compute_analysis(find_analysis("mine.toml"), views).rows
+    rows = compute_analysis(find_analysis("mine.toml"), reported_runs).rows
     return {(row.method, row.quantity): row.estimate.value or 0.0 for row in rows}
 
 
@@ -161,20 +161,20 @@ def test_instability_of_a_model_that_names_the_first_option_comes_from_the_order
 
 
 def test_a_run_stands_beside_a_list_of_the_papers_models() -> None:
-    views = views_of("snellen:always-a", "instability?m=4&perturb=order&in_context=false")
+    reported_runs = views_of("snellen:always-a", "instability?m=4&perturb=order&in_context=false")
     rows = {
         (row.groups, row.quantity): row
-        for row in compute_analysis(find_analysis("instability-sources"), views).rows
+        for row in compute_analysis(find_analysis("instability-sources"), reported_runs).rows
     }
     assert rows[("snellen:always-a",), "Option Order"].estimate.value == pytest.approx(math.log(4))
     assert rows[("Average",), "Option Order"].models == 16
 
 
 def test_format_hits_and_numbers_of_options_are_measured() -> None:
-    views = views_of("snellen:oracle", "vanilla", "vanilla?in_context=true")
-    hits = measured("format hits", views)
+    reported_runs = views_of("snellen:oracle", "vanilla", "vanilla?in_context=true")
+    hits = measured("format hits", reported_runs)
     assert hits == {("generation", "Hit Rate"): 100.0, ("generation", "Hit Rate+"): 100.0}
-    assert set(measured("number of options", views).values()) == {100.0}
+    assert set(measured("number of options", reported_runs).values()) == {100.0}
 
 
 def test_runs_asked_as_the_suite_asks_and_scored_as_published_are_measured_in_per_cent_and_by_what_varies() -> (
@@ -186,10 +186,10 @@ def test_runs_asked_as_the_suite_asks_and_scored_as_published_are_measured_in_pe
     protocols = ["instability?m=5", "instability?m=5&perturb=order", "likelihood?m=5"]
     sn.evaluate("snellen:uniform", str(folder), protocols, name="own")
     published = sn.score("runs/own", as_published=True)
-    views = run_views(published.runs, published.rows)
+    reported_runs = prepare_reported_runs(published.runs, published.rows)
     # Every reply names a label; of a run as published the share is in per cent already.
-    assert measured("format hits", views) == {("generation", "Hit Rate+"): 100.0}
-    sources = measured("perturbations", views)
+    assert measured("format hits", reported_runs) == {("generation", "Hit Rate+"): 100.0}
+    sources = measured("perturbations", reported_runs)
     # By likelihood options are not shown, so that templates alone differ.
     assert set(sources) == {("generation", "Option Order"), ("likelihood", "Instruct")}
     of_order = published.value("legacy_instability", protocol="instability?perturb=order")
@@ -200,9 +200,9 @@ def test_a_run_without_a_card_is_said_and_in_no_group() -> None:
     Path("mine.toml").write_text(
         'title = "Mine"\nvalues = [{ measure = "number of options" }]\ngroups = [{ by = "vision" }]\n'
     )
-    views = views_of("snellen:oracle", "vanilla")
+    reported_runs = views_of("snellen:oracle", "vanilla")
     with pytest.raises(DataError, match="write model cards"):
-        compute_analysis(find_analysis("mine.toml"), views)
+        compute_analysis(find_analysis("mine.toml"), reported_runs)
 
 
 def test_a_stranger_brings_an_analysis_a_measure_and_a_statistic() -> None:
@@ -266,8 +266,8 @@ def test_the_radar_of_mmbench_has_the_printed_leaves_and_an_outline_for_each_run
     first = sn.evaluate(
         "snellen:always-a", "./dev", "circular", name="a", scoring=sn.ScoringSpec(as_published=True)
     )
-    views = run_views([*oracle.runs, *first.runs], [*oracle.rows, *first.rows])
-    outcome = compute_analysis(find_analysis("mmbench/abilities-dev"), views)
+    reported_runs = prepare_reported_runs([*oracle.runs, *first.runs], [*oracle.rows, *first.rows])
+    outcome = compute_analysis(find_analysis("mmbench/abilities-dev"), reported_runs)
     value = {(row.groups[0], row.quantity): row.estimate.value for row in outcome.rows}
     assert (
         value["Shikra", "Image Topic"] == 80.6 and value["Kosmos-2", "Future Prediction"] == 52.4

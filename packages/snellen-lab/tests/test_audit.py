@@ -197,7 +197,7 @@ def means(item: Any) -> str:
     named = [label for label in "ABCD" if label in item.unparsed.reply.replace("I ", "")]
     faulty = item.unparsed.prediction.benchmark == "small"
     if rng.random() < (0.35 if faulty else 0.04):
-        return "ABCD"[item.unparsed.places.index(int(sample_id[1:]) % 4)]
+        return "ABCD"[item.unparsed.displayed_order.index(int(sample_id[1:]) % 4)]
     return named[0] if named and rng.random() < 0.97 else NO_OPTION
 
 
@@ -218,7 +218,7 @@ def true_accuracy(run: ScoredRun, over: str = "benchmarks") -> float:
         choice = (
             None
             if label == NO_OPTION
-            else item.unparsed.places[item.option_labels.index(label or "")]
+            else item.unparsed.displayed_order[item.option_labels.index(label or "")]
         )
         [answer] = [
             scored.answers[prediction.sample_id, 0].options

@@ -18,7 +18,7 @@ from snellen.catalogue import declared_files
 from snellen.errors import DataError
 from snellen.formats.record_files import read_records
 from snellen.records import Answer
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen_lab import run_study
 from snellen_lab.analyses.declaration import find_analysis
 from snellen_lab.analyses.outcome import compute_analysis
@@ -151,7 +151,8 @@ def test_the_runs_of_a_study_are_what_its_analysis_takes() -> None:
     for folder in folders:
         published = sn.score(folder, as_published=True)
         rows = compute_analysis(
-            find_analysis("instability-sources"), run_views(published.runs, published.rows)
+            find_analysis("instability-sources"),
+            prepare_reported_runs(published.runs, published.rows),
         ).rows
         found |= {(row.method, row.quantity) for row in rows if row.groups == ("snellen:uniform",)}
     instruct, order, mark = "Instruct", "Option Order", "Option Mark"

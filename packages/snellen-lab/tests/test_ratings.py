@@ -23,7 +23,7 @@ from snellen.analysis.quantiles import student_t
 from snellen.cli import main
 from snellen.errors import DataError, StoreError
 from snellen.models.embedded import Scripted
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.rating_study import (
     RatingDimension,
@@ -596,7 +596,8 @@ def test_ratings_given_to_a_run_are_its_numbers_and_its_capability(
     assert capability.estimate.value == pytest.approx(3.3) and capability.unit == "from 1 to 5"
     published = sn.score(runs[0], as_published=True)
     measured = {
-        m.quantity: m.value for m in capabilities(run_views(published.runs, published.rows)[0])
+        m.quantity: m.value
+        for m in capabilities(prepare_reported_runs(published.runs, published.rows)[0])
     }
     assert measured == {"embodied intelligence": pytest.approx(100 * (3.3 - 1) / 4)}
     # The other run was given none.

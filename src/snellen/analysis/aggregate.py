@@ -37,8 +37,8 @@ def aggregate_run(run: ScoredRun) -> list[Result]:
         >>> row.benchmark, row.metric, row.estimate.value
         ('eyechart/colour', 'accuracy', 1.0)
     """
-    if run.kept_rows is not None:
-        return _with_headline(run, run.kept_rows)
+    if run.stored_rows is not None:
+        return _with_headline(run, run.stored_rows)
 
     model = run.manifest.model
     rows: list[Result] = []

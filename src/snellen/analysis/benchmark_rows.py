@@ -202,7 +202,7 @@ def _estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> 
     is_over_answers = isinstance(declaration, ReplyMetric) and declaration.mean_over == "answers"
     if not is_over_answers:
         return mean_estimate(scored, scores, metric)
-    if scored.golds_absent:
+    if scored.answers_missing:
         raise DataError(
             f"{metric} is a mean over answers, but those of {scored.spec.name} are not available"
         )

@@ -156,7 +156,7 @@ def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
         manifest=replace(run.manifest, benchmarks=uses),
         benchmarks=tuple(narrowed),
         counterpart=narrow_run(run.counterpart, keys) if run.counterpart else None,
-        kept_rows=None,
+        stored_rows=None,
     )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from snellen.building.benchmark import Benchmark
     from snellen.building.builder import Progress as Built
     from snellen.experiments.results import Results
-    from snellen.report.run_view import RunView
+    from snellen.report.reported_runs import ReportedRun
     from snellen.report.table import Table
     from snellen.runs.run_progress import ProgressListener, RunProgress
 
@@ -91,7 +91,7 @@ def announce_next(*steps: str) -> None:
     """Say on stderr what is usually typed next, as the last line of a command.
 
     Examples:
-        >>> announce_next("`snellen view runs/x` shows every question and reply")
+        >>> announce_next("`snellen reported_run runs/x` shows every question and reply")
     """
     error_console.print(f"next: {'; '.join(steps)}", style="dim", soft_wrap=True)
 
@@ -128,48 +128,48 @@ def show_results(results: Results, as_json: bool, *, with_details: bool = False)
         return
     from snellen.report.findings import findings
     from snellen.report.missing_values import missing_values
-    from snellen.report.run_view import run_views
+    from snellen.report.reported_runs import prepare_reported_runs
     from snellen.report.terminal import first_tables
 
-    views = run_views(results.runs, results.rows)
-    for sentence in findings(views):
+    reported_runs = prepare_reported_runs(results.runs, results.rows)
+    for sentence in findings(reported_runs):
         console.print(Text(sentence))
-    for table in first_tables(views):
+    for table in first_tables(reported_runs):
         console.print()
         console.print(table)
     if with_details:
-        _show_details(views)
+        _show_details(reported_runs)
     else:
-        _show_special_tables(views)
+        _show_special_tables(reported_runs)
     for sentence in missing_values(results.runs, results.rows):
         console.print(Text(sentence))
 
 
-def _show_special_tables(views: Sequence[RunView]) -> None:
+def _show_special_tables(reported_runs: Sequence[ReportedRun]) -> None:
     """Print the tables of special runs: adaptive ones, those scored as published, controls, answers in several steps."""
     from snellen.report.terminal import tables_of_runs
 
-    for table in tables_of_runs(views):
+    for table in tables_of_runs(reported_runs):
         console.print()
         console.print(table)
 
 
-def _show_details(views: Sequence[RunView]) -> None:
+def _show_details(reported_runs: Sequence[ReportedRun]) -> None:
     """Print all further tables. Those that are too long for a terminal are only mentioned."""
     from snellen.report.terminal import details_tables, other_tables, suite_tables
 
-    for table in details_tables(views):
+    for table in details_tables(reported_runs):
         console.print()
         console.print(table)
-    _show_special_tables(views)
-    for subject, tables_of_suite in suite_tables(views).items():
+    _show_special_tables(reported_runs)
+    for subject, tables_of_suite in suite_tables(reported_runs).items():
         for table in tables_of_suite[:MAX_SUITE_TABLES]:
             console.print()
             console.print(table)
         n_hidden = len(tables_of_suite) - MAX_SUITE_TABLES
         if n_hidden > 0:
             console.print(f"{n_hidden} more tables of {subject} are in the report.")
-    metric_tables = other_tables(views)
+    metric_tables = other_tables(reported_runs)
     if sum(table.row_count for table in metric_tables) > MAX_METRIC_ROWS:
         console.print(
             "Metrics of open questions and dialogues are in the report and in the output of --json."

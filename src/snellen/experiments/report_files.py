@@ -27,7 +27,7 @@ def report_path(runs: Sequence[ScoredRun]) -> Path:
     read-only, the report is written to the working directory.
     """
     if len(runs) == 1:
-        scores_folder = runs[0].kept_in
+        scores_folder = runs[0].stored_in
         if scores_folder is not None and not is_read_only(scores_folder):
             return scores_folder / REPORT
     run_names = [run.folder.name for run in runs]

@@ -483,7 +483,7 @@ class Results:
         for run in self.runs:
             benchmarks = tuple(scored for scored in run.benchmarks if scored.spec.name in chosen)
             if benchmarks:
-                runs.append(replace(run, benchmarks=benchmarks, kept_rows=None))
+                runs.append(replace(run, benchmarks=benchmarks, stored_rows=None))
         return Results(runs)
 
     @answering_keywords(_TABLES)
@@ -770,12 +770,12 @@ class Results:
 
     def _headlines(self, benchmark: str) -> list[Result]:
         """Return the headline of each run on a benchmark, or over all (`*`), by the first method that has one."""
-        from snellen.report.run_view import run_views
+        from snellen.report.reported_runs import prepare_reported_runs
 
         headlines: list[Result] = []
-        for view in run_views(self.runs, self.rows):
-            for line in view.method_rows:
-                row = line.headline if benchmark == "*" else line.headlines.get(benchmark)
+        for reported_run in prepare_reported_runs(self.runs, self.rows):
+            for model_row in reported_run.method_rows:
+                row = model_row.headline if benchmark == "*" else model_row.headlines.get(benchmark)
                 if row is not None:
                     headlines.append(row)
                     break

@@ -150,7 +150,7 @@ def with_judged_rows(run: ScoredRun) -> ScoredRun:
 
     A scoring is left out if the run received replies since, or if it follows published rules.
     """
-    rows = list(run.kept_rows if run.kept_rows is not None else aggregate_run(run))
+    rows = list(run.stored_rows if run.stored_rows is not None else aggregate_run(run))
     metrics = {row.metric for row in rows}
     added: list[Result] = []
     for name in filter(None, scoring_names(run.folder)):
@@ -162,10 +162,10 @@ def with_judged_rows(run: ScoredRun) -> ScoredRun:
             judged = load_scoring(run.folder, name)
         except SnellenError:  # it is stale or damaged, and the numbers of the run do not need it
             continue
-        new_rows = [row for row in judged.kept_rows or () if row.metric not in metrics]
+        new_rows = [row for row in judged.stored_rows or () if row.metric not in metrics]
         metrics.update(row.metric for row in new_rows)
         added += new_rows
-    return replace(run, kept_rows=(*rows, *added)) if added else run
+    return replace(run, stored_rows=(*rows, *added)) if added else run
 
 
 def check_named_once(folders: Iterable[Path]) -> None:
@@ -370,7 +370,7 @@ def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:
         standard_name = settings.standard.name
     keep_scoring(scored, settings, [*standard_rows, *rows], standard_name)
     folder = scoring_folder(scored.folder, settings.name)
-    return replace(scored, kept_rows=tuple(rows), kept_in=folder)
+    return replace(scored, stored_rows=tuple(rows), stored_in=folder)
 
 
 def _without_answers(folder: Path) -> list[str]:

@@ -38,7 +38,7 @@ Value = float | Unscored
 """The value of a metric on a question, or why it has none."""
 
 
-class AnswersInARow(Struct, frozen=True, gc=False):
+class AnswerSequence(Struct, frozen=True, gc=False):
     """How many answers in a row a value needed, or how many were received before a request failed."""
 
     steps: int = 0
@@ -47,7 +47,7 @@ class AnswersInARow(Struct, frozen=True, gc=False):
     """Whether the next answer was needed and is missing."""
 
 
-AT_ONCE = AnswersInARow()
+AT_ONCE = AnswerSequence()
 """For values that do not need several answers in a row."""
 
 
@@ -69,7 +69,7 @@ class AskedQuestion(Struct, frozen=True, gc=False):
     number: int
     answer: Answer | None
     predictions: tuple[Prediction, ...]
-    before: AnswersInARow = AT_ONCE
+    before: AnswerSequence = AT_ONCE
     """Answers that were needed before this question: earlier rounds of a dialogue, or steps of a protocol."""
     final: bool = False
     """Whether missing replies will never come, as in a run made by another program. They count as wrong."""
@@ -159,7 +159,7 @@ class AskedQuestion(Struct, frozen=True, gc=False):
         metric: str,
         value: Value,
         n_presentations: int = 1,
-        row: AnswersInARow | None = None,
+        row: AnswerSequence | None = None,
         doubt: ReadingDoubt | None = None,
     ) -> Score:
         """Return the score record of a value, or of the reason why there is none.

@@ -40,7 +40,7 @@ from snellen.report.pooled_estimates import (
     by_option_position,
 )
 from snellen.report.radar_chart import radar_chart
-from snellen.report.run_view import ModelMethodRow, RunView, common_chance, dimensions_of
+from snellen.report.reported_runs import ModelMethodRow, ReportedRun, common_chance, dimensions_of
 from snellen.report.scatter_chart import ScatterPoint, scatter_chart
 
 FEWEST_AXES = 5
@@ -72,17 +72,17 @@ def dimension_row(name: str, chance: float | None = None) -> FigureRow:
 class ChartDrawer:
     """Draws the charts of some runs: one series per model, one panel per method. A chart without data has no panels."""
 
-    def __init__(self, views: Sequence[RunView]) -> None:
+    def __init__(self, reported_runs: Sequence[ReportedRun]) -> None:
         """Prepare to draw charts of some runs. A run keeps its index as its series number, which determines its colour."""
-        self.views = views
-        self.dimensions = dimensions_of(views)
-        self._benchmarks = scored_benchmarks(views)
+        self.reported_runs = reported_runs
+        self.dimensions = dimensions_of(reported_runs)
+        self._benchmarks = scored_benchmarks(reported_runs)
         # For each method: the index of each run that used it, which is its series, and the run's numbers.
         self._rows_by_method: dict[Method, list[tuple[int, ModelMethodRow]]] = {}
         for method in METHODS:
             self._rows_by_method[method] = []
-            for series, view in enumerate(views):
-                for row in view.method_rows:
+            for series, reported_run in enumerate(reported_runs):
+                for row in reported_run.method_rows:
                     if row.method == method:
                         self._rows_by_method[method].append((series, row))
 
@@ -99,7 +99,7 @@ class ChartDrawer:
                 number = row.headline
                 if number is None or number.estimate.value is None:
                     continue
-                label = row.view.label
+                label = row.reported_run.label
                 query = _samples_query(series)
                 point = PlotPoint(series, label, number.estimate, number.unit, query)
                 points.append((point, row.chance))
@@ -124,7 +124,7 @@ class ChartDrawer:
         if len(names) < FEWEST_AXES:
             return []
         titles = [dimension_title(name) for name in names]
-        chances = [common_chance(dimension_chances(self.views, name)) for name in names]
+        chances = [common_chance(dimension_chances(self.reported_runs, name)) for name in names]
         panels: list[ChartPanel] = []
         for method, rows in self._rows_by_method.items():
             polygons: list[tuple[int, list[PlotPoint | None]]] = []
@@ -156,7 +156,7 @@ class ChartDrawer:
         """Draw the mean score in each ability dimension, one row per dimension, with a mark per model."""
         rows: list[FigureRow] = []
         for name in self.dimensions:
-            chance = common_chance(dimension_chances(self.views, name))
+            chance = common_chance(dimension_chances(self.reported_runs, name))
             rows.append(dimension_row(name, chance))
         return self._bars("Capability by dimension", rows)
 
@@ -164,7 +164,7 @@ class ChartDrawer:
         """Draw the accuracy on each benchmark, one row per benchmark, with a mark per model."""
         rows: list[FigureRow] = []
         for name in self._benchmarks:
-            chance = common_chance(benchmark_chances(self.views, name))
+            chance = common_chance(benchmark_chances(self.reported_runs, name))
             rows.append(FigureRow(name, "accuracy", name, chance=chance))
         return self._bars("Accuracy by benchmark", rows)
 
@@ -173,7 +173,7 @@ class ChartDrawer:
 
         If a metric yields several numbers, only the first one is drawn.
         """
-        metrics = other_metrics(self.views)
+        metrics = other_metrics(self.reported_runs)
         if not metrics:
             # Metrics are loaded only where one is drawn: one of another package may be broken.
             return []
@@ -236,7 +236,7 @@ class ChartDrawer:
             for series, row in rows:
                 for tag, estimates in accuracy_by_tag(row).items():
                     for value, estimate in estimates.items():
-                        name = f"{row.view.label}, {tag}={value}"
+                        name = f"{row.reported_run.label}, {tag}={value}"
                         points_by_tag[tag][value].append(PlotPoint(series, name, estimate))
             for tag, points_by_value in points_by_tag.items():
                 groups = [
@@ -270,7 +270,7 @@ class ChartDrawer:
                     points: list[PlotPoint | None] = []
                     for value in values:
                         estimate = estimates_by_value.get(value)
-                        name = f"{row.view.label}, {tag}={value}"
+                        name = f"{row.reported_run.label}, {tag}={value}"
                         points.append(PlotPoint(series, name, estimate) if estimate else None)
                     polygons.append((series, points))
                 drawing = radar_chart(
@@ -327,7 +327,7 @@ class ChartDrawer:
             points_by_template: dict[str, list[PlotPoint]] = defaultdict(list)
             for series, row in rows:
                 for template, estimate in accuracy_by_template(row).items():
-                    name = f"{row.view.label}, {template}"
+                    name = f"{row.reported_run.label}, {template}"
                     points_by_template[template].append(PlotPoint(series, name, estimate))
             groups: list[IntervalRow] = []
             for template, points in points_by_template.items():
@@ -339,7 +339,9 @@ class ChartDrawer:
     def _template_tooltip(self, template: str) -> str:
         """Return the tooltip of a prompt template: its name, with its text if all runs used Snellen's own templates."""
         default = default_templates()
-        if any(view.run.manifest.templates != default.id for view in self.views):
+        if any(
+            reported_run.run.manifest.templates != default.id for reported_run in self.reported_runs
+        ):
             return template
         return f"{template}: {default.named(template)}"
 
@@ -362,7 +364,7 @@ class ChartDrawer:
                         continue
                     point = ScatterPoint(
                         series,
-                        f"{row.view.label}, {name}",
+                        f"{row.reported_run.label}, {name}",
                         instability.estimate,
                         accuracy.estimate,
                         samples=_samples_query(series, name),
@@ -393,8 +395,8 @@ class ChartDrawer:
     def method_scatter(self) -> list[ChartPanel]:
         """Draw the accuracy by generation against that by likelihood: a point for each model and benchmark with both."""
         points: list[ScatterPoint] = []
-        for series, view in enumerate(self.views):
-            rows = {row.method: row for row in view.method_rows}
+        for series, reported_run in enumerate(self.reported_runs):
+            rows = {row.method: row for row in reported_run.method_rows}
             if len(rows) < 2:
                 continue
             for name in self._benchmarks:
@@ -405,7 +407,7 @@ class ChartDrawer:
                         estimates.append(number.estimate)
                 if len(estimates) == 2:
                     x, y = estimates
-                    label = f"{view.label}, {name}"
+                    label = f"{reported_run.label}, {name}"
                     query = _samples_query(series, name)
                     points.append(ScatterPoint(series, label, x, y, samples=query))
         if not points:
@@ -444,7 +446,7 @@ def _plot_point(series: int, model_row: ModelMethodRow, row: FigureRow) -> PlotP
         return None
     benchmark = "" if row.benchmark == OVERALL else row.benchmark
     query = _samples_query(series, benchmark)
-    name = f"{model_row.view.label}, {row.label}"
+    name = f"{model_row.reported_run.label}, {row.label}"
     return PlotPoint(series, name, number.estimate, number.unit, query)
 
 
@@ -508,6 +510,6 @@ def _position_row(
     points: list[PlotPoint] = []
     for series, row, estimates in models:
         if key in estimates:
-            points.append(PlotPoint(series, f"{row.view.label}, {name}", estimates[key]))
+            points.append(PlotPoint(series, f"{row.reported_run.label}, {name}", estimates[key]))
     size, _ = key
     return IntervalRow(name, tuple(points), 1 / size)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from snellen.reasons import word_reason
 from snellen.report.number_text import counts_text
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.report.table import Column, Table, tabulate
 
 MAX_LISTED = 200
@@ -29,14 +29,14 @@ class _LeftOutQuestion(NamedTuple):
     reasons: list[str]
 
 
-def common_question_tables(views: Sequence[RunView]) -> list[Table]:
+def common_question_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return tables about the questions that all models answered; none if the runs were not restricted to these."""
-    if any(view.run.left_out is None for view in views):
+    if any(reported_run.run.left_out is None for reported_run in reported_runs):
         return []
-    return [_count_table(views), *_left_out_tables(views)]
+    return [_count_table(reported_runs), *_left_out_tables(reported_runs)]
 
 
-def _count_table(views: Sequence[RunView]) -> Table:
+def _count_table(reported_runs: Sequence[ReportedRun]) -> Table:
     """Return a table with a row for each model: how many questions it answered, and how many of them all models answered."""
     columns: list[Column[_QuestionCounts]] = [
         Column("model", lambda row: row.model, is_label=True),
@@ -46,31 +46,31 @@ def _count_table(views: Sequence[RunView]) -> Table:
         Column("answered by all", lambda row: row.common),
     ]
     rows: list[_QuestionCounts] = []
-    for view in views:
-        left_out = view.run.left_out or ()
+    for reported_run in reported_runs:
+        left_out = reported_run.run.left_out or ()
         reasons: Counter[str] = Counter()
         for question in left_out:
             if question.reason:
                 reasons[word_reason(question.reason, question.detail)] += 1
-        common = sum(len(scored.samples) for scored in view.run.benchmarks)
-        rows.append(_QuestionCounts(view.label, common + len(left_out), reasons, common))
+        common = sum(len(scored.samples) for scored in reported_run.run.benchmarks)
+        rows.append(_QuestionCounts(reported_run.label, common + len(left_out), reasons, common))
     note = "All values in this report, except request counts, are over the questions that all models answered."
     return tabulate("Common questions", columns, rows, [note])
 
 
-def _left_out_tables(views: Sequence[RunView]) -> list[Table]:
+def _left_out_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return a table of the questions that some model did not answer, with the reason for each such model.
 
     Returns:
         One table; none if all models answered all questions.
     """
     reasons_by_question: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for view in views:
-        for question in view.run.left_out or ():
+    for reported_run in reported_runs:
+        for question in reported_run.run.left_out or ():
             reasons = reasons_by_question[question.benchmark, question.sample_id]
             if question.reason:
                 reason = word_reason(question.reason, question.detail)
-                reasons.append(f"{view.label}: {reason}")
+                reasons.append(f"{reported_run.label}: {reason}")
     if not reasons_by_question:
         return []
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 from snellen import registry
 from snellen.records import Answer, Sample
 from snellen.report.drawing import ChartPanel
-from snellen.report.run_view import RunView
-from snellen.report.sample_cards import Gold, OptionRow, SampleCard, shown_gold
+from snellen.report.reported_runs import ReportedRun
+from snellen.report.sample_cards import CorrectAnswer, OptionRow, SampleCard, shown_correct_answer
 from snellen.report.table import Table
 
 Fold = Literal["none", "open", "folded"]
@@ -63,7 +63,7 @@ class TitledBlock(Struct, frozen=True):
     blocks: tuple[PageBlock, ...]
 
 
-class ViewsBlock(Struct, frozen=True):
+class RadarOrBarsBlock(Struct, frozen=True):
     """The same numbers as a radar and as bars, with a switch."""
 
     block: ClassVar[str] = "views"
@@ -90,11 +90,11 @@ class ShownImage(Struct, frozen=True):
 
 
 class ShownRound(Struct, frozen=True):
-    """A question with its options, the correct one marked. For an open question, `gold` has the answers."""
+    """A question with its options, the correct one marked. For an open question, `correct_answer` has the answers."""
 
     question: str
     options: tuple[OptionRow, ...]
-    gold: Gold | None
+    correct_answer: CorrectAnswer | None
 
 
 class ShownItem(Struct, frozen=True):
@@ -143,8 +143,8 @@ def question_item(
             marks = ("correct",) if position in correct else ()
             options.append(OptionRow(label, text, marks))
         has_marked_options = bool(turn.options) and answer is not None
-        gold = None if has_marked_options else shown_gold(answer, turn.options)
-        rounds.append(ShownRound(turn.question, tuple(options), gold))
+        correct_answer = None if has_marked_options else shown_correct_answer(answer, turn.options)
+        rounds.append(ShownRound(turn.question, tuple(options), correct_answer))
     return ShownItem(
         sample.id, tuple(sample.tags.items()), tuple(images), sample.context or "", tuple(rounds)
     )
@@ -181,7 +181,7 @@ PageBlock = (
     TableBlock
     | ChartBlock
     | TitledBlock
-    | ViewsBlock
+    | RadarOrBarsBlock
     | SamplesBlock
     | ItemsBlock
     | SentencesBlock
@@ -230,14 +230,14 @@ class SuiteTables(Struct, frozen=True):
     """One layout (the registry's group `report_tables`).
 
     Examples:
-        >>> tables = SuiteTables("birds", lambda views: [Table("Songs", ("bird",), (("wren",),))])
+        >>> tables = SuiteTables("birds", lambda reported_runs: [Table("Songs", ("bird",), (("wren",),))])
         >>> tables.tables([])[0].title
         'Songs'
     """
 
     subject: str
     """The subject of the rows, such as "abilities"."""
-    tables: Callable[[Sequence[RunView]], list[Table]]
+    tables: Callable[[Sequence[ReportedRun]], list[Table]]
     """Function that returns the tables of some runs; an empty list if the layout does not fit them."""
 
 
@@ -248,8 +248,8 @@ class SuiteSection(Struct, frozen=True):
     tables: tuple[Table, ...]
 
 
-def suite_sections(views: Sequence[RunView]) -> list[SuiteSection]:
+def suite_sections(reported_runs: Sequence[ReportedRun]) -> list[SuiteSection]:
     """Return the sections that suites add to a report of these runs."""
     layouts: list[SuiteTables] = list(registry.loadable("report_tables").values())
-    sections = [SuiteSection(layout, tuple(layout.tables(views))) for layout in layouts]
+    sections = [SuiteSection(layout, tuple(layout.tables(reported_runs))) for layout in layouts]
     return [section for section in sections if section.tables]

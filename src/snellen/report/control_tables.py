@@ -21,7 +21,7 @@ from snellen.protocols.base import labelled_declaration
 from snellen.records import Prediction, Variant
 from snellen.report.degradation_tables import degradation_tables
 from snellen.report.number_text import DASH, metric_title, number_or_dash
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 from snellen.scoring.scored_run import ScoredBenchmark
 
@@ -53,7 +53,7 @@ class _ControlRow(Struct, frozen=True):
         return self.score.scored.chance_accuracy if self.score.metric == "accuracy" else None
 
 
-def control_tables(views: Sequence[RunView]) -> list[Table]:
+def control_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return a table of controls (questions without the right image) and a table of degraded images.
 
     Each is returned only if a run has such results.
@@ -63,13 +63,13 @@ def control_tables(views: Sequence[RunView]) -> list[Table]:
         []
     """
     rows: list[_ControlRow] = []
-    for view in views:
-        for scored in view.run.benchmarks:
-            rows += _control_rows(view.label, scored)
+    for reported_run in reported_runs:
+        for scored in reported_run.run.benchmarks:
+            rows += _control_rows(reported_run.label, scored)
     tables: list[Table] = []
     if rows:
         tables.append(_control_table(rows))
-    return tables + degradation_tables(views)
+    return tables + degradation_tables(reported_runs)
 
 
 def _control_table(rows: Sequence[_ControlRow]) -> Table:

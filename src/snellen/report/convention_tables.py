@@ -10,7 +10,7 @@ from snellen.analysis.headline import headline_metrics, protocol_preference
 from snellen.metrics.declaration import declared_row
 from snellen.records import Method, Result
 from snellen.report.number_text import DASH, metric_title
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.report.table import Cell, Column, NumberCell, Table, tabulate
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
@@ -29,20 +29,20 @@ class _ConventionRow(NamedTuple):
     published: _Headline
 
 
-def convention_tables(views: Sequence[RunView]) -> list[Table]:
+def convention_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return a table for each run that was scored as published, with a row per benchmark and method."""
     tables: list[Table] = []
-    for view in views:
-        if view.run.counterpart is not None:
-            tables += _run_tables(view, view.run.counterpart)
+    for reported_run in reported_runs:
+        if reported_run.run.counterpart is not None:
+            tables += _run_tables(reported_run, reported_run.run.counterpart)
     return tables
 
 
-def _run_tables(view: RunView, standard_run: ScoredRun) -> list[Table]:
+def _run_tables(reported_run: ReportedRun, standard_run: ScoredRun) -> list[Table]:
     """Return a table that compares the headline scores of a run under the paper's scoring rules and under the standard ones.
 
     Args:
-        view: The run, scored as in the paper.
+        reported_run: The run, scored as in the paper.
         standard_run: The same run, scored by the standard rules.
 
     Returns:
@@ -59,15 +59,17 @@ def _run_tables(view: RunView, standard_run: ScoredRun) -> list[Table]:
     standard_rows = aggregate_run(standard_run)
     rows: list[_ConventionRow] = []
     published_metrics: dict[str, None] = {}
-    for standard, published in zip(standard_run.benchmarks, view.run.benchmarks, strict=True):
+    for standard, published in zip(
+        standard_run.benchmarks, reported_run.run.benchmarks, strict=True
+    ):
         if not published.published:
             continue
         name = published.spec.name
         published_metrics[headline_metrics(published)[-1]] = None
-        methods = dict.fromkeys(row.method for row in view.rows if row.benchmark == name)
+        methods = dict.fromkeys(row.method for row in reported_run.rows if row.benchmark == name)
         for method in methods:
             standard_headline = _headline(standard, standard_rows, method)
-            published_headline = _headline(published, view.rows, method)
+            published_headline = _headline(published, reported_run.rows, method)
             rows.append(_ConventionRow(name, method, standard_headline, published_headline))
     if not rows:
         return []
@@ -77,7 +79,7 @@ def _run_tables(view: RunView, standard_run: ScoredRun) -> list[Table]:
         limit = declared_row(metric).limit
         if limit:
             notes.append(f"{metric_title(metric)}: {limit}.")
-    return [tabulate(f"Standard and as published: {view.label}", columns, rows, notes)]
+    return [tabulate(f"Standard and as published: {reported_run.label}", columns, rows, notes)]
 
 
 def _headline(scored: ScoredBenchmark, rows: Sequence[Result], method: Method) -> _Headline:

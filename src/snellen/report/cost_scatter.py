@@ -16,7 +16,7 @@ from snellen.report.axes import ChartAxis
 from snellen.report.cost_tables import on_front
 from snellen.report.drawing import ChartPanel
 from snellen.report.number_text import decimal_text, figure_text
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.report.scatter_chart import ScatterPoint, scatter_chart
 from snellen.runs.drivers import cost_of
 from snellen.scoring.request_costs import RequestCost
@@ -46,16 +46,16 @@ class CostPoint(Struct, frozen=True):
     """One for each of `COST_KINDS`; None if it is unknown."""
 
 
-def cost_scatters(views: Sequence[RunView]) -> list[ChartPanel]:
+def cost_scatters(reported_runs: Sequence[ReportedRun]) -> list[ChartPanel]:
     """Draw accuracy against cost: a chart for each kind of cost (price, tokens, seconds).
 
     A chart needs at least two runs that were evaluated on the same benchmarks and scored by the same rules.
     """
     # Only points with the same benchmarks, unit and scoring rules can share a chart.
     groups: dict[tuple[frozenset[str], str, str], list[CostPoint]] = defaultdict(list)
-    for series, view in enumerate(views):
-        for point in _cost_points(series, view):
-            groups[point.benchmarks, point.unit, view.run.convention].append(point)
+    for series, reported_run in enumerate(reported_runs):
+        for point in _cost_points(series, reported_run):
+            groups[point.benchmarks, point.unit, reported_run.run.convention].append(point)
 
     panels: list[ChartPanel] = []
     for (benchmarks, _, _), points in groups.items():
@@ -70,48 +70,48 @@ def cost_scatters(views: Sequence[RunView]) -> list[ChartPanel]:
     return panels
 
 
-def _cost_points(series: int, view: RunView) -> Iterator[CostPoint]:
+def _cost_points(series: int, reported_run: ReportedRun) -> Iterator[CostPoint]:
     """Yield the accuracy and the cost of a run, one point for each protocol.
 
     Protocols whose result does not describe the model, such as controls without the image, are left out.
 
     Args:
         series: The number of the run, which determines its colour.
-        view: The run.
+        reported_run: The run.
     """
-    metric = view.substitutes.get("accuracy", "accuracy")
-    for protocol in dict.fromkeys(cost.protocol for cost in view.run.costs):
-        row = view.results_by_key.get((protocol, metric, OVERALL, OVERALL, ""))
+    metric = reported_run.substitutes.get("accuracy", "accuracy")
+    for protocol in dict.fromkeys(cost.protocol for cost in reported_run.run.costs):
+        row = reported_run.results_by_key.get((protocol, metric, OVERALL, OVERALL, ""))
         if row is None or row.estimate.value is None:
             continue
         if not labelled_declaration(protocol).stands_for_model:
             continue
 
         costs: list[RequestCost] = []
-        for cost in view.run.costs:
-            has_accuracy = (protocol, metric, cost.benchmark, "", "") in view.results_by_key
+        for cost in reported_run.run.costs:
+            has_accuracy = (protocol, metric, cost.benchmark, "", "") in reported_run.results_by_key
             if cost.protocol == protocol and has_accuracy:
                 costs.append(cost)
         names = frozenset(cost.benchmark for cost in costs)
         questions = 0
-        for scored in view.run.benchmarks:
+        for scored in reported_run.run.benchmarks:
             if scored.spec.name in names:
                 questions += len(scored.samples)
         if questions:
-            name = f"{view.label}, {protocol}"
-            per_question = _costs_per_question(view, costs, questions)
+            name = f"{reported_run.label}, {protocol}"
+            per_question = _costs_per_question(reported_run, costs, questions)
             yield CostPoint(series, name, row.estimate, row.unit, names, per_question)
 
 
 def _costs_per_question(
-    view: RunView, costs: Sequence[RequestCost], questions: int
+    reported_run: ReportedRun, costs: Sequence[RequestCost], questions: int
 ) -> tuple[float | None, float | None, float | None]:
     """Return the price of 1,000 questions, the tokens of one question, and the seconds of one request.
 
     Each is None if it is unknown for one of the costs.
 
     Args:
-        view: The run, with its price per token.
+        reported_run: The run, with its price per token.
         costs: Its requests on some benchmarks.
         questions: The number of questions of these benchmarks.
     """
@@ -122,8 +122,8 @@ def _costs_per_question(
         tokens_read = sum(usage.prompt_tokens or 0 for usage in usages)
         tokens_written = sum(usage.completion_tokens or 0 for usage in usages)
         tokens = (tokens_read + tokens_written) / questions
-        if view.run.price is not None:
-            total = sum(cost_of(usage, view.run.price) for usage in usages)
+        if reported_run.run.price is not None:
+            total = sum(cost_of(usage, reported_run.run.price) for usage in usages)
             price = 1000 * total / questions
 
     mean_seconds = None

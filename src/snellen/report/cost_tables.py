@@ -15,7 +15,7 @@ from snellen.metrics.declaration import declared_row
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate
 from snellen.report.number_text import DASH, decimal_text, metric_title
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.report.table import Cell, Column, NumberCell, Table, tabulate
 from snellen.runs.drivers import cost_of
 from snellen.scoring.request_costs import PERCENTILES, RequestCost
@@ -37,7 +37,7 @@ COST_KINDS: tuple[CostKind, ...] = ("price", "tokens", "seconds")
 class _CostRow(Struct, frozen=True):
     """Cost and score of one protocol of one run on one benchmark."""
 
-    view: RunView
+    reported_run: ReportedRun
     scored: ScoredBenchmark
     cost: RequestCost
     metric: str
@@ -63,9 +63,9 @@ class _CostRow(Struct, frozen=True):
     def price(self) -> float | None:
         """The price of all tokens of the run, if the user gave prices and the tokens were counted."""
         usage = self.cost.usage
-        if self.view.run.price is None or usage is None:
+        if self.reported_run.run.price is None or usage is None:
             return None
-        return cost_of(usage, self.view.run.price)
+        return cost_of(usage, self.reported_run.run.price)
 
     def cost_in(self, cost_kind: CostKind) -> float | None:
         """Return a cost: the price, the number of tokens, or the median seconds of a request."""
@@ -76,7 +76,7 @@ class _CostRow(Struct, frozen=True):
         return self.cost.seconds[0] if self.cost.seconds else None
 
 
-def cost_tables(views: Sequence[RunView]) -> list[Table]:
+def cost_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return a table of what runs cost: their headline scores, requests, tokens, seconds and prices.
 
     If there are several runs, a column marks those on the Pareto front: no other run is both better and cheaper.
@@ -85,13 +85,13 @@ def cost_tables(views: Sequence[RunView]) -> list[Table]:
         One table; none if no cost is known.
     """
     rows: list[_CostRow] = []
-    for view in views:
-        rows += _cost_rows(view)
+    for reported_run in reported_runs:
+        rows += _cost_rows(reported_run)
     if not rows:
         return []
 
     columns: list[Column[_CostRow]] = [
-        Column("run", lambda row: row.view.label, is_label=True),
+        Column("run", lambda row: row.reported_run.label, is_label=True),
         Column("benchmark", lambda row: row.cost.benchmark, is_label=True),
         Column("protocol", lambda row: row.cost.protocol, is_label=True),
         Column("metric", lambda row: metric_title(row.metric), is_label=True),
@@ -113,24 +113,24 @@ def cost_tables(views: Sequence[RunView]) -> list[Table]:
         columns.append(
             Column("price", _price_text, "for all these requests; tokens of batches count half")
         )
-    if len(views) > 1:
+    if len(reported_runs) > 1:
         columns.append(Column("front", lambda row: _front_text(row, rows), FRONT_HINT))
     return [tabulate("Quality and cost", columns, rows, [NOTE])]
 
 
-def _cost_rows(view: RunView) -> list[_CostRow]:
+def _cost_rows(reported_run: ReportedRun) -> list[_CostRow]:
     """Return a table row for each benchmark and protocol of a run: what it cost, and the headline number."""
     rows: list[_CostRow] = []
-    for cost in view.run.costs:
-        scored = view.benchmark(cost.benchmark)
+    for cost in reported_run.run.costs:
+        scored = reported_run.benchmark(cost.benchmark)
         if scored is None:
             continue
         metric = leading_headline(scored)
-        result = view.results_by_key.get((cost.protocol, metric, cost.benchmark, "", ""))
+        result = reported_run.results_by_key.get((cost.protocol, metric, cost.benchmark, "", ""))
         if result is None:
-            rows.append(_CostRow(view, scored, cost, metric, "", None))
+            rows.append(_CostRow(reported_run, scored, cost, metric, "", None))
         else:
-            rows.append(_CostRow(view, scored, cost, metric, result.unit, result.estimate))
+            rows.append(_CostRow(reported_run, scored, cost, metric, result.unit, result.estimate))
     return rows
 
 

@@ -11,10 +11,10 @@ from snellen.reasons import Reason
 from snellen.records import ExtractionMethod, Prediction
 from snellen.report.number_text import DASH, counts_text
 from snellen.report.pooled_estimates import with_samples
-from snellen.report.run_view import (
+from snellen.report.reported_runs import (
     ReplyCounts,
+    ReportedRun,
     RotationCounts,
-    RunView,
     count_rotations,
     each_choice_benchmark,
 )
@@ -45,48 +45,48 @@ _STAGE_BY_REASON: dict[Reason | None, StageName] = {
 
 
 class _RequestRow(NamedTuple):
-    view: RunView
+    reported_run: ReportedRun
     rotations: RotationCounts | None
 
 
 class _ReplyRow(NamedTuple):
-    view: RunView
+    reported_run: ReportedRun
     counts: ReplyCounts
 
 
 class _RoleRow(NamedTuple):
-    view: RunView
+    reported_run: ReportedRun
     use: RoleUse
 
 
 class _StageRow(NamedTuple):
-    view: RunView
+    reported_run: ReportedRun
     protocol: str
     counts: Counter[StageName]
 
 
-def count_tables(views: Sequence[RunView]) -> list[Table]:
+def count_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return the tables of requests by model, and of replies by model and protocol."""
     tables: list[Table] = []
-    for view in views:
-        if any(True for _ in each_choice_benchmark(view)):
-            tables.append(summary(views))
+    for reported_run in reported_runs:
+        if any(True for _ in each_choice_benchmark(reported_run)):
+            tables.append(summary(reported_runs))
             break
-    tables.append(_request_table(views))
-    tables.append(_reply_table(views))
-    tables += _role_tables(views)
-    tables += _stage_tables(views)
+    tables.append(_request_table(reported_runs))
+    tables.append(_reply_table(reported_runs))
+    tables += _role_tables(reported_runs)
+    tables += _stage_tables(reported_runs)
     return tables
 
 
-def _request_table(views: Sequence[RunView]) -> Table:
+def _request_table(reported_runs: Sequence[ReportedRun]) -> Table:
     """Return the table of the requests of each model: asked, reused, failed."""
     columns: list[Column[_RequestRow]] = [
-        Column("model", lambda row: row.view.label, is_label=True),
-        Column("asked", lambda row: row.view.run.distinct_requests),
+        Column("model", lambda row: row.reported_run.label, is_label=True),
+        Column("asked", lambda row: row.reported_run.run.distinct_requests),
         Column(
             "reused",
-            lambda row: row.view.run.reused,
+            lambda row: row.reported_run.run.reused,
             "replies reused from an earlier response to the same request",
         ),
         Column(
@@ -98,14 +98,17 @@ def _request_table(views: Sequence[RunView]) -> Table:
             "presentations that CircularEval skipped, because the question had already failed",
         ),
     ]
-    rows = [_RequestRow(view, count_rotations(view.run)) for view in views]
+    rows = [
+        _RequestRow(reported_run, count_rotations(reported_run.run))
+        for reported_run in reported_runs
+    ]
     return tabulate("Requests", columns, rows)
 
 
-def _reply_table(views: Sequence[RunView]) -> Table:
+def _reply_table(reported_runs: Sequence[ReportedRun]) -> Table:
     """Return the table of what became of the replies: read, unparsed, empty, failed."""
     columns: list[Column[_ReplyRow]] = [
-        Column("model", lambda row: row.view.label, is_label=True),
+        Column("model", lambda row: row.reported_run.label, is_label=True),
         Column("protocol", lambda row: row.counts.protocol, is_label=True),
         Column("questions", lambda row: row.counts.questions),
         Column(
@@ -135,14 +138,18 @@ def _reply_table(views: Sequence[RunView]) -> Table:
             "questions without a value, by reason",
         ),
     ]
-    rows = [_ReplyRow(view, counts) for view in views for counts in view.reply_counts]
+    rows = [
+        _ReplyRow(reported_run, counts)
+        for reported_run in reported_runs
+        for counts in reported_run.reply_counts
+    ]
     return tabulate("Replies", columns, rows)
 
 
-def _role_tables(views: Sequence[RunView]) -> list[Table]:
+def _role_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return the requests to each model of runs with several models, for example with a judge."""
     columns: list[Column[_RoleRow]] = [
-        Column("run of", lambda row: row.view.label, is_label=True),
+        Column("run of", lambda row: row.reported_run.label, is_label=True),
         Column("role", lambda row: row.use.role or "evaluated", is_label=True),
         Column("model", lambda row: row.use.model, is_label=True),
         Column("requests", lambda row: row.use.answered + row.use.failed),
@@ -157,9 +164,9 @@ def _role_tables(views: Sequence[RunView]) -> list[Table]:
         ),
     ]
     rows: list[_RoleRow] = []
-    for view in views:
-        if len(view.run.roles) > 1:
-            rows += [_RoleRow(view, use) for use in view.run.roles]
+    for reported_run in reported_runs:
+        if len(reported_run.run.roles) > 1:
+            rows += [_RoleRow(reported_run, use) for use in reported_run.run.roles]
     if not rows:
         return []
     note = (
@@ -169,7 +176,7 @@ def _role_tables(views: Sequence[RunView]) -> list[Table]:
     return [tabulate("Requests by role", columns, rows, [note])]
 
 
-def _stage_tables(views: Sequence[RunView]) -> list[Table]:
+def _stage_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return a table that counts how replies were read: by the extractor's rules, by a judge model, or not at all.
 
     It has a row for each model and each protocol with multiple-choice questions.
@@ -178,15 +185,15 @@ def _stage_tables(views: Sequence[RunView]) -> list[Table]:
         One table; none if there are no such replies.
     """
     columns: list[Column[_StageRow]] = [
-        Column("model", lambda row: row.view.label, is_label=True),
+        Column("model", lambda row: row.reported_run.label, is_label=True),
         Column("protocol", lambda row: row.protocol, is_label=True),
         Column("replies", lambda row: row.counts.total()),
     ]
     columns += [_stage_column(stage) for stage in STAGES]
     rows: list[_StageRow] = []
-    for view in views:
-        for protocol, counts in _count_stages(view).items():
-            rows.append(_StageRow(view, protocol, counts))
+    for reported_run in reported_runs:
+        for protocol, counts in _count_stages(reported_run).items():
+            rows.append(_StageRow(reported_run, protocol, counts))
     if not rows:
         return []
     judge = for_caller("--judge", "the judge")
@@ -198,13 +205,13 @@ def _stage_column(stage: StageName) -> Column[_StageRow]:
     return Column(stage, lambda row: row.counts[stage])
 
 
-def _count_stages(view: RunView) -> dict[str, Counter[StageName]]:
+def _count_stages(reported_run: ReportedRun) -> dict[str, Counter[StageName]]:
     """Count how replies to multiple-choice questions were read, by protocol.
 
     A stage is what found the chosen option in a reply: the extractor's rules, a judge model, or a random guess.
     """
     counts: dict[str, Counter[StageName]] = defaultdict(Counter)
-    for scored in view.run.benchmarks:
+    for scored in reported_run.run.benchmarks:
         for prediction, sample in with_samples(scored):
             has_options = bool(sample.rounds[prediction.turn].options)
             if prediction.method == "generation" and has_options:

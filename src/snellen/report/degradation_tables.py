@@ -18,7 +18,7 @@ from snellen.records import Estimate
 from snellen.report.axes import ChartAxis
 from snellen.report.drawing import ChartPanel, ChartPoint
 from snellen.report.number_text import metric_title, number_or_dash
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.report.scatter_chart import ScatterPoint, scatter_chart
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 
@@ -44,17 +44,17 @@ class _DoseRow(Struct, frozen=True):
     point: DosePoint
 
 
-def degradation_tables(views: Sequence[RunView]) -> list[Table]:
+def degradation_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return a table of scores on degraded images, with a row for each run, benchmark and strength of the degradation.
 
     Returns:
         One table; none if no run has degraded images.
     """
     rows: list[_DoseRow] = []
-    for view in views:
-        for scored in view.run.benchmarks:
+    for reported_run in reported_runs:
+        for scored in reported_run.run.benchmarks:
             for response in dose_responses(scored):
-                rows += [_DoseRow(view.label, response, point) for point in response.points]
+                rows += [_DoseRow(reported_run.label, response, point) for point in response.points]
     if not rows:
         return []
     columns: list[Column[_DoseRow]] = [
@@ -120,17 +120,17 @@ class _Curve(Struct, frozen=True):
     response: DoseResponse
 
 
-def dose_panels(views: Sequence[RunView]) -> Iterator[ChartPanel]:
+def dose_panels(reported_runs: Sequence[ReportedRun]) -> Iterator[ChartPanel]:
     """Yield a chart of the score against the strength of an image degradation, with a curve for each run.
 
     There is one chart for each benchmark, protocol, metric and kind of degradation.
     """
     curves_by_panel: dict[tuple[str, str, str, str], list[_Curve]] = defaultdict(list)
-    for series, view in enumerate(views):
-        for scored in view.run.benchmarks:
+    for series, reported_run in enumerate(reported_runs):
+        for scored in reported_run.run.benchmarks:
             for response in dose_responses(scored):
                 panel = (response.benchmark, response.protocol, response.metric, response.kind)
-                curves_by_panel[panel].append(_Curve(series, view.label, response))
+                curves_by_panel[panel].append(_Curve(series, reported_run.label, response))
     for curves in curves_by_panel.values():
         yield _dose_panel(curves)
 

@@ -191,7 +191,7 @@ def _question_lines(item: ShownItem, level: int) -> list[str]:
         for option in turn.options:
             mark = " **correct**" if option.signs else ""
             lines.append(f"- ({option.label}) {escape_markdown(option.option)}{mark}")
-        if turn.gold:
-            lines.append(f"- answer: {escape_markdown(' | '.join(turn.gold.texts))}")
+        if turn.correct_answer:
+            lines.append(f"- answer: {escape_markdown(' | '.join(turn.correct_answer.texts))}")
         lines.append("")
     return lines

@@ -27,7 +27,7 @@ from snellen.report.drawing import (
 )
 from snellen.report.figures import POINT_AT, report_figures
 from snellen.report.rendering import stand_alone
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.report.training_curves import headline_panels, trainings
 from snellen.scoring.scored_run import ScoredRun
 
@@ -72,7 +72,7 @@ def write_figures(
         raise DataError(f"the format of figures is one of {', '.join(FORMS)}, not {form!r}")
     paths: list[Path] = []
     captions = ""
-    for figure in _named_figures(report_figures(run_views(runs, rows))):
+    for figure in _named_figures(report_figures(prepare_reported_runs(runs, rows))):
         path = folder / f"{figure.name}.{form}"
         write_atomically(path, convert(stand_alone(figure.drawing)))
         paths.append(path)
@@ -234,11 +234,11 @@ def headline_plot(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> Plot:
     Raises:
         DataError: No run has a number to draw.
     """
-    views = run_views(runs, rows)
-    curves = headline_panels(views)
+    reported_runs = prepare_reported_runs(runs, rows)
+    curves = headline_panels(reported_runs)
     if curves:
-        return Plot(chart_svg(curves[0].drawing, tuple(trainings(views))))
-    blocks = report_figures(views)
+        return Plot(chart_svg(curves[0].drawing, tuple(trainings(reported_runs))))
+    blocks = report_figures(reported_runs)
     for figure in _named_figures({"headline": blocks["headline"]}):
         return Plot(stand_alone(figure.drawing))
     raise DataError("there is no headline number to draw")

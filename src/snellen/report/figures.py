@@ -11,7 +11,7 @@ from snellen.report.degradation_tables import DOSE_CAPTION, dose_panels
 from snellen.report.drawing import ChartPanel
 from snellen.report.heat_map_figures import HEAT_NOTE, benchmark_heat_maps, dimension_heat_maps
 from snellen.report.number_text import dimension_title
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.report.training_curves import TRAINING_CAPTION, training_panels, trainings
 
 HEADLINE_CAPTION = "One row per model: its mark, its 95% interval and its value over all benchmarks; the dashed line is chance."
@@ -33,10 +33,10 @@ INSTABILITY = (
 METHODS_NOTE = "One point per model and benchmark. Above the line, likelihood gives a higher accuracy than generation."
 
 
-def report_figures(views: Sequence[RunView]) -> dict[str, ChartBlock]:
+def report_figures(reported_runs: Sequence[ReportedRun]) -> dict[str, ChartBlock]:
     """Return all figures in the order of the page. A figure without data has no panels."""
-    drawer = ChartDrawer(views)
-    names = tuple(view.label for view in views)
+    drawer = ChartDrawer(reported_runs)
+    names = tuple(reported_run.label for reported_run in reported_runs)
     radar_caption = RADAR
     shares = drawer.radar_dimensions()
     others = [dimension_title(name) for name in drawer.dimensions if name not in shares]
@@ -54,20 +54,20 @@ def report_figures(views: Sequence[RunView]) -> dict[str, ChartBlock]:
         "headline": ChartBlock(tuple(drawer.headline()), HEADLINE_CAPTION),
         "radar": of_models(drawer.radar(), radar_caption),
         "training": ChartBlock(
-            tuple(training_panels(views)), TRAINING_CAPTION, tuple(trainings(views))
+            tuple(training_panels(reported_runs)), TRAINING_CAPTION, tuple(trainings(reported_runs))
         ),
         "dimensions": of_models(drawer.dimension_bars(), whiskers),
-        "dimension-heat-map": ChartBlock(tuple(dimension_heat_maps(views)), HEAT_NOTE),
+        "dimension-heat-map": ChartBlock(tuple(dimension_heat_maps(reported_runs)), HEAT_NOTE),
         "instability": of_models(drawer.instability_scatter(), INSTABILITY, is_tall=True),
         "templates": of_models(drawer.template_bars(), TEMPLATES),
         "methods": of_models(drawer.method_scatter(), METHODS_NOTE, is_tall=True),
-        "doses": of_models(tuple(dose_panels(views)), DOSE_CAPTION),
-        "benchmark-heat-map": ChartBlock(tuple(benchmark_heat_maps(views)), HEAT_NOTE),
+        "doses": of_models(tuple(dose_panels(reported_runs)), DOSE_CAPTION),
+        "benchmark-heat-map": ChartBlock(tuple(benchmark_heat_maps(reported_runs)), HEAT_NOTE),
         "benchmarks": of_models(drawer.benchmark_bars(), whiskers),
         "metrics": of_models(drawer.metric_bars(), METRICS),
         "tag-radar": of_models(drawer.tag_radar(), TAG_RADAR),
         "tags": of_models(drawer.tag_bars(), TAGS),
         "positions-chosen": of_models(chosen, PLACES),
         "positions-correct": of_models(correct, whiskers),
-        "cost": of_models(cost_scatters(views), COST_NOTE),
+        "cost": of_models(cost_scatters(reported_runs), COST_NOTE),
     }

@@ -34,12 +34,12 @@ from snellen.report.lead_sentences import (
 from snellen.report.model_numbers import (
     DimensionShare,
     ModelNumbers,
-    described_views,
     model_numbers,
+    runs_to_describe,
 )
 from snellen.report.number_text import capitalised, metric_title, percent_text, value_text
 from snellen.report.paired_tables import family_words
-from snellen.report.run_view import RunView, average_words
+from snellen.report.reported_runs import ReportedRun, average_words
 from snellen.report.sentence_parts import (
     MOST_NAMES,
     NO_INTERVAL,
@@ -56,34 +56,45 @@ MOST_UNSURE = 0.02
 
 
 def findings(
-    views: Sequence[RunView], compared: ComparedRuns | None = None, *, of_instruments: bool = False
+    reported_runs: Sequence[ReportedRun],
+    compared: ComparedRuns | None = None,
+    *,
+    of_instruments: bool = False,
 ) -> list[str]:
     """Return the sentences at the top of a report: first what was found, then what to be careful about.
 
     Args:
-        views: The runs. Instruments (reference baselines such as random guessing) are left out if there are models.
+        reported_runs: The runs. Instruments (reference baselines such as random guessing) are left out if there are models.
         compared: The comparison of the runs that were scored by the standard rules, if the page already has it. If
             None, the runs are compared here.
         of_instruments: Whether instruments are included next to models.
     """
     # An acuity test chooses its own questions, so its accuracy says nothing.
-    chosen = [view.label for view in views if view.run.manifest.adaptive_rules]
-    accurate = [view for view in views if view.label not in chosen]
-    described = described_views(accurate, of_instruments=of_instruments)
-    stopped = [view.label for view in described if parts_of(view.run)]
+    chosen = [
+        reported_run.label
+        for reported_run in reported_runs
+        if reported_run.run.manifest.adaptive_rules
+    ]
+    accurate = [reported_run for reported_run in reported_runs if reported_run.label not in chosen]
+    described = runs_to_describe(accurate, of_instruments=of_instruments)
+    stopped = [reported_run.label for reported_run in described if parts_of(reported_run.run)]
     cautions = _run_cautions(accurate, described, stopped, chosen)
 
     numbers: list[ModelNumbers] = []
-    for view in described:
-        if view.label not in stopped:
-            numbers += model_numbers(view)
+    for reported_run in described:
+        if reported_run.label not in stopped:
+            numbers += model_numbers(reported_run)
 
     differences: Differences = {}
     in_every_order: Sequence[PairedDifference] = ()
     try:
         if len({model.name for model in numbers}) > 1:
             if not compared:
-                standard = [view.run for view in views if view.run.convention == "standard"]
+                standard = [
+                    reported_run.run
+                    for reported_run in reported_runs
+                    if reported_run.run.convention == "standard"
+                ]
                 compared = ComparedRuns(
                     standard, compare_runs(standard, resamples=0, with_flips=False)
                 )
@@ -98,8 +109,8 @@ def findings(
 
 
 def _run_cautions(
-    accurate: Sequence[RunView],
-    described: Sequence[RunView],
+    accurate: Sequence[ReportedRun],
+    described: Sequence[ReportedRun],
     stopped: Sequence[str],
     chosen: Sequence[str],
 ) -> list[str]:
@@ -113,9 +124,9 @@ def _run_cautions(
     """
     cautions: list[str] = []
     left_out = [
-        view.label
-        for view in accurate
-        if view not in described and view.run.convention == "standard"
+        reported_run.label
+        for reported_run in accurate
+        if reported_run not in described and reported_run.run.convention == "standard"
     ]
     if left_out:
         cautions.append(
@@ -123,18 +134,25 @@ def _run_cautions(
         )
 
     stopped_early = [
-        view.label for view in described if view.label in stopped and _is_complete(view)
+        reported_run.label
+        for reported_run in described
+        if reported_run.label in stopped and _is_complete(reported_run)
     ]
     if stopped_early:
         cautions.append(
             f"A rule stopped {name_list(stopped_early)} early; the section “Stopped by a rule” has intervals that allow for that."
         )
-    for view in described:
-        if view.run.extent and not _is_complete(view):
-            cautions.append(f"The run of {view.label} is incomplete: {view.run.extent.words}.")
-    for view in described:
-        for text in (*empty_reply_sentences(view.run), *whole_text_sentences(view.run)):
-            cautions.append(f"Of {view.label}, {text}.")
+    for reported_run in described:
+        if reported_run.run.extent and not _is_complete(reported_run):
+            cautions.append(
+                f"The run of {reported_run.label} is incomplete: {reported_run.run.extent.words}."
+            )
+    for reported_run in described:
+        for text in (
+            *empty_reply_sentences(reported_run.run),
+            *whole_text_sentences(reported_run.run),
+        ):
+            cautions.append(f"Of {reported_run.label}, {text}.")
     if chosen:
         cautions.append(
             f"The questions of {name_list(chosen)} were chosen adaptively to measure thresholds, so their accuracy "
@@ -143,8 +161,8 @@ def _run_cautions(
     return cautions
 
 
-def _is_complete(view: RunView) -> bool:
-    return view.run.extent is None or view.run.extent.is_whole
+def _is_complete(reported_run: ReportedRun) -> bool:
+    return reported_run.run.extent is None or reported_run.run.extent.is_whole
 
 
 def sentences(
@@ -220,9 +238,9 @@ def _level(numbers: Sequence[ModelNumbers]) -> str:
     else:
         opening = f"{model.name} scores {value} in {metric_title(model.metric)}"
 
-    if model.by_file is not None:
+    if model.share_in_file is not None:
         opening += (
-            f", but {percent_text(model.by_file)} by the file's own verdicts, so compare some replies with their right "
+            f", but {percent_text(model.share_in_file)} by the file's own verdicts, so compare some replies with their right "
             "answers"
         )
     interval = interval_range(model.headline, model.unit)
@@ -241,9 +259,9 @@ def _contradictions(models: Sequence[ModelNumbers]) -> str:
     """Return which numbers of several models are far from the verdicts in their files; empty if none is."""
     shares: list[str] = []
     for model in models:
-        if model.by_file is not None:
+        if model.share_in_file is not None:
             here = value_text(model.headline, model.unit)
-            shares.append(f"{model.name} {percent_text(model.by_file)} (here {here})")
+            shares.append(f"{model.name} {percent_text(model.share_in_file)} (here {here})")
     if not shares:
         return ""
     return (

@@ -21,11 +21,11 @@ from snellen.metrics.declaration import SHARE, as_read, declared_row, find_metri
 from snellen.records import Estimate, Result
 from snellen.report.number_text import DASH, decimal_text, metric_title, percent_text
 from snellen.report.reply_notes import grader_notes, unread_notes
-from snellen.report.run_view import (
+from snellen.report.reported_runs import (
     OVER,
     HeadlineEstimate,
     ModelMethodRow,
-    RunView,
+    ReportedRun,
     benchmarks_of,
     each_choice_benchmark,
     method_rows,
@@ -63,90 +63,94 @@ class _HeadlineRow(Struct, frozen=True):
     """One for each line."""
 
 
-def headline_table(views: Sequence[RunView], *, values_alone: bool = False) -> Table:
+def headline_table(reported_runs: Sequence[ReportedRun], *, values_alone: bool = False) -> Table:
     """Return the main table of results: a row for each benchmark, a column for each model and method, and a row of means.
 
     Args:
-        views: The runs.
+        reported_runs: The runs.
         values_alone: Whether to show intervals only for the means, so that more models fit side by side.
     """
-    lines = method_rows(views)
-    rows = [_benchmark_row(lines, name) for name in benchmarks_of(views)]
+    model_rows = method_rows(reported_runs)
+    rows = [_benchmark_row(model_rows, name) for name in benchmarks_of(reported_runs)]
     if values_alone:
         rows = [_without_intervals(row) for row in rows]
     if len(rows) > 1:
-        rows.append(_mean_row(lines))
+        rows.append(_mean_row(model_rows))
 
     columns: list[Column[_HeadlineRow]] = [
         Column("benchmark", lambda row: row.label, is_label=True),
         Column("metric", lambda row: row.metric, is_label=True),
         Column("guessing", lambda row: row.guessing, is_label=True),
     ]
-    names = _line_names(lines)
-    for index, line in enumerate(lines):
-        columns.append(_line_column(names[line.label], index))
-    return tabulate("Result", columns, rows, _notes(lines), most_notes=MOST_NOTES)
+    names = _model_names(model_rows)
+    for index, model_row in enumerate(model_rows):
+        columns.append(_model_column(names[model_row.label], index))
+    return tabulate("Result", columns, rows, _notes(model_rows), most_notes=MOST_NOTES)
 
 
-def _line_column(heading: str, index: int) -> Column[_HeadlineRow]:
+def _model_column(heading: str, index: int) -> Column[_HeadlineRow]:
     return Column(heading, lambda row: row.cells[index])
 
 
-def headline_by_model(views: Sequence[RunView]) -> Table:
+def headline_by_model(reported_runs: Sequence[ReportedRun]) -> Table:
     """Return the table of results with a row for each model and method, and a column for each benchmark.
 
     It is used for more models than fit side by side as columns. The first number of a row is the mean, with its
     interval; the numbers of the benchmarks have no intervals.
     """
-    lines = method_rows(views)
-    benchmark_rows = [_benchmark_row(lines, name) for name in benchmarks_of(views)]
+    model_rows = method_rows(reported_runs)
+    benchmark_rows = [_benchmark_row(model_rows, name) for name in benchmarks_of(reported_runs)]
     first_row = benchmark_rows[0]
     other_rows = benchmark_rows[1:]
     if other_rows:
-        first_row = _mean_row(lines)
+        first_row = _mean_row(model_rows)
         other_rows = benchmark_rows
 
-    names = _line_names(lines)
+    names = _model_names(model_rows)
     rows: list[tuple[Cell, ...]] = []
-    for index, line in enumerate(lines):
+    for index, model_row in enumerate(model_rows):
         values = [_value_alone(row.cells[index]) for row in other_rows]
-        rows.append((names[line.label], first_row.cells[index], *values))
+        rows.append((names[model_row.label], first_row.cells[index], *values))
     header = ("model", first_row.label, *(row.label for row in other_rows))
-    return Table("Result", header, tuple(rows), notes=tuple(_notes(lines)), most_notes=MOST_NOTES)
+    return Table(
+        "Result", header, tuple(rows), notes=tuple(_notes(model_rows)), most_notes=MOST_NOTES
+    )
 
 
-def _line_names(lines: Sequence[ModelMethodRow]) -> dict[str, str]:
+def _model_names(model_rows: Sequence[ModelMethodRow]) -> dict[str, str]:
     """Return a short name for the results of each model by one method, by their label: `{"A, generation": "A"}`.
 
     The method is part of the name only if there are several methods.
     """
-    has_several_methods = len({line.method for line in lines}) > 1
+    has_several_methods = len({model_row.method for model_row in model_rows}) > 1
     names: dict[str, str] = {}
-    for line in lines:
-        names[line.label] = line.label if has_several_methods else line.view.label
+    for model_row in model_rows:
+        names[model_row.label] = (
+            model_row.label if has_several_methods else model_row.reported_run.label
+        )
     return names
 
 
-def _benchmark_row(lines: Sequence[ModelMethodRow], benchmark: str) -> _HeadlineRow:
+def _benchmark_row(model_rows: Sequence[ModelMethodRow], benchmark: str) -> _HeadlineRow:
     """Return the row of a benchmark in the results table.
 
     It has the metric, the chance level, and for each model the headline number or the reason why there is none.
 
     Args:
-        lines: The results of each model by one method.
+        model_rows: The results of each model by one method.
         benchmark: The benchmark.
     """
     metrics: dict[str, None] = {}
     levels: list[float | None] = []
     cells: list[Cell] = []
-    for line in lines:
-        headline = line.headlines.get(benchmark)
+    for model_row in model_rows:
+        headline = model_row.headlines.get(benchmark)
         if headline is None:
-            cells.append(AbsentCell(_why_absent(line, benchmark)))
+            cells.append(AbsentCell(_why_absent(model_row, benchmark)))
             continue
         metrics[short_title(headline.metric)] = None
-        levels.append(line.chances.get(benchmark))
-        cells.append(NumberCell(headline.unit, headline.estimate, _as_read(line, headline)))
+        levels.append(model_row.chances.get(benchmark))
+        cells.append(NumberCell(headline.unit, headline.estimate, _as_read(model_row, headline)))
     return _HeadlineRow(benchmark, " or ".join(metrics), _chance_text(levels), tuple(cells))
 
 
@@ -185,25 +189,25 @@ def _chance_text(levels: Sequence[float | None]) -> str:
     return f"{texts[0]} to {texts[-1]}"
 
 
-def _why_absent(line: ModelMethodRow, benchmark: str) -> str:
+def _why_absent(model_row: ModelMethodRow, benchmark: str) -> str:
     """Return why a model has no headline of a benchmark by this method."""
-    scored = line.view.benchmark(benchmark)
+    scored = model_row.reported_run.benchmark(benchmark)
     if scored is None:
         return "not part of the run"
     for metric in headline_metrics(scored):
-        number = line.lookup(metric, benchmark)
+        number = model_row.lookup(metric, benchmark)
         if number is not None:
-            return why_without_value(line, number, metric, benchmark)
+            return why_without_value(model_row, number, metric, benchmark)
     return "not measured by the protocols of this run"
 
 
 def why_without_value(
-    line: ModelMethodRow, number: HeadlineEstimate, metric: str, benchmark: str = ""
+    model_row: ModelMethodRow, number: HeadlineEstimate, metric: str, benchmark: str = ""
 ) -> str:
     """Return why an estimate has no value.
 
     Args:
-        line: The model and method.
+        model_row: The model and method.
         number: The estimate, without a value.
         metric: The metric row.
         benchmark: Name of the benchmark, or an empty text for a mean over benchmarks.
@@ -218,7 +222,9 @@ def why_without_value(
             return "no question was answered; see the errors"
         return "no question was asked to the end"
     scored_benchmarks = [
-        scored for scored in line.view.run.benchmarks if benchmark in ("", scored.spec.name)
+        scored
+        for scored in model_row.reported_run.run.benchmarks
+        if benchmark in ("", scored.spec.name)
     ]
     if not any(scored.answers for scored in scored_benchmarks):
         return "the answers are hidden"
@@ -228,40 +234,40 @@ def why_without_value(
 # --- its last row ----------------------------------------------------------------------------------------------------
 
 
-def _mean_row(lines: Sequence[ModelMethodRow]) -> _HeadlineRow:
+def _mean_row(model_rows: Sequence[ModelMethodRow]) -> _HeadlineRow:
     """Return the last row of the results table: the mean over benchmarks for each model.
 
     If the benchmarks have no common scale, it is the mean rank of each model instead.
     """
-    headlines = [line.headline for line in lines if line.headline is not None]
+    headlines = [model_row.headline for model_row in model_rows if model_row.headline is not None]
     if all(headline.estimate.value is None for headline in headlines):
-        return _HeadlineRow("mean rank", "", "", tuple(_rank_cells(lines)))
+        return _HeadlineRow("mean rank", "", "", tuple(_rank_cells(model_rows)))
 
     labels: dict[str, None] = {}
     for headline in headlines:
         if headline.over:
             labels[OVER[headline.over]] = None
-    chance_levels = [line.chance for line in lines if line.headlines]
-    n_most = max(len(line.headlines) for line in lines)
-    cells = tuple(_mean_cell(line, n_most) for line in lines)
+    chance_levels = [model_row.chance for model_row in model_rows if model_row.headlines]
+    n_most = max(len(model_row.headlines) for model_row in model_rows)
+    cells = tuple(_mean_cell(model_row, n_most) for model_row in model_rows)
     return _HeadlineRow(" or ".join(labels), "", _chance_text(chance_levels), cells)
 
 
-def _mean_cell(line: ModelMethodRow, n_most: int) -> Cell:
+def _mean_cell(model_row: ModelMethodRow, n_most: int) -> Cell:
     """Return the mean of a model, with a note if another model has values on more benchmarks (`n_most`)."""
-    headline = line.headline
+    headline = model_row.headline
     if headline is None:
         return AbsentCell("no benchmark has a value")
     if headline.estimate.value is None:
         return AbsentCell(f"{headline.detail} have no common scale")
-    n_benchmarks = len(line.headlines)
+    n_benchmarks = len(model_row.headlines)
     note = ""
     if n_benchmarks < n_most:
         note = f"of {n_benchmarks} of {n_most} benchmarks"
-    return NumberCell(headline.unit, headline.estimate, _as_read(line, headline), note)
+    return NumberCell(headline.unit, headline.estimate, _as_read(model_row, headline), note)
 
 
-def _as_read(line: ModelMethodRow, result: Result) -> tuple[tuple[str, Estimate], ...]:
+def _as_read(model_row: ModelMethodRow, result: Result) -> tuple[tuple[str, Estimate], ...]:
     """Return the number before its correction by human labels of the replies (`snellen audit`), with its label.
 
     Returns:
@@ -270,64 +276,70 @@ def _as_read(line: ModelMethodRow, result: Result) -> tuple[tuple[str, Estimate]
     uncorrected = as_read(declared_row(result.metric))
     dimension = result.dimension if result.benchmark == OVERALL else ""
     key = (result.protocol, uncorrected.name, result.benchmark, dimension, "")
-    number = line.view.results_by_key.get(key)
+    number = model_row.reported_run.results_by_key.get(key)
     if number is None:
         return ()
     return ((uncorrected.label, number.estimate),)
 
 
-def _rank_cells(lines: Sequence[ModelMethodRow]) -> list[Cell]:
+def _rank_cells(model_rows: Sequence[ModelMethodRow]) -> list[Cell]:
     """Return, for each model, a cell with its mean rank over the benchmarks that all models of its method have."""
-    lines_by_method: dict[str, list[ModelMethodRow]] = defaultdict(list)
-    for line in lines:
-        lines_by_method[line.method].append(line)
+    model_rows_by_method: dict[str, list[ModelMethodRow]] = defaultdict(list)
+    for model_row in model_rows:
+        model_rows_by_method[model_row.method].append(model_row)
 
     cells: dict[str, Cell] = {}
-    for members in lines_by_method.values():
-        ranks = mean_ranks([line.headlines for line in members])
-        for line, rank in zip(members, ranks, strict=True):
+    for members in model_rows_by_method.values():
+        ranks = mean_ranks([model_row.headlines for model_row in members])
+        for model_row, rank in zip(members, ranks, strict=True):
             if rank is None:
-                cells[line.label] = AbsentCell("no common scale, and ranks need several models")
+                cells[model_row.label] = AbsentCell(
+                    "no common scale, and ranks need several models"
+                )
             else:
-                cells[line.label] = decimal_text(rank, 2)
-    return [cells[line.label] for line in lines]
+                cells[model_row.label] = decimal_text(rank, 2)
+    return [cells[model_row.label] for model_row in model_rows]
 
 
 # --- its notes -------------------------------------------------------------------------------------------------------
 
 
-def _notes(lines: Sequence[ModelMethodRow]) -> list[str]:
+def _notes(model_rows: Sequence[ModelMethodRow]) -> list[str]:
     """Return notes on what limits the meaning of the results table.
 
     They are about unusual replies, models that answered different questions, and runs scored by other rules.
     """
-    views = list({line.view.label: line.view for line in lines}.values())
-    notes = [*grader_notes(views), *unread_notes(views)]
+    reported_runs = list(
+        {model_row.reported_run.label: model_row.reported_run for model_row in model_rows}.values()
+    )
+    notes = [*grader_notes(reported_runs), *unread_notes(reported_runs)]
 
     benchmarks_by_method: dict[str, set[str]] = defaultdict(set)
-    for line in lines:
-        if line.headline is not None:
-            benchmarks_by_method[line.method].add(line.headline.members)
+    for model_row in model_rows:
+        if model_row.headline is not None:
+            benchmarks_by_method[model_row.method].add(model_row.headline.members)
     for method, benchmarks in benchmarks_by_method.items():
         if len(benchmarks) > 1:
             notes.append(
                 f"Under {method}, the models answered different questions, so their means are not comparable."
             )
 
-    for view in views:
-        if view.run.convention != "standard":
-            extractors = " and ".join(view.run.extractors)
-            notes.append(f"{view.label}: as published; replies are parsed with {extractors}.")
-    notes.extend(_reproduction_notes(views))
+    for reported_run in reported_runs:
+        if reported_run.run.convention != "standard":
+            extractors = " and ".join(reported_run.run.extractors)
+            notes.append(
+                f"{reported_run.label}: as published; replies are parsed with {extractors}."
+            )
+    notes.extend(_reproduction_notes(reported_runs))
     return notes
 
 
-def _reproduction_notes(views: Sequence[RunView]) -> list[str]:
+def _reproduction_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
     """Return what is known of the printed figures of benchmarks: reproduced for no model, or only for some."""
     not_reproduced: list[str] = []
     partly_reproduced: list[str] = []
-    for name in benchmarks_of(views):
-        number = _published_number(views, name)
+    for name in benchmarks_of(reported_runs):
+        number = _published_number(reported_runs, name)
         if number is None:
             continue
         if not number.is_reproduced:
@@ -345,10 +357,12 @@ def _reproduction_notes(views: Sequence[RunView]) -> list[str]:
     return notes
 
 
-def _published_number(views: Sequence[RunView], benchmark: str) -> PublishedNumber | None:
+def _published_number(
+    reported_runs: Sequence[ReportedRun], benchmark: str
+) -> PublishedNumber | None:
     """Return what is known of the printed figure of a benchmark, from the first run that has the benchmark."""
-    for view in views:
-        scored = view.benchmark(benchmark)
+    for reported_run in reported_runs:
+        scored = reported_run.benchmark(benchmark)
         if scored is not None:
             return published_number_of(scored.spec)
     return None
@@ -357,7 +371,7 @@ def _published_number(views: Sequence[RunView], benchmark: str) -> PublishedNumb
 # --- the second table ------------------------------------------------------------------------------------------------
 
 
-def side_table(views: Sequence[RunView]) -> Table | None:
+def side_table(reported_runs: Sequence[ReportedRun]) -> Table | None:
     """Return a table of what limits the main results of each model, such as replies that could not be read.
 
     A column is left out if it says nothing, for example if no request failed.
@@ -365,11 +379,11 @@ def side_table(views: Sequence[RunView]) -> Table | None:
     Returns:
         A table with a row for each model and method; None if there is nothing to show.
     """
-    lines = method_rows(views)
-    names = _line_names(lines)
+    model_rows = method_rows(reported_runs)
+    names = _model_names(model_rows)
     metric_columns: list[Column[ModelMethodRow]] = []
     for metric in SIDE_METRICS:
-        if any(_limits(metric, line.overall(metric)) for line in lines):
+        if any(_limits(metric, model_row.overall(metric)) for model_row in model_rows):
             metric_columns.append(_side_column(metric))
     count_columns: list[Column[ModelMethodRow]] = [
         Column("requests failed", _n_failed),
@@ -377,21 +391,27 @@ def side_table(views: Sequence[RunView]) -> Table | None:
         Column("not asked", _n_not_asked),
         Column("no ground truth", _n_unscored),
     ]
-    count_columns = [column for column in count_columns if any(column.cell(line) for line in lines)]
+    count_columns = [
+        column
+        for column in count_columns
+        if any(column.cell(model_row) for model_row in model_rows)
+    ]
     if not metric_columns and not count_columns:
         return None
 
     notes: list[str] = []
-    scopes = {_option_scope(view) for view in views}
+    scopes = {_option_scope(reported_run) for reported_run in reported_runs}
     if metric_columns and scopes != {""}:
         notes.append(f"Over benchmarks with options: {', '.join(sorted(scopes - {''}))}.")
-    if any(_limits(CIRCULAR, line.overall(CIRCULAR)) for line in lines):
+    if any(_limits(CIRCULAR, model_row.overall(CIRCULAR)) for model_row in model_rows):
         notes.append(
             "Circular accuracy: the share of questions that are correct in every option order."
         )
-    model_column = Column[ModelMethodRow]("model", lambda line: names[line.label], is_label=True)
+    model_column = Column[ModelMethodRow](
+        "model", lambda model_row: names[model_row.label], is_label=True
+    )
     columns = [model_column, *metric_columns, *count_columns]
-    return tabulate("Replies and stability", columns, lines, notes)
+    return tabulate("Replies and stability", columns, model_rows, notes)
 
 
 def _limits(metric: str, number: HeadlineEstimate | None) -> bool:
@@ -406,81 +426,81 @@ def _limits(metric: str, number: HeadlineEstimate | None) -> bool:
 
 
 def _side_column(metric: str) -> Column[ModelMethodRow]:
-    return Column(metric_title(metric), lambda line: _side_cell(line, metric))
+    return Column(metric_title(metric), lambda model_row: _side_cell(model_row, metric))
 
 
-def _side_cell(line: ModelMethodRow, metric: str) -> Cell:
+def _side_cell(model_row: ModelMethodRow, metric: str) -> Cell:
     """Return a cell with a number that qualifies the results of a model, such as the share of replies that were not read.
 
     The cell has a note if the number is over other benchmarks than the accuracy.
     """
-    number = line.overall(metric)
+    number = model_row.overall(metric)
     if number is None or number.estimate.value is None:
         return DASH
     note = ""
-    accuracy = line.overall("accuracy")
+    accuracy = model_row.overall("accuracy")
     if accuracy is not None and accuracy.members != number.members:
         note = f"of {number.members} only"
     return NumberCell(number.unit, number.estimate, note=note)
 
 
-def _n_failed(line: ModelMethodRow) -> int:
+def _n_failed(model_row: ModelMethodRow) -> int:
     """Return the failed requests of a run, in the row of its first method; they are not counted by method."""
-    is_first = line.view.method_rows[0].method == line.method
-    return line.view.run.failed if is_first else 0
+    is_first = model_row.reported_run.method_rows[0].method == model_row.method
+    return model_row.reported_run.run.failed if is_first else 0
 
 
-def _n_without_reply(line: ModelMethodRow) -> int:
+def _n_without_reply(model_row: ModelMethodRow) -> int:
     """Return the questions of the headlines that lost their reply, summed over benchmarks."""
-    estimates = [headline.estimate for headline in line.headlines.values()]
+    estimates = [headline.estimate for headline in model_row.headlines.values()]
     return sum(estimate.errors + estimate.absent for estimate in estimates)
 
 
-def _n_not_asked(line: ModelMethodRow) -> int:
-    return sum(headline.estimate.not_asked for headline in line.headlines.values())
+def _n_not_asked(model_row: ModelMethodRow) -> int:
+    return sum(headline.estimate.not_asked for headline in model_row.headlines.values())
 
 
-def _n_unscored(line: ModelMethodRow) -> int:
-    return sum(headline.estimate.unscored for headline in line.headlines.values())
+def _n_unscored(model_row: ModelMethodRow) -> int:
+    return sum(headline.estimate.unscored for headline in model_row.headlines.values())
 
 
-def _option_scope(view: RunView) -> str:
+def _option_scope(reported_run: ReportedRun) -> str:
     """Return on how many benchmarks of a run questions have options: `12 of 14`; empty if on all."""
-    n_benchmarks = len(view.run.benchmarks)
-    n_with_options = len(list(each_choice_benchmark(view)))
+    n_benchmarks = len(reported_run.run.benchmarks)
+    n_with_options = len(list(each_choice_benchmark(reported_run)))
     if n_with_options == n_benchmarks:
         return ""
     return f"{n_with_options} of {n_benchmarks}"
 
 
-def requested_metrics_table(views: Sequence[RunView]) -> Table | None:
+def requested_metrics_table(reported_runs: Sequence[ReportedRun]) -> Table | None:
     """Return a table of the metrics that the user asked for, without those that the results table shows anyway.
 
     Returns:
         A table with a row for each run, benchmark and metric; None if the user asked for none.
     """
-    rows: list[tuple[RunView, Result]] = []
-    for view in views:
+    rows: list[tuple[ReportedRun, Result]] = []
+    for reported_run in reported_runs:
         requested: set[str] = set()
-        for name in view.run.scoring.metrics:
+        for name in reported_run.run.scoring.metrics:
             requested.update(find_metric(name).names)
         shown_already: set[tuple[str, str]] = set()
-        for headline_by_benchmark in view.headlines.values():
+        for headline_by_benchmark in reported_run.headlines.values():
             for headline in headline_by_benchmark.values():
                 shown_already.add((headline.benchmark, headline.metric))
-        for result in view.rows:
+        for result in reported_run.rows:
             is_of_benchmark = result.benchmark != OVERALL and not result.slice
             is_shown = (result.benchmark, result.metric) in shown_already
             if result.metric in requested and is_of_benchmark and not is_shown:
-                rows.append((view, result))
+                rows.append((reported_run, result))
     if not rows:
         return None
 
-    def number(row: tuple[RunView, Result]) -> NumberCell:
+    def number(row: tuple[ReportedRun, Result]) -> NumberCell:
         _, result = row
         return NumberCell(result.unit, result.estimate)
 
-    columns: list[Column[tuple[RunView, Result]]] = [
+    columns: list[Column[tuple[ReportedRun, Result]]] = [
         Column("run", lambda row: row[0].label, is_label=True),
         Column("benchmark", lambda row: row[1].benchmark, is_label=True),
         Column("metric", lambda row: metric_title(row[1].metric), is_label=True),

@@ -14,7 +14,7 @@ from snellen.report.number_text import DASH
 from snellen.report.page_table import Figure, PageCell, PageTable, page_table
 from snellen.report.report_section import ReportSection
 from snellen.report.report_tables import report_tables
-from snellen.report.run_view import RunView, run_views
+from snellen.report.reported_runs import ReportedRun, prepare_reported_runs
 from snellen.report.table import Table
 from snellen.scoring.scored_run import ScoredRun
 
@@ -46,14 +46,16 @@ SPECIAL = {
 _QUOTED = re.compile(r"\\textasciigrave\{\}(.+?)\\textasciigrave\{\}")
 
 
-def latex_report(views: Sequence[RunView], further: Sequence[ReportSection] = ()) -> str:
+def latex_report(
+    reported_runs: Sequence[ReportedRun], further: Sequence[ReportSection] = ()
+) -> str:
     """Return all tables of a report as LaTeX. Each table is a float, which LaTeX may move.
 
     Args:
-        views: The runs.
+        reported_runs: The runs.
         further: Additional sections that only this report has.
     """
-    tables_by_section = report_tables(views, further=further)
+    tables_by_section = report_tables(reported_runs, further=further)
     floats: list[str] = []
     for tables in tables_by_section.values():
         for table in tables:
@@ -63,7 +65,7 @@ def latex_report(views: Sequence[RunView], further: Sequence[ReportSection] = ()
 
 def headline_latex(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
     """Return the table of headline numbers as a float, with a comment that names the packages."""
-    return OPENING + latex_table(headline_table(run_views(runs, rows)))
+    return OPENING + latex_table(headline_table(prepare_reported_runs(runs, rows)))
 
 
 def write_latex_tables(
@@ -77,7 +79,7 @@ def write_latex_tables(
         StoreError: A file cannot be written.
     """
     paths: list[Path] = []
-    for tables in report_tables(run_views(runs, rows)).values():
+    for tables in report_tables(prepare_reported_runs(runs, rows)).values():
         for table in tables:
             stem = table_label(table)
             n_before = 0

@@ -23,7 +23,7 @@ from snellen.metrics.declaration import SHARE
 from snellen.records import METHODS, Method
 from snellen.report.model_numbers import ModelNumbers
 from snellen.report.number_text import dimension_title, metric_title
-from snellen.report.run_view import average_words
+from snellen.report.reported_runs import average_words
 from snellen.report.sentence_parts import (
     difference_range,
     difference_text,

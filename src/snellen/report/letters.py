@@ -20,7 +20,7 @@ from snellen.analysis.quantiles import z
 from snellen.metrics.declaration import SHARE
 from snellen.records import Estimate
 from snellen.report.number_text import capitalised, decimal_text, unit_of_difference
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 
 NOTES = (
@@ -40,7 +40,7 @@ class _LetterRow(Struct, frozen=True):
     letter: LetterPreference
 
 
-def letter_tables(views: Sequence[RunView]) -> list[Table]:
+def letter_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return a table of how often each option letter is chosen, by run and protocol.
 
     Its first notes say which letters a model chooses significantly more or less often than they are correct.
@@ -50,14 +50,16 @@ def letter_tables(views: Sequence[RunView]) -> list[Table]:
     """
     rows: list[_LetterRow] = []
     verdicts: list[str] = []
-    for view in views:
-        preferences = letter_preferences(view.run.benchmarks)
+    for reported_run in reported_runs:
+        preferences = letter_preferences(reported_run.run.benchmarks)
         for protocol, letters_of_protocol in groupby(preferences, lambda letter: letter.protocol):
             letters = corrected_letters(list(letters_of_protocol))
-            rows += [_LetterRow(view.label, letter) for letter in letters]
+            rows += [_LetterRow(reported_run.label, letter) for letter in letters]
             for n_options, verdict in _verdicts(letters):
                 if verdict:
-                    subject = f"{view.label} under {protocol}, with {_options_text(n_options)}"
+                    subject = (
+                        f"{reported_run.label} under {protocol}, with {_options_text(n_options)}"
+                    )
                     verdicts.append(f"{subject}: {verdict}.")
     if not rows:
         return []

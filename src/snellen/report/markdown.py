@@ -8,26 +8,28 @@ from collections.abc import Sequence
 from snellen.formats.shown_text import short_name
 from snellen.report.findings import findings
 from snellen.report.number_text import superscript
-from snellen.report.paired_tables import compare_views, standard_comparison
+from snellen.report.paired_tables import compare_reported_runs, standard_comparison
 from snellen.report.report_section import ReportSection
 from snellen.report.report_tables import report_tables
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.report.table import Cell, Table, cell_text
 
 
-def markdown_report(views: Sequence[RunView], further: Sequence[ReportSection] = ()) -> str:
+def markdown_report(
+    reported_runs: Sequence[ReportedRun], further: Sequence[ReportSection] = ()
+) -> str:
     """Return the findings and all tables of a report.
 
     Args:
-        views: The runs.
+        reported_runs: The runs.
         further: Sections of this report alone.
     """
-    comparisons = compare_views(views)
+    comparisons = compare_reported_runs(reported_runs)
     lines = ["# Snellen report", ""]
-    for sentence in findings(views, standard_comparison(comparisons)):
+    for sentence in findings(reported_runs, standard_comparison(comparisons)):
         lines.append(f"- {escape_markdown(sentence)}")
     lines.append("")
-    for title, tables in report_tables(views, comparisons, further).items():
+    for title, tables in report_tables(reported_runs, comparisons, further).items():
         if tables:
             lines += [f"## {title}", "", *markdown_tables(tables, 3)]
     return "\n".join(lines)

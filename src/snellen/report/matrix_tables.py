@@ -32,11 +32,11 @@ from snellen.report.number_text import (
     metric_title,
     percent_text,
 )
-from snellen.report.run_view import (
+from snellen.report.reported_runs import (
     CHOICE_ROWS,
     HeadlineEstimate,
     ModelMethodRow,
-    RunView,
+    ReportedRun,
     benchmarks_of,
     chance_levels,
     common_chance,
@@ -56,23 +56,23 @@ ROWS_ELSEWHERE = ("template_deviation", HEADLINE, CAPABILITY, TASK_CAPABILITY, A
 """Metric rows that have tables or figures of their own."""
 
 
-def scored_benchmarks(views: Sequence[RunView]) -> dict[str, ScoredBenchmark]:
+def scored_benchmarks(reported_runs: Sequence[ReportedRun]) -> dict[str, ScoredBenchmark]:
     """Return all benchmarks of some runs by name. If several runs have a benchmark, that of the first run is returned."""
     benchmarks: dict[str, ScoredBenchmark] = {}
-    for view in views:
-        for scored in view.run.benchmarks:
+    for reported_run in reported_runs:
+        for scored in reported_run.run.benchmarks:
             benchmarks.setdefault(scored.spec.name, scored)
-    return {name: benchmarks[name] for name in benchmarks_of(views)}
+    return {name: benchmarks[name] for name in benchmarks_of(reported_runs)}
 
 
-def dimension_chances(views: Sequence[RunView], dimension: str) -> dict[str, float]:
+def dimension_chances(reported_runs: Sequence[ReportedRun], dimension: str) -> dict[str, float]:
     """Return the chance level of each run in a dimension, by the label of the run."""
-    return chance_levels(views, lambda spec: spec.dimension == dimension)
+    return chance_levels(reported_runs, lambda spec: spec.dimension == dimension)
 
 
-def benchmark_chances(views: Sequence[RunView], name: str) -> dict[str, float]:
+def benchmark_chances(reported_runs: Sequence[ReportedRun], name: str) -> dict[str, float]:
     """Return the chance level of each run on a benchmark, by the label of the run."""
-    return chance_levels(views, lambda spec: spec.name == name)
+    return chance_levels(reported_runs, lambda spec: spec.name == name)
 
 
 class MatrixRow(Struct, frozen=True):
@@ -92,39 +92,39 @@ class MatrixRow(Struct, frozen=True):
 # --- by dimension ----------------------------------------------------------------------------------------------------
 
 
-def dimension_tables(views: Sequence[RunView]) -> list[Table]:
+def dimension_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return tables with a row for each ability dimension and a column for each model.
 
     The first one has the mean of the headline numbers of the benchmarks of each dimension. The others have one metric
     each.
     """
     dimension_rows: list[MatrixRow] = []
-    for dimension in dimensions_of(views):
+    for dimension in dimensions_of(reported_runs):
         label = f"{dimension_title(dimension)} ({dimension})"
-        chances = dimension_chances(views, dimension)
+        chances = dimension_chances(reported_runs, dimension)
         dimension_rows.append(MatrixRow((label,), OVERALL, dimension, chance=chances))
 
     capability_rows: list[MatrixRow] = []
     for row in dimension_rows:
         capability_rows.append(row)
-        capability_rows += _task_rows(row.dimension, views)
-    overall = overall_label(method_rows(views))
+        capability_rows += _task_rows(row.dimension, reported_runs)
+    overall = overall_label(method_rows(reported_runs))
     capability_rows.append(MatrixRow((overall,), OVERALL, OVERALL, metric=HEADLINE))
     capability_rows.append(MatrixRow(("average rank",), OVERALL, OVERALL, metric=AVERAGE_RANK))
 
     tables: list[Table] = []
-    for table in _matrix("dimension", capability_rows, views, CAPABILITY):
-        tables.append(replace(table, notes=_capability_notes(views)))
+    for table in _matrix("dimension", capability_rows, reported_runs, CAPABILITY):
+        tables.append(replace(table, notes=_capability_notes(reported_runs)))
     for metric in CHOICE_ROWS:
-        tables += _matrix("dimension", dimension_rows, views, metric)
+        tables += _matrix("dimension", dimension_rows, reported_runs, metric)
     return tables
 
 
-def _task_rows(dimension: str, views: Sequence[RunView]) -> list[MatrixRow]:
+def _task_rows(dimension: str, reported_runs: Sequence[ReportedRun]) -> list[MatrixRow]:
     """Return a row for each task of a dimension, if its suite divides it into tasks."""
     slices: dict[str, None] = {}
-    for view in views:
-        for row in view.rows:
+    for reported_run in reported_runs:
+        for row in reported_run.rows:
             if row.metric == TASK_CAPABILITY and row.dimension == dimension:
                 slices[row.slice] = None
     rows: list[MatrixRow] = []
@@ -136,15 +136,15 @@ def _task_rows(dimension: str, views: Sequence[RunView]) -> list[MatrixRow]:
     return rows
 
 
-def _capability_notes(views: Sequence[RunView]) -> tuple[str, ...]:
+def _capability_notes(reported_runs: Sequence[ReportedRun]) -> tuple[str, ...]:
     """Return notes for the table of ability dimensions.
 
     They say what has equal weight in a mean, which metrics enter each dimension, and which benchmarks or questions are
     missing.
     """
     weighted: set[str] = set()
-    for view in views:
-        for row in view.rows:
+    for reported_run in reported_runs:
+        for row in reported_run.rows:
             if row.metric == CAPABILITY and row.dimension != OVERALL:
                 weighted.add(row.over)
     weighted.discard("")
@@ -154,31 +154,31 @@ def _capability_notes(views: Sequence[RunView]) -> tuple[str, ...]:
         "models were measured in the same way."
     ]
 
-    lines = method_rows(views)
-    benchmarks = scored_benchmarks(views).values()
-    for dimension in dimensions_of(views):
+    model_rows = method_rows(reported_runs)
+    benchmarks = scored_benchmarks(reported_runs).values()
+    for dimension in dimensions_of(reported_runs):
         specs = [scored.spec for scored in benchmarks if scored.spec.dimension == dimension]
         metrics = dict.fromkeys(metric_title(headline_metric(spec)) for spec in specs)
         noun = "benchmark" if len(specs) == 1 else "benchmarks"
         title = capitalised(dimension_title(dimension))
         name = dimension if title == dimension else f"{title} ({dimension})"
-        gaps = _coverage_gaps(lines, CAPABILITY, dimension)
+        gaps = _coverage_gaps(model_rows, CAPABILITY, dimension)
         notes.append(f"{name}: {', '.join(metrics)} of {len(specs)} {noun}{gaps}.")
     for title, metric in (("All dimensions", HEADLINE), ("Average rank", AVERAGE_RANK)):
-        gaps = _coverage_gaps(lines, metric, OVERALL)
+        gaps = _coverage_gaps(model_rows, metric, OVERALL)
         if gaps:
             notes.append(f"{title}{gaps}.")
     return tuple(notes)
 
 
-def _coverage_gaps(lines: Sequence[ModelMethodRow], metric: str, dimension: str) -> str:
+def _coverage_gaps(model_rows: Sequence[ModelMethodRow], metric: str, dimension: str) -> str:
     """Describe which benchmarks or questions the numbers in an ability dimension do not cover, as the end of a sentence.
 
     If all models have the same gap, it is `; partial, 2 of 3 benchmarks`. Otherwise the models are named:
     `; partial (A, generation and B, generation): 2 of 3 benchmarks`.
 
     Args:
-        lines: The results of each model by one method.
+        model_rows: The results of each model by one method.
         metric: The metric of the numbers.
         dimension: The dimension.
 
@@ -187,13 +187,13 @@ def _coverage_gaps(lines: Sequence[ModelMethodRow], metric: str, dimension: str)
     """
     n_numbers = 0
     labels_by_gap: dict[str, list[str]] = defaultdict(list)
-    for line in lines:
-        number = line.lookup(metric, OVERALL, dimension)
+    for model_row in model_rows:
+        number = model_row.lookup(metric, OVERALL, dimension)
         if number is None:
             continue
         n_numbers += 1
         if number.partial:
-            labels_by_gap[number.partial].append(line.label)
+            labels_by_gap[number.partial].append(model_row.label)
 
     text = ""
     for gap, labels in labels_by_gap.items():
@@ -207,30 +207,30 @@ def _coverage_gaps(lines: Sequence[ModelMethodRow], metric: str, dimension: str)
 # --- by benchmark ----------------------------------------------------------------------------------------------------
 
 
-def benchmark_tables(views: Sequence[RunView]) -> list[Table]:
+def benchmark_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return a table for each metric, with a row for each benchmark and a column for each model and method."""
     rows: list[MatrixRow] = []
-    for name in scored_benchmarks(views):
-        rows.append(MatrixRow((name,), name, chance=benchmark_chances(views, name)))
-    for name in pools_of(views):
+    for name in scored_benchmarks(reported_runs):
+        rows.append(MatrixRow((name,), name, chance=benchmark_chances(reported_runs, name)))
+    for name in pools_of(reported_runs):
         rows.append(MatrixRow((name,), name))
     tables: list[Table] = []
-    for metric in (*CHOICE_ROWS, *other_metrics(views), "template_deviation"):
-        tables += _matrix("benchmark", rows, views, metric)
+    for metric in (*CHOICE_ROWS, *other_metrics(reported_runs), "template_deviation"):
+        tables += _matrix("benchmark", rows, reported_runs, metric)
     return tables
 
 
-def other_metrics(views: Sequence[RunView]) -> list[str]:
+def other_metrics(reported_runs: Sequence[ReportedRun]) -> list[str]:
     """Return the metrics of some runs without those that every multiple-choice benchmark has, such as accuracy.
 
     The metrics that benchmarks declare come first, then those that users asked for. Metrics that are shown in a table
     of their own, or in the cell of another metric, are left out.
     """
     measured: dict[str, None] = {}
-    for view in views:
-        measured.update(dict.fromkeys(row.metric for row in view.rows))
+    for reported_run in reported_runs:
+        measured.update(dict.fromkeys(row.metric for row in reported_run.rows))
     ordered: dict[str, None] = {}
-    for scored in scored_benchmarks(views).values():
+    for scored in scored_benchmarks(reported_runs).values():
         for metric in benchmark_metric_rows(scored):
             if metric in measured:
                 ordered[metric] = None
@@ -257,27 +257,27 @@ def benchmark_metric_rows(scored: ScoredBenchmark) -> list[str]:
 # --- by slice --------------------------------------------------------------------------------------------------------
 
 
-def slice_tables(views: Sequence[RunView]) -> list[Table]:
+def slice_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return tables with a row for each slice of a benchmark, such as `level=hard`, and a column for each model.
 
     There is a table of accuracy, and one for the first metric of each benchmark with only open questions.
     """
     slices_by_benchmark: dict[str, set[str]] = defaultdict(set)
-    for view in views:
-        for row in view.rows:
+    for reported_run in reported_runs:
+        for row in reported_run.rows:
             if is_slice(row.slice):
                 slices_by_benchmark[row.benchmark].add(row.slice)
 
     rows: list[MatrixRow] = []
     metrics: dict[str, None] = {"accuracy": None}
-    for name, scored in scored_benchmarks(views).items():
+    for name, scored in scored_benchmarks(reported_runs).items():
         slices = sorted(slices_by_benchmark[name])
         rows += [MatrixRow((name, slice_name), name, slice=slice_name) for slice_name in slices]
         if scored.chance_accuracy is None:
             metrics[question_metric(scored, has_options=False)] = None
     tables: list[Table] = []
     for metric in metrics:
-        tables += _matrix("part", rows, views, metric)
+        tables += _matrix("part", rows, reported_runs, metric)
     return tables
 
 
@@ -297,26 +297,30 @@ class _FilledRow(Struct, frozen=True):
 
 
 def _matrix(
-    row_kind: str, subjects: Sequence[MatrixRow], views: Sequence[RunView], metric: str
+    row_kind: str, subjects: Sequence[MatrixRow], reported_runs: Sequence[ReportedRun], metric: str
 ) -> list[Table]:
     """Return one metric as a table of subjects by lines, without empty rows and columns; no table if all are empty.
 
     Args:
         row_kind: What a subject is: `dimension`, `benchmark` or `part`. A part has two labels.
         subjects: What the rows are about.
-        views: The runs.
+        reported_runs: The runs.
         metric: The metric row.
     """
-    all_lines = method_rows(views)
+    all_model_rows = method_rows(reported_runs)
     rows: list[_FilledRow] = []
     for subject in subjects:
-        numbers = _lookup_numbers(all_lines, subject, subject.metric or metric)
+        numbers = _lookup_numbers(all_model_rows, subject, subject.metric or metric)
         if numbers:
             rows.append(_FilledRow(subject, numbers))
     if not rows:
         return []
-    lines = [line for line in all_lines if any(line.label in row.numbers for row in rows)]
-    main_protocols = _main_protocols(lines, rows)
+    model_rows = [
+        model_row
+        for model_row in all_model_rows
+        if any(model_row.label in row.numbers for row in rows)
+    ]
+    main_protocols = _main_protocols(model_rows, rows)
     has_chance = metric == "accuracy" and any(row.subject.chance for row in rows)
 
     columns: list[Column[_FilledRow]] = []
@@ -329,8 +333,8 @@ def _matrix(
         columns.append(
             Column("chance", lambda row: _chance_text(row.subject.chance), is_label=True)
         )
-    for line in lines:
-        columns.append(_line_column(line, metric, main_protocols[line.method]))
+    for model_row in model_rows:
+        columns.append(_model_column(model_row, metric, main_protocols[model_row.method]))
 
     title = capitalised(metric_title(metric))
     notes = _metric_notes(metric, rows)
@@ -346,38 +350,40 @@ def _matrix(
 
     # The lines of a run are next to each other.
     spans: list[tuple[str, int]] = []
-    for label, of_run in groupby(lines, lambda line: line.view.label):
+    for label, of_run in groupby(model_rows, lambda model_row: model_row.reported_run.label):
         spans.append((label, len(list(of_run))))
     table = tabulate(f"{title} by {row_kind}", columns, rows, notes)
     return [replace(table, spans=tuple(spans))]
 
 
 def _lookup_numbers(
-    lines: Sequence[ModelMethodRow], subject: MatrixRow, metric: str
+    model_rows: Sequence[ModelMethodRow], subject: MatrixRow, metric: str
 ) -> dict[str, HeadlineEstimate]:
     """Return the number of each model for one row of a table, by the label of the model. Models without one are missing.
 
     Args:
-        lines: The results of each model by one method.
+        model_rows: The results of each model by one method.
         subject: What the row is about: a benchmark, an ability dimension or a slice.
         metric: The metric of the table.
     """
     numbers: dict[str, HeadlineEstimate] = {}
-    for line in lines:
-        number = line.lookup(metric, subject.benchmark, subject.dimension, subject.slice)
+    for model_row in model_rows:
+        number = model_row.lookup(metric, subject.benchmark, subject.dimension, subject.slice)
         if number is not None:
-            numbers[line.label] = number
+            numbers[model_row.label] = number
     return numbers
 
 
-def _main_protocols(lines: Sequence[ModelMethodRow], rows: Sequence[_FilledRow]) -> dict[str, str]:
+def _main_protocols(
+    model_rows: Sequence[ModelMethodRow], rows: Sequence[_FilledRow]
+) -> dict[str, str]:
     """Return, for each method, the protocol that most numbers of a table come from: `{"generation": "circular"}`."""
     counts_by_method: dict[str, Counter[str]] = defaultdict(Counter)
-    for line in lines:
+    for model_row in model_rows:
         for row in rows:
-            number = row.numbers.get(line.label)
+            number = row.numbers.get(model_row.label)
             if number is not None:
-                counts_by_method[line.method][number.protocol] += 1
+                counts_by_method[model_row.method][number.protocol] += 1
 
     main_protocols: dict[str, str] = {}
     for method, counts in counts_by_method.items():
@@ -386,20 +392,20 @@ def _main_protocols(lines: Sequence[ModelMethodRow], rows: Sequence[_FilledRow])
     return main_protocols
 
 
-def _line_column(line: ModelMethodRow, metric: str, main_protocol: str) -> Column[_FilledRow]:
-    return Column(line.label, lambda row: _cell(line, metric, main_protocol, row))
+def _model_column(model_row: ModelMethodRow, metric: str, main_protocol: str) -> Column[_FilledRow]:
+    return Column(model_row.label, lambda row: _cell(model_row, metric, main_protocol, row))
 
 
-def _cell(line: ModelMethodRow, metric: str, main_protocol: str, row: _FilledRow) -> Cell:
+def _cell(model_row: ModelMethodRow, metric: str, main_protocol: str, row: _FilledRow) -> Cell:
     """Return a table cell with the number of a model.
 
     The number has a note if it comes from another protocol than most numbers of the table, or if it has another unit.
     """
-    number = row.numbers.get(line.label)
+    number = row.numbers.get(model_row.label)
     if number is None:
         return AbsentCell(NO_ROW)
     benchmark = "" if row.subject.benchmark == OVERALL else row.subject.benchmark
-    cell = summary_cell(line, metric, number, benchmark)
+    cell = summary_cell(model_row, metric, number, benchmark)
     if not isinstance(cell, NumberCell):
         return cell
     notes: list[str] = []

@@ -13,9 +13,9 @@ from snellen.metrics.declaration import SHARE
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Better, Estimate, Method
 from snellen.report.number_text import dimension_title
-from snellen.report.run_view import (
+from snellen.report.reported_runs import (
     ModelMethodRow,
-    RunView,
+    ReportedRun,
     dimensions_of,
     each_choice_benchmark,
     mean_chance,
@@ -71,7 +71,7 @@ class ModelNumbers(Struct, frozen=True):
     """Which benchmarks numbers of options are of: ` on the 12 of 14 benchmarks with options`; empty for all."""
     unaveraged_metrics: str = ""
     """Names of the metrics that have no common scale, if the run has no number for that reason."""
-    by_file: float | None = None
+    share_in_file: float | None = None
     """The share that the file of an imported run itself calls right, if that is far from the headline."""
 
     @property
@@ -81,50 +81,56 @@ class ModelNumbers(Struct, frozen=True):
         return -value if self.better == "lower" else value
 
 
-def described_views(views: Sequence[RunView], *, of_instruments: bool) -> list[RunView]:
+def runs_to_describe(
+    reported_runs: Sequence[ReportedRun], *, of_instruments: bool
+) -> list[ReportedRun]:
     """Return the runs that the sentences of a report describe.
 
     Instruments are reference baselines, such as `snellen:oracle`. They are described only if there are no models, or if
     `of_instruments` is true. Runs scored as published are left out, because their numbers have scales of their own.
     """
-    models = [view for view in views if not is_instrument(view.run.manifest)]
+    models = [
+        reported_run
+        for reported_run in reported_runs
+        if not is_instrument(reported_run.run.manifest)
+    ]
     included = models
     if of_instruments or not models:
-        included = list(views)
-    return [view for view in included if view.run.convention == "standard"]
+        included = list(reported_runs)
+    return [reported_run for reported_run in included if reported_run.run.convention == "standard"]
 
 
-def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
+def model_numbers(reported_run: ReportedRun) -> Iterator[ModelNumbers]:
     """Yield the numbers of a run by each method that gave any benchmark a value."""
-    for line in view.method_rows:
-        number = line.headline
-        if number is None or not line.headlines:
+    for model_row in reported_run.method_rows:
+        number = model_row.headline
+        if number is None or not model_row.headlines:
             continue
-        metrics = {row.metric for row in line.headlines.values()}
-        circular = line.overall("circular_accuracy")
+        metrics = {row.metric for row in model_row.headlines.values()}
+        circular = model_row.overall("circular_accuracy")
         has_circular_share = circular is not None and circular.unit == SHARE
         yield ModelNumbers(
-            name=view.label,
-            method=line.method,
+            name=reported_run.label,
+            method=model_row.method,
             metric=metrics.pop() if len(metrics) == 1 else HEADLINE,
             headline=number.estimate,
             unit=number.unit,
-            chance=line.chance,
-            benchmarks=len(line.headlines),
-            dimensions=tuple(_dimension_shares(line)),
+            chance=model_row.chance,
+            benchmarks=len(model_row.headlines),
+            dimensions=tuple(_dimension_shares(model_row)),
             circular=circular.estimate if circular and has_circular_share else None,
-            instability=_overall_estimate(line, "instability"),
-            unparsed=_overall_estimate(line, "unparsed_rate"),
-            unsure=_overall_estimate(line, "unsure_rate"),
+            instability=_overall_estimate(model_row, "instability"),
+            unparsed=_overall_estimate(model_row, "unparsed_rate"),
+            unsure=_overall_estimate(model_row, "unsure_rate"),
             errors=number.estimate.errors + number.estimate.absent,
             is_partial=bool(number.partial),
             better=number.better,
-            by_benchmark=_benchmark_shares(line),
+            by_benchmark=_benchmark_shares(model_row),
             over=number.over,
-            counts_replies=_counts_replies(line),
-            scope=_option_scope(view),
+            counts_replies=_counts_replies(model_row),
+            scope=_option_scope(reported_run),
             unaveraged_metrics=number.detail if number.estimate.value is None else "",
-            by_file=_contradicting_share(line),
+            share_in_file=_contradicting_share(model_row),
         )
 
 
@@ -134,16 +140,20 @@ NEARLY_ALL = 0.95
 """The share of the replies that a file has to judge for its verdicts to say something of the headline."""
 
 
-def _contradicting_share(line: ModelMethodRow) -> float | None:
+def _contradicting_share(model_row: ModelMethodRow) -> float | None:
     """Return the accuracy that an imported file of replies states itself, if it differs clearly from the one computed here.
 
     Returns:
         The share of replies that the file calls correct; None if it says so for too few replies, or if both agree.
     """
-    if len(line.headlines) != 1 or line.headline is None or line.headline.estimate.value is None:
+    if (
+        len(model_row.headlines) != 1
+        or model_row.headline is None
+        or model_row.headline.estimate.value is None
+    ):
         return None
-    [row] = line.headlines.values()
-    scored = line.view.benchmark(row.benchmark)
+    [row] = model_row.headlines.values()
+    scored = model_row.reported_run.benchmark(row.benchmark)
     if scored is None or row.unit != SHARE or row.better != "higher" or row.metric == RECORDED:
         return None
     answered = [prediction for prediction in scored.predictions if not prediction.error]
@@ -153,25 +163,25 @@ def _contradicting_share(line: ModelMethodRow) -> float | None:
     share = sum(verdicts) / len(verdicts)
     if share in (0.0, 1.0):  # whether requests succeeded, and not whether replies are right
         return None
-    is_far = abs(share - line.headline.estimate.value) >= FAR_APART
+    is_far = abs(share - model_row.headline.estimate.value) >= FAR_APART
     return share if is_far else None
 
 
-def _overall_estimate(line: ModelMethodRow, metric: str) -> Estimate | None:
-    number = line.overall(metric)
+def _overall_estimate(model_row: ModelMethodRow, metric: str) -> Estimate | None:
+    number = model_row.overall(metric)
     return None if number is None else number.estimate
 
 
-def _counts_replies(line: ModelMethodRow) -> bool:
+def _counts_replies(model_row: ModelMethodRow) -> bool:
     """Return whether a number is simply the share of questions that a model answered correctly.
 
     That is so if each question has one reply, which is either right or wrong, and if all questions have equal weight.
     """
-    rows = list(line.headlines.values())
-    if len(rows) > 1 and (line.headline is None or line.headline.over != "questions"):
+    rows = list(model_row.headlines.values())
+    if len(rows) > 1 and (model_row.headline is None or model_row.headline.over != "questions"):
         return False
     for row in rows:
-        scored = line.view.benchmark(row.benchmark)
+        scored = model_row.reported_run.benchmark(row.benchmark)
         if scored is None or row.unit != SHARE or row.metric not in COUNTED_METRICS:
             return False
         declaration = labelled_declaration(row.protocol)
@@ -183,40 +193,42 @@ def _counts_replies(line: ModelMethodRow) -> bool:
     return True
 
 
-def _option_scope(view: RunView) -> str:
+def _option_scope(reported_run: ReportedRun) -> str:
     """Return ` on the 12 of 14 benchmarks with options`, or an empty text if all benchmarks have options."""
-    n_benchmarks = len(view.run.benchmarks)
-    n_with_options = len(list(each_choice_benchmark(view)))
+    n_benchmarks = len(reported_run.run.benchmarks)
+    n_with_options = len(list(each_choice_benchmark(reported_run)))
     if n_with_options == n_benchmarks:
         return ""
     return f" on the {n_with_options} of {n_benchmarks} benchmarks with options"
 
 
-def _benchmark_shares(line: ModelMethodRow) -> tuple[tuple[str, Estimate], ...]:
+def _benchmark_shares(model_row: ModelMethodRow) -> tuple[tuple[str, Estimate], ...]:
     """Return the name and the headline number of each benchmark.
 
     Returns:
         Empty if the number of one benchmark is not a share, or if a lower one is better, because they are then not
         comparable.
     """
-    rows = line.headlines.values()
+    rows = model_row.headlines.values()
     if any(row.unit != SHARE or row.better != "higher" for row in rows):
         return ()
     return tuple((row.benchmark, row.estimate) for row in rows)
 
 
-def _dimension_shares(line: ModelMethodRow) -> Iterator[DimensionShare]:
+def _dimension_shares(model_row: ModelMethodRow) -> Iterator[DimensionShare]:
     """Yield the score of a model in each ability dimension that has a chance level.
 
     Only a dimension whose benchmarks all have accuracy as their headline metric has one.
     """
-    for dimension in dimensions_of([line.view]):
+    for dimension in dimensions_of([model_row.reported_run]):
         benchmarks = [
-            scored for scored in line.view.run.benchmarks if scored.spec.dimension == dimension
+            scored
+            for scored in model_row.reported_run.run.benchmarks
+            if scored.spec.dimension == dimension
         ]
         if not all(set(headline_metrics(scored)) == {"accuracy"} for scored in benchmarks):
             continue
-        number = line.lookup(CAPABILITY, OVERALL, dimension)
+        number = model_row.lookup(CAPABILITY, OVERALL, dimension)
         chance = mean_chance(benchmarks)
         if number is None or number.unit != SHARE or number.estimate.value is None:
             continue

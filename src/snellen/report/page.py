@@ -24,27 +24,27 @@ from snellen.report.content import (
     PageBlock,
     PageHead,
     PageSection,
+    RadarOrBarsBlock,
     SamplesBlock,
     SentencesBlock,
     TableBlock,
     TitledBlock,
-    ViewsBlock,
 )
 from snellen.report.figures import report_figures
 from snellen.report.findings import findings
 from snellen.report.latex import latex_report
 from snellen.report.markdown import markdown_report, markdown_tables
 from snellen.report.page_table import FOLDED
-from snellen.report.paired_tables import compare_views, standard_comparison, tables_of
+from snellen.report.paired_tables import compare_reported_runs, standard_comparison, tables_of
 from snellen.report.rendering import offline_document, report_asset
 from snellen.report.report_section import ReportSection
 from snellen.report.report_tables import report_sections
-from snellen.report.run_view import (
-    RunView,
+from snellen.report.reported_runs import (
+    ReportedRun,
     benchmarks_of,
     count_once,
     method_rows,
-    run_views,
+    prepare_reported_runs,
     was_asked,
 )
 from snellen.report.sample_cards import sample_card
@@ -80,73 +80,75 @@ FOLDS: dict[str, Fold] = {"summary": "none", "dimensions": "open", "training": "
 """Initial state of the sections that are not folded."""
 
 
-def html_report(views: Sequence[RunView], further: Sequence[ReportSection] = ()) -> str:
+def html_report(reported_runs: Sequence[ReportedRun], further: Sequence[ReportSection] = ()) -> str:
     """Return the page as HTML."""
-    gallery = choose_gallery(views)
-    comparisons = compare_views(views)
-    sentences = findings(views, standard_comparison(comparisons))
+    gallery = choose_gallery(reported_runs)
+    comparisons = compare_reported_runs(reported_runs)
+    sentences = findings(reported_runs, standard_comparison(comparisons))
     return offline_document(
-        _title(views),
-        _head(views, sentences),
-        _sections(views, gallery, sentences[1:], report_sections(comparisons, further)),
+        _title(reported_runs),
+        _head(reported_runs, sentences),
+        _sections(reported_runs, gallery, sentences[1:], report_sections(comparisons, further)),
         script=report_asset("report.js"),
         pictures=list(gallery.images.values()),
     )
 
 
-def _title(views: Sequence[RunView]) -> str:
+def _title(reported_runs: Sequence[ReportedRun]) -> str:
     """Return the title of a report: the labels of its runs, or their number if there are four or more."""
-    labels = [view.label for view in views]
+    labels = [reported_run.label for reported_run in reported_runs]
     if len(labels) < 4:
         return "Snellen report: " + ", ".join(labels)
     return f"Snellen report: {len(labels)} runs"
 
 
-def _head(views: Sequence[RunView], sentences: Sequence[str]) -> PageHead:
+def _head(reported_runs: Sequence[ReportedRun], sentences: Sequence[str]) -> PageHead:
     """Return the top of a report page: title with dates, names of the models, some counts, and the first finding.
 
     If there are many runs, their number replaces the names.
     """
-    dates = sorted({view.run.manifest.started[:10] for view in views})
+    dates = sorted({reported_run.run.manifest.started[:10] for reported_run in reported_runs})
     period = ""
     if len(dates) == 1:
         period = dates[0]
     elif dates:
         period = f"{dates[0]} to {dates[-1]}"
 
-    names = tuple(view.label for view in views)
+    names = tuple(reported_run.label for reported_run in reported_runs)
     count_text = ""
     if len(names) > MOST_NAMES:
         count_text = f"{len(names)} runs"
         names = ()
-    facts = _head_facts(views)
+    facts = _head_facts(reported_runs)
     return PageHead(f"Snellen report · {period}", names, count_text, facts, tuple(sentences[:1]))
 
 
-def _head_facts(views: Sequence[RunView]) -> tuple[tuple[int, str], ...]:
+def _head_facts(reported_runs: Sequence[ReportedRun]) -> tuple[tuple[int, str], ...]:
     """Return the counts at the top of a report page, as pairs of a number and the text after it: (120, "requests")."""
-    benchmarks = benchmarks_of(views)
+    benchmarks = benchmarks_of(reported_runs)
     evaluated: set[str] = set()
-    for view in views:
-        evaluated.update(scored.spec.name for scored in view.run.benchmarks if was_asked(scored))
+    for reported_run in reported_runs:
+        evaluated.update(
+            scored.spec.name for scored in reported_run.run.benchmarks if was_asked(scored)
+        )
     benchmark_words = "benchmark" if len(benchmarks) == 1 else "benchmarks"
     if len(evaluated) < len(benchmarks):
         benchmark_words = f"of {len(benchmarks)} {benchmark_words}"
 
-    totals = [count_once(view.run) for view in views]
+    totals = [count_once(reported_run.run) for reported_run in reported_runs]
     replies = sum(total.with_options for total in totals)
     unparsed = sum(total.unparsed for total in totals)
     return (
-        (len(views), "run" if len(views) == 1 else "runs"),
+        (len(reported_runs), "run" if len(reported_runs) == 1 else "runs"),
         (len(evaluated), f"{benchmark_words} evaluated"),
-        (sum(view.run.distinct_requests for view in views), "requests"),
+        (sum(reported_run.run.distinct_requests for reported_run in reported_runs), "requests"),
         (unparsed, f"of {replies:,} replies to multiple-choice questions could not be parsed"),
-        (sum(view.run.failed for view in views), "requests failed"),
+        (sum(reported_run.run.failed for reported_run in reported_runs), "requests failed"),
     )
 
 
 def _sections(
-    views: Sequence[RunView],
+    reported_runs: Sequence[ReportedRun],
     gallery: Gallery,
     sentences: Sequence[str],
     shown_sections: Sequence[ReportSection],
@@ -154,34 +156,34 @@ def _sections(
     """Return the sections of a report page, each with its charts, tables and sample questions.
 
     Args:
-        views: The runs.
+        reported_runs: The runs.
         gallery: The sample questions.
         sentences: The findings, for the summary.
         shown_sections: Which sections the report has, in their order.
     """
-    figures = report_figures(views)
-    sample_queries = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
-    for index, view in enumerate(views):
-        sample_queries[view.label] = urlencode({"model": index})
+    figures = report_figures(reported_runs)
+    sample_queries = {name: urlencode({"benchmark": name}) for name in benchmarks_of(reported_runs)}
+    for index, reported_run in enumerate(reported_runs):
+        sample_queries[reported_run.label] = urlencode({"model": index})
 
     sections: list[PageSection] = []
     for section in shown_sections:
         anchor = section.anchor
         blocks: list[PageBlock] = []
         if anchor == "samples":
-            blocks.append(_samples(views, gallery))
+            blocks.append(_samples(reported_runs, gallery))
         if anchor == "dimensions":
             blocks += _dimension_figures(figures)
         for heading, name in FIGURES.get(anchor, ()):
             blocks += _figure(heading, figures[name])
 
         table_kind: Kind = "matrix"
-        table_views = views
+        table_views = reported_runs
         if anchor == "summary":
             blocks.append(SentencesBlock(tuple(sentences)))
             table_kind = "summary"
-            if len(method_rows(views)) > FOLDED:
-                table_views = _best_first(views)
+            if len(method_rows(reported_runs)) > FOLDED:
+                table_views = _best_first(reported_runs)
         table_fold: Fold = "folded" if anchor in FOLDED_TABLES else "none"
         for table in section.tables(table_views):
             linked = replace(table, samples=sample_queries)
@@ -191,15 +193,15 @@ def _sections(
     return sections
 
 
-def _best_first(views: Sequence[RunView]) -> list[RunView]:
+def _best_first(reported_runs: Sequence[ReportedRun]) -> list[ReportedRun]:
     """Sort runs by their best headline number, the highest first, because a long table shows only its first rows."""
 
-    def best_headline(view: RunView) -> float:
-        headlines = [line.headline for line in view.method_rows]
+    def best_headline(reported_run: ReportedRun) -> float:
+        headlines = [model_row.headline for model_row in reported_run.method_rows]
         values = [headline.estimate.value or 0.0 for headline in headlines if headline]
         return max(values, default=0.0)
 
-    return sorted(views, key=best_headline, reverse=True)
+    return sorted(reported_runs, key=best_headline, reverse=True)
 
 
 def _figure(heading: str, figure: ChartBlock) -> list[PageBlock]:
@@ -214,30 +216,32 @@ def _dimension_figures(figures: Mapping[str, ChartBlock]) -> list[PageBlock]:
     bars = figures["dimensions"]
     blocks: list[PageBlock] = []
     if radar.panels:
-        blocks.append(ViewsBlock(radar, bars))
+        blocks.append(RadarOrBarsBlock(radar, bars))
     else:
         blocks += _figure("", bars)
     blocks += _figure("All models and dimensions", figures["dimension-heat-map"])
     return blocks
 
 
-def _samples(views: Sequence[RunView], gallery: Gallery) -> SamplesBlock:
+def _samples(reported_runs: Sequence[ReportedRun], gallery: Gallery) -> SamplesBlock:
     """Return the part of a report page with sample questions, and the values of its filters (model, benchmark and others)."""
     image_numbers = {digest: number for number, digest in enumerate(gallery.images)}
     cards = [
-        sample_card(entry, gallery, views[entry.model].label, image_numbers)
+        sample_card(entry, gallery, reported_runs[entry.model].label, image_numbers)
         for entry in gallery.entries
     ]
 
-    models = tuple((str(index), view.label) for index, view in enumerate(views))
+    models = tuple(
+        (str(index), reported_run.label) for index, reported_run in enumerate(reported_runs)
+    )
     protocols: dict[str, None] = {}
-    for view in views:
-        protocols.update(dict.fromkeys(view.run.manifest.protocols))
+    for reported_run in reported_runs:
+        protocols.update(dict.fromkeys(reported_run.run.manifest.protocols))
     entry_outcomes = {entry.outcome for entry in gallery.entries}
     outcomes = [outcome for outcome in OUTCOMES if outcome in entry_outcomes]
     choices = (
         ("model", models),
-        ("benchmark", _as_choices(benchmarks_of(views))),
+        ("benchmark", _as_choices(benchmarks_of(reported_runs))),
         ("protocol", _as_choices(protocols)),
         ("outcome", _as_choices(outcomes)),
     )
@@ -274,7 +278,7 @@ def write_report(
         DataError: The path has another suffix.
         StoreError: The file cannot be written.
     """
-    forms: dict[str, Callable[[Sequence[RunView]], str | bytes]] = {
+    forms: dict[str, Callable[[Sequence[ReportedRun]], str | bytes]] = {
         ".html": partial(html_report, further=further),
         ".md": partial(markdown_report, further=further),
         ".tex": partial(latex_report, further=further),
@@ -282,22 +286,22 @@ def write_report(
         ".json": json_report,
         ".parquet": parquet_report,
     }
-    return write_in_form(path, "a report", run_views(runs, rows), forms)
+    return write_in_form(path, "a report", prepare_reported_runs(runs, rows), forms)
 
 
-def csv_report(views: Sequence[RunView]) -> str:
+def csv_report(reported_runs: Sequence[ReportedRun]) -> str:
     """Return all rows as CSV."""
-    rows = [flat_row(row) for view in views for row in view.rows]
+    rows = [flat_row(row) for reported_run in reported_runs for row in reported_run.rows]
     return csv_table(rows)
 
 
-def json_report(views: Sequence[RunView]) -> str:
+def json_report(reported_runs: Sequence[ReportedRun]) -> str:
     """Return all rows as a JSON list, as in `results.json` of a run."""
-    rows = [flat_row(row) for view in views for row in view.rows]
+    rows = [flat_row(row) for reported_run in reported_runs for row in reported_run.rows]
     return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
 
-def parquet_report(views: Sequence[RunView]) -> bytes:
+def parquet_report(reported_runs: Sequence[ReportedRun]) -> bytes:
     """Return all results of some runs as a Parquet file, with the same columns as the CSV file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -313,7 +317,7 @@ def parquet_report(views: Sequence[RunView]) -> bytes:
             arrow_type = arrow_types[estimate_types[name]]
         columns.append((name, arrow_type))
 
-    rows = [flat_row(row) for view in views for row in view.rows]
+    rows = [flat_row(row) for reported_run in reported_runs for row in reported_run.rows]
     file = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, pa.schema(columns)), file)
     return file.getvalue()

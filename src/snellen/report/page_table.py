@@ -30,8 +30,8 @@ class Figure(Struct, frozen=True):
 class PageCell(Struct, frozen=True):
     """A cell of a page.
 
-    On a page, the labels of a row with several labels are in columns of their own (`is_apart`), and once more all
-    together in the first column (`together`). A wide screen shows the former, a narrow screen the latter.
+    On a page, the labels of a row with several labels are in columns of their own (`is_separate_label`), and once more all
+    together in the first column (`merged_labels`). A wide screen shows the former, a narrow screen the latter.
     """
 
     text: str = ""
@@ -48,8 +48,8 @@ class PageCell(Struct, frozen=True):
     is_number: bool = False
     hint: str = ""
     samples: str = ""
-    is_apart: bool = False
-    together: tuple[PageCell, ...] = ()
+    is_separate_label: bool = False
+    merged_labels: tuple[PageCell, ...] = ()
 
 
 PageRows = tuple[tuple[PageCell, ...], ...]
@@ -195,7 +195,7 @@ def _with_labels_together(
     n_others = table.label_columns - 1
     labels = [cell for cell in cells if cell.scope]
     others = labels[-n_others:]
-    return (PageCell(scope="row", together=(first, *others)), *_mark_apart(cells))
+    return (PageCell(scope="row", merged_labels=(first, *others)), *_mark_as_separate_labels(cells))
 
 
 def _head_with_labels_together(table: Table, head: PageRows) -> PageRows:
@@ -207,14 +207,14 @@ def _head_with_labels_together(table: Table, head: PageRows) -> PageRows:
     labels = first_row[: table.label_columns]
     others = first_row[table.label_columns :]
     text = ", ".join(label.text for label in labels)
-    together = PageCell(text, scope="col", rows=first_row[0].rows, together=labels)
-    new_first_row = (together, *_mark_apart(labels), *others)
+    merged_labels = PageCell(text, scope="col", rows=first_row[0].rows, merged_labels=labels)
+    new_first_row = (merged_labels, *_mark_as_separate_labels(labels), *others)
     return (new_first_row, *head[1:])
 
 
-def _mark_apart(cells: Sequence[PageCell]) -> list[PageCell]:
+def _mark_as_separate_labels(cells: Sequence[PageCell]) -> list[PageCell]:
     """Mark the labels among cells as those that a wide screen shows."""
-    return [replace(cell, is_apart=True) if cell.scope else cell for cell in cells]
+    return [replace(cell, is_separate_label=True) if cell.scope else cell for cell in cells]
 
 
 def _content(cell: Cell) -> tuple[str, tuple[Figure, ...]]:

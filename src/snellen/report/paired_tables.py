@@ -37,7 +37,7 @@ from snellen.report.number_text import (
     number_or_dash,
     percent_text,
 )
-from snellen.report.run_view import RunView, is_of_first_alone
+from snellen.report.reported_runs import ReportedRun, is_of_first_alone
 from snellen.report.table import FEW_GROUPS, AbsentCell, Cell, Column, NumberCell, Table, tabulate
 from snellen.scoring.scored_run import ScoredRun
 
@@ -49,7 +49,7 @@ Comparisons = Mapping[str, ComparedRuns | SnellenError]
 # --- which runs are compared -----------------------------------------------------------------------------------------
 
 
-def compare_views(views: Sequence[RunView]) -> Comparisons:
+def compare_reported_runs(reported_runs: Sequence[ReportedRun]) -> Comparisons:
     """Compare the runs of a report. Only runs that were scored by the same rules are compared with each other.
 
     Returns:
@@ -57,8 +57,8 @@ def compare_views(views: Sequence[RunView]) -> Comparisons:
         are left out.
     """
     runs_by_convention: dict[str, list[ScoredRun]] = defaultdict(list)
-    for view in views:
-        runs_by_convention[view.run.convention].append(view.run)
+    for reported_run in reported_runs:
+        runs_by_convention[reported_run.run.convention].append(reported_run.run)
 
     comparisons: dict[str, ComparedRuns | SnellenError] = {}
     for convention, runs in runs_by_convention.items():
@@ -77,16 +77,16 @@ def standard_comparison(comparisons: Comparisons) -> ComparedRuns | None:
     return compared if isinstance(compared, ComparedRuns) else None
 
 
-def paired_tables(views: Sequence[RunView], comparisons: Comparisons) -> list[Table]:
+def paired_tables(reported_runs: Sequence[ReportedRun], comparisons: Comparisons) -> list[Table]:
     """Return tables that compare each run of a report with the first one that was scored by the same rules, and ranks.
 
     If the runs were scored by different rules, the title of each table names them.
 
     Args:
-        views: The runs.
-        comparisons: The result of `compare_views`.
+        reported_runs: The runs.
+        comparisons: The result of `compare_reported_runs`.
     """
-    conventions = {view.run.convention for view in views}
+    conventions = {reported_run.run.convention for reported_run in reported_runs}
     tables: list[Table] = []
     for convention, compared in comparisons.items():
         if isinstance(compared, SnellenError):

@@ -16,7 +16,7 @@ from snellen.analysis.choice_values import value_of
 from snellen.analysis.group_means import estimate_mean
 from snellen.analysis.option_letters import order_shown
 from snellen.records import Estimate, Prediction, Sample
-from snellen.report.run_view import ModelMethodRow
+from snellen.report.reported_runs import ModelMethodRow
 from snellen.scoring.scored_run import ScoredBenchmark
 
 MOST_VALUES = 12
@@ -39,12 +39,12 @@ class PositionEstimates(Struct, frozen=True):
 
 
 def accuracy_by_tag(
-    line: ModelMethodRow, most_values: int = MOST_VALUES
+    model_row: ModelMethodRow, most_values: int = MOST_VALUES
 ) -> dict[str, dict[str, Estimate]]:
     """Return the accuracy for each value of each tag, over the questions of all benchmarks that have the tag.
 
     Args:
-        line: The results of a model by one method.
+        model_row: The results of a model by one method.
         most_values: Tags with more values than that are left out, and so are tags with a single value.
 
     Returns:
@@ -52,7 +52,7 @@ def accuracy_by_tag(
     """
     pools: dict[str, dict[str, ValuePool]] = defaultdict(lambda: defaultdict(ValuePool))
     groups = Groups()
-    for scored, protocol in _protocols_with_accuracy(line):
+    for scored, protocol in _protocols_with_accuracy(model_row):
         for score in scored.scores_of("accuracy", protocol):
             if score.value is None:
                 continue
@@ -71,7 +71,7 @@ def accuracy_by_tag(
     return accuracies
 
 
-def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
+def accuracy_by_template(model_row: ModelMethodRow) -> dict[str, Estimate]:
     """Return the accuracy with each prompt template, such as `{"choice.1": ..., "choice.2": ...}`.
 
     Templates belong to families: `choice.1` and `choice.2` are of the family `choice`. A family of which only one
@@ -79,15 +79,15 @@ def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
-        >>> from snellen.plugin_api import run_views
-        >>> [view] = run_views(results.runs, results.rows)
-        >>> [line] = view.method_rows
-        >>> accuracy_by_template(line)  # one template was used
+        >>> from snellen.plugin_api import prepare_reported_runs
+        >>> [reported_run] = prepare_reported_runs(results.runs, results.rows)
+        >>> [model_row] = reported_run.method_rows
+        >>> accuracy_by_template(model_row)  # one template was used
         {}
     """
     pools: dict[str, ValuePool] = defaultdict(ValuePool)
     groups = Groups()
-    for scored, protocol in _protocols_with_accuracy(line):
+    for scored, protocol in _protocols_with_accuracy(model_row):
         for prediction, sample in with_samples(scored):
             if prediction.protocol != protocol:
                 continue
@@ -107,17 +107,17 @@ def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
     return accuracies
 
 
-def by_option_position(line: ModelMethodRow) -> PositionEstimates:
+def by_option_position(model_row: ModelMethodRow) -> PositionEstimates:
     """Estimate how often a model chooses the first option, the second and so on, and how often it is right there.
 
     Only generated replies are counted, because likelihoods do not depend on the position.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
-        >>> from snellen.plugin_api import run_views
-        >>> [view] = run_views(results.runs, results.rows)
-        >>> [line] = view.method_rows
-        >>> round(sum(share.value for share in by_option_position(line).choice_rate.values()), 6)
+        >>> from snellen.plugin_api import prepare_reported_runs
+        >>> [reported_run] = prepare_reported_runs(results.runs, results.rows)
+        >>> [model_row] = reported_run.method_rows
+        >>> round(sum(share.value for share in by_option_position(model_row).choice_rate.values()), 6)
         1.0
     """
     # By number of options, the position of the chosen option in each reply.
@@ -126,7 +126,7 @@ def by_option_position(line: ModelMethodRow) -> PositionEstimates:
     labels: dict[int, set[tuple[str, ...]]] = defaultdict(set)
     protocols: set[str] = set()
     groups = Groups()
-    for scored, protocol in _protocols_with_accuracy(line):
+    for scored, protocol in _protocols_with_accuracy(model_row):
         protocols.add(protocol)
         for prediction, sample in with_samples(scored):
             if prediction.protocol != protocol or prediction.error is not None:
@@ -157,10 +157,10 @@ def by_option_position(line: ModelMethodRow) -> PositionEstimates:
     return PositionEstimates(choice_rate, accuracy, labels, frozenset(protocols))
 
 
-def _protocols_with_accuracy(line: ModelMethodRow) -> Iterator[tuple[ScoredBenchmark, str]]:
+def _protocols_with_accuracy(model_row: ModelMethodRow) -> Iterator[tuple[ScoredBenchmark, str]]:
     """Yield each benchmark that has an accuracy, with the protocol from which the tables take it."""
-    for scored in line.view.run.benchmarks:
-        number = line.lookup("accuracy", scored.spec.name)
+    for scored in model_row.reported_run.run.benchmarks:
+        number = model_row.lookup("accuracy", scored.spec.name)
         if number is not None:
             yield scored, number.protocol
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from snellen.building.benchmark import RandomPart
 from snellen.records import Decoding
 from snellen.report.number_text import DASH
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.report.table import Column, Table, tabulate
 from snellen.runs.run_folder import BenchmarkUse, RunManifest
 from snellen.scoring.scored_run import without_address
@@ -35,7 +35,7 @@ class _BenchmarkRow(NamedTuple):
     part: str
 
 
-def provenance_tables(views: Sequence[RunView]) -> list[Table]:
+def provenance_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return two tables about the origin of results: settings and software of the runs, and versions of their benchmarks.
 
     Rows that are equal for several models are merged.
@@ -56,9 +56,11 @@ def provenance_tables(views: Sequence[RunView]) -> list[Table]:
     ]
     facts: list[_FactRow] = []
     benchmarks: list[_BenchmarkRow] = []
-    for view in views:
-        facts += [_FactRow(view.label, name, value) for name, value in _facts(view)]
-        benchmarks += [_benchmark_row(view, use) for use in view.run.manifest.benchmarks]
+    for reported_run in reported_runs:
+        facts += [_FactRow(reported_run.label, name, value) for name, value in _facts(reported_run)]
+        benchmarks += [
+            _benchmark_row(reported_run, use) for use in reported_run.run.manifest.benchmarks
+        ]
     return [
         tabulate("Runs", fact_columns, _merge(facts)),
         tabulate("Benchmarks", benchmark_columns, _merge(benchmarks)),
@@ -89,21 +91,27 @@ def _merge(rows: Sequence[RowT]) -> list[RowT]:
     return sorted(merged, key=lambda row: first_index.get(row.models, len(rows)))
 
 
-def _benchmark_row(view: RunView, use: BenchmarkUse) -> _BenchmarkRow:
+def _benchmark_row(reported_run: ReportedRun, use: BenchmarkUse) -> _BenchmarkRow:
     """Return the table row that says which build of a benchmark a run used, and which part of its samples."""
     part_text = str(use.part or DASH)
     if isinstance(use.part, RandomPart):
         part_text = f"{use.part.images:,} of {use.part.total_images:,} images, seed {use.part.seed}"
     limit = DASH if use.limit is None else use.limit
     return _BenchmarkRow(
-        view.label, use.name, use.version, use.origin or DASH, use.where or DASH, limit, part_text
+        reported_run.label,
+        use.name,
+        use.version,
+        use.origin or DASH,
+        use.where or DASH,
+        limit,
+        part_text,
     )
 
 
-def _facts(view: RunView) -> Iterator[tuple[str, str]]:
+def _facts(reported_run: ReportedRun) -> Iterator[tuple[str, str]]:
     """Yield the settings and circumstances of a run for a report, as pairs of a name and a value: ("decoding", "greedy")."""
-    manifest = view.run.manifest
-    scoring = view.run.scoring
+    manifest = reported_run.run.manifest
+    scoring = reported_run.run.scoring
     yield "started", manifest.started
     yield "protocols", ", ".join(manifest.protocols)
     for name, value in sorted(manifest.fingerprint.items()):
@@ -117,7 +125,7 @@ def _facts(view: RunView) -> Iterator[tuple[str, str]]:
     if manifest.few_shot:
         yield "examples shown", _few_shot_text(manifest)
     yield "decoding", _decoding_text(manifest.decoding)
-    yield "replies parsed by", " + ".join((scoring.extractor, *view.run.reading_stages))
+    yield "replies parsed by", " + ".join((scoring.extractor, *reported_run.run.reading_stages))
     yield "likelihood rule", scoring.likelihood_rule
     for name, value in manifest.software.items():
         yield f"version: {name}", value

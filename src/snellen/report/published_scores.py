@@ -14,7 +14,7 @@ from snellen.formats.rows import read_rows
 from snellen.formats.text_encoding import text_encoding
 from snellen.metrics.declaration import SHARE
 from snellen.report.number_text import decimal_text
-from snellen.report.run_view import RunView, benchmarks_of, method_rows
+from snellen.report.reported_runs import ReportedRun, benchmarks_of, method_rows
 from snellen.report.table import Cell, Column, NumberCell, Table, tabulate
 
 MODEL_COLUMNS = ("model", "models", "model_name", "model_id", "method", "name")
@@ -118,13 +118,15 @@ class _ScoreRow(Struct, frozen=True):
     cell: Cell
 
 
-def published_table(views: Sequence[RunView], published: Sequence[PublishedScore]) -> Table:
+def published_table(
+    reported_runs: Sequence[ReportedRun], published: Sequence[PublishedScore]
+) -> Table:
     """Return a table that compares the scores of runs with published ones, for each benchmark from the best score down.
 
     The score of a run has an interval, and a published score has none. It is not known whether they follow the same
     rules (`snellen reconcile` finds out if the replies are available).
     """
-    benchmarks = benchmarks_of(views)
+    benchmarks = benchmarks_of(reported_runs)
     rows_by_benchmark: dict[str, list[_ScoreRow]] = defaultdict(list)
     unmatched: dict[str, None] = {}
     for entry in published:
@@ -134,14 +136,14 @@ def published_table(views: Sequence[RunView], published: Sequence[PublishedScore
             continue
         row = _ScoreRow(name, entry.model, entry.score, decimal_text(entry.score, 2))
         rows_by_benchmark[name].append(row)
-    for line in method_rows(views):
+    for model_row in method_rows(reported_runs):
         for name in benchmarks:
-            headline = line.headlines.get(name)
+            headline = model_row.headlines.get(name)
             if headline is None or headline.estimate.value is None:
                 continue
             score = headline.estimate.value * (100.0 if headline.unit == SHARE else 1.0)
             cell = NumberCell(headline.unit, headline.estimate)
-            rows_by_benchmark[name].append(_ScoreRow(name, f"{line.label} (run)", score, cell))
+            rows_by_benchmark[name].append(_ScoreRow(name, f"{model_row.label} (run)", score, cell))
 
     rows: list[_ScoreRow] = []
     for name in benchmarks:

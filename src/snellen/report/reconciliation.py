@@ -215,7 +215,7 @@ def reconciliation_section(reconciliation: Reconciliation) -> ReportSection:
     """Return the section of a report that explains why another result on the same questions differs."""
     lead = f"from {reconciliation.first_label} to {reconciliation.second_label}"
     tables = reconciliation_tables(reconciliation)
-    return ReportSection("why", TITLE, lead, lambda views: tables, after="comparison")
+    return ReportSection("why", TITLE, lead, lambda reported_runs: tables, after="comparison")
 
 
 def reconciliation_tables(reconciliation: Reconciliation) -> list[Table]:

@@ -193,14 +193,14 @@ class OfflinePage(Struct, frozen=True):
     content_name: str = ""
     """Identifier of the JSON element that the script reads."""
     content: Any = None
-    talks: bool = False
+    sends_requests: bool = False
     """Whether the script may send requests to the server of the page."""
 
     @property
     def policy(self) -> str:
         """The content security policy: this style and this script are allowed, and nothing is requested elsewhere."""
         scripts = f"script-src '{_digest(self.script)}'; " if self.script else ""
-        connections = "connect-src 'self'; " if self.talks else ""
+        connections = "connect-src 'self'; " if self.sends_requests else ""
         return (
             f"default-src 'none'; {scripts}{connections}style-src '{_digest(self.style)}'; img-src data:; "
             "base-uri 'none'; form-action 'none'"

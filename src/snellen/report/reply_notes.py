@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.scoring.scored_run import reading_limits
 
 
-def unread_notes(views: Sequence[RunView]) -> list[str]:
+def unread_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
     """Return notes on correct replies that an extractor cannot read, with the benchmarks that this concerns.
 
     An extractor finds out which option a reply chooses. It may for example not know the letters of the options.
     """
     benchmarks_by_limit: dict[str, set[str]] = defaultdict(set)
-    for view in views:
-        for scored in view.run.benchmarks:
-            for limit in reading_limits(view.run, scored):
+    for reported_run in reported_runs:
+        for scored in reported_run.run.benchmarks:
+            for limit in reading_limits(reported_run.run, scored):
                 benchmarks_by_limit[limit].add(scored.spec.name)
 
     notes: list[str] = []
@@ -29,18 +29,18 @@ def unread_notes(views: Sequence[RunView]) -> list[str]:
     return notes
 
 
-def grader_notes(views: Sequence[RunView]) -> list[str]:
+def grader_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
     """Return which models addressed their grader, how often, and an example."""
     notes = []
-    for view in views:
-        speaking = view.replies_to_grader
+    for reported_run in reported_runs:
+        speaking = reported_run.replies_to_grader
         if speaking:
             first = speaking[0]
             replies = (
                 f"{len(speaking):,} {('reply speaks' if len(speaking) == 1 else 'replies speak')}"
             )
             notes.append(
-                f"{replies} to the grader ({view.label}; {first.sample_id}: {first.addresses_grader!r}); they are "
+                f"{replies} to the grader ({reported_run.label}; {first.sample_id}: {first.addresses_grader!r}); they are "
                 "parsed like any other reply."
             )
     return notes

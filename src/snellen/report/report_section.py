@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.report.table import Table
 
 
-def no_tables(views: Sequence[RunView]) -> list[Table]:
+def no_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return no table: the section has figures or samples, which only a page shows."""
     return []
 
@@ -22,8 +22,8 @@ class ReportSection(Struct, frozen=True):
     """A section of a report. Sections whose tables are empty are left out.
 
     Examples:
-        >>> def run_names(views):
-        ...     rows = tuple((view.label, str(view.run.folder)) for view in views)
+        >>> def run_names(reported_runs):
+        ...     rows = tuple((reported_run.label, str(reported_run.run.folder)) for reported_run in reported_runs)
         ...     return [Table("Folders", ("model", "folder"), rows)]
         >>> section = ReportSection("folders", "Folders", "where the runs are stored", run_names, "counts")
         >>> section.tables([])[0].title
@@ -35,7 +35,7 @@ class ReportSection(Struct, frozen=True):
     title: str
     lead: str = ""
     """What the section is about, shown next to its title."""
-    tables: Callable[[Sequence[RunView]], list[Table]] = no_tables
+    tables: Callable[[Sequence[ReportedRun]], list[Table]] = no_tables
     after: str = ""
     """Anchor of the section before it; empty for the end of the report. Only for sections of other packages."""
 

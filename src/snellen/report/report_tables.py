@@ -16,30 +16,30 @@ from snellen.report.headline_table import headline_by_model, headline_table, sid
 from snellen.report.letters import letter_tables
 from snellen.report.matrix_tables import benchmark_tables, dimension_tables, slice_tables
 from snellen.report.page_table import WIDE
-from snellen.report.paired_tables import Comparisons, compare_views, paired_tables
+from snellen.report.paired_tables import Comparisons, compare_reported_runs, paired_tables
 from snellen.report.provenance_tables import provenance_tables
 from snellen.report.report_section import ReportSection, with_registered_sections
-from snellen.report.run_view import RunView, method_rows
+from snellen.report.reported_runs import ReportedRun, method_rows
 from snellen.report.sequential_tables import sequential_tables
-from snellen.report.step_tables import talk_tables
+from snellen.report.step_tables import multi_step_tables
 from snellen.report.table import Table
 from snellen.report.training_curves import training_tables
 
 
-def _result_tables(views: Sequence[RunView]) -> list[Table]:
+def _result_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return the headlines, with models as rows if there are too many for columns, and numbers next to them."""
-    if len(method_rows(views)) > WIDE:
-        tables = [headline_by_model(views)]
+    if len(method_rows(reported_runs)) > WIDE:
+        tables = [headline_by_model(reported_runs)]
     else:
-        tables = [headline_table(views)]
-    side = side_table(views)
+        tables = [headline_table(reported_runs)]
+    side = side_table(reported_runs)
     if side:
         tables.append(side)
     return tables
 
 
-def _suite_tables(views: Sequence[RunView]) -> list[Table]:
-    return [table for section in suite_sections(views) for table in section.tables]
+def _suite_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
+    return [table for section in suite_sections(reported_runs) for table in section.tables]
 
 
 def report_sections(
@@ -93,7 +93,7 @@ def report_sections(
         ),
         ReportSection("methods", "Methods", "replies compared with the likelihoods of the options"),
         ReportSection("controls", "Controls", "what the images contribute", control_tables),
-        ReportSection("talks", "Steps", "answers derived from several requests", talk_tables),
+        ReportSection("talks", "Steps", "answers derived from several requests", multi_step_tables),
         ReportSection(
             "conventions",
             "Conventions",
@@ -119,18 +119,18 @@ def report_sections(
 
 
 def report_tables(
-    views: Sequence[RunView],
+    reported_runs: Sequence[ReportedRun],
     comparisons: Comparisons | None = None,
     further: Sequence[ReportSection] = (),
 ) -> dict[str, list[Table]]:
     """Return the tables of a report by the title of their section, for formats that have nothing but tables.
 
     Args:
-        views: The runs.
+        reported_runs: The runs.
         comparisons: The comparison of the runs, if it was computed already.
         further: Additional sections that only this report has.
     """
     if comparisons is None:
-        comparisons = compare_views(views)
+        comparisons = compare_reported_runs(reported_runs)
     sections = report_sections(comparisons, further)
-    return {section.title: section.tables(views) for section in sections}
+    return {section.title: section.tables(reported_runs) for section in sections}

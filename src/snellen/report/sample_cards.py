@@ -82,7 +82,7 @@ class ShownFailure(Struct, frozen=True):
     detail: str
 
 
-class ShownTalk(Struct, frozen=True):
+class ShownExchange(Struct, frozen=True):
     """The conversation of a request with its response."""
 
     sent: tuple[SentMessage, ...]
@@ -123,7 +123,7 @@ class Reading(Struct, frozen=True):
     option: ShownOption | None = None
 
 
-class Gold(Struct, frozen=True):
+class CorrectAnswer(Struct, frozen=True):
     """The correct options, or some of the reference answers."""
 
     texts: tuple[str, ...]
@@ -154,10 +154,10 @@ class SampleCard(Struct, frozen=True):
     sample_id: str
     tags: tuple[tuple[str, str], ...]
     pictures: tuple[Picture, ...]
-    talk: tuple[ShownTalk, ...]
+    exchanges: tuple[ShownExchange, ...]
     options: tuple[OptionRow, ...]
     reading: Reading
-    gold: Gold | None
+    correct_answer: CorrectAnswer | None
     replies: str
     """Number of replies: `4 replies`, or `asked 1 of 4`; empty for a question that is asked once."""
     presentations: tuple[PresentationChip, ...]
@@ -192,10 +192,10 @@ def sample_card(
         sample_id=sample.id,
         tags=tuple(sample.tags.items()),
         pictures=tuple(_picture(image, entry, gallery, numbers) for image in sample.images),
-        talk=tuple(shown_talk(exchange) for exchange in exchanges),
+        exchanges=tuple(shown_exchange(exchange) for exchange in exchanges),
         options=shown_options(entry.shown_prediction, entry.answer, options),
         reading=shown_reading(entry.shown_prediction, options),
-        gold=shown_gold(entry.answer, options),
+        correct_answer=shown_correct_answer(entry.answer, options),
         replies=_count_of_replies(entry),
         presentations=_presentations(entry, options),
         scores=scores_text(entry.scores),
@@ -260,7 +260,7 @@ def _presentations(entry: GalleryEntry, options: Sequence[str]) -> tuple[Present
 # --- the conversation ------------------------------------------------------------------------------------------------
 
 
-def shown_talk(exchange: Exchange) -> ShownTalk:
+def shown_exchange(exchange: Exchange) -> ShownExchange:
     """Return the conversation as sent, and the response. Conversations with other models than the evaluated are folded."""
     request = exchange.request
     response = exchange.response
@@ -268,7 +268,7 @@ def shown_talk(exchange: Exchange) -> ShownTalk:
     for index, message in enumerate(request.messages, 1):
         sent.append(_sent_message(message, is_last=index == len(request.messages)))
     step = request.variant.step
-    return ShownTalk(
+    return ShownExchange(
         sent=tuple(sent),
         reply=response.text,
         reasoning=response.reasoning or "",
@@ -442,7 +442,7 @@ def _option(choice: int, options: Sequence[str], variant: Variant) -> ShownOptio
     return ShownOption(options[choice], label)
 
 
-def shown_gold(answer: Answer | None, options: Sequence[str]) -> Gold | None:
+def shown_correct_answer(answer: Answer | None, options: Sequence[str]) -> CorrectAnswer | None:
     """Return the correct answer of a question as a page shows it: the correct options, or the first reference texts.
 
     Returns:
@@ -451,6 +451,6 @@ def shown_gold(answer: Answer | None, options: Sequence[str]) -> Gold | None:
     if answer is None:
         return None
     if answer.options:
-        return Gold(tuple(options[index] for index in answer.options))
+        return CorrectAnswer(tuple(options[index] for index in answer.options))
     has_more = len(answer.texts) > REFERENCES
-    return Gold(answer.texts[:REFERENCES], is_quoted=True, has_more=has_more)
+    return CorrectAnswer(answer.texts[:REFERENCES], is_quoted=True, has_more=has_more)

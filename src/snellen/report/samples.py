@@ -19,7 +19,7 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.protocols.base import Declaration, labelled_declaration
 from snellen.records import Answer, Exchange, Prediction, Sample, Score, Variant
-from snellen.report.run_view import RunView, question_metric
+from snellen.report.reported_runs import ReportedRun, question_metric
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import RunImages
 from snellen.scoring.journal_reading import steps_in_order
@@ -118,16 +118,18 @@ class Gallery(Struct, frozen=True):
     """Number of questions that are not shown."""
 
 
-def choose_gallery(views: Sequence[RunView], limits: GalleryLimits | None = None) -> Gallery:
+def choose_gallery(
+    reported_runs: Sequence[ReportedRun], limits: GalleryLimits | None = None
+) -> Gallery:
     """Choose the sample questions that a report shows, and read their prompts, replies and images.
 
     Each combination of a model and a benchmark gets an equal number of samples, wrongly answered ones first.
 
     Args:
-        views: The runs of the report.
+        reported_runs: The runs of the report.
         limits: Limits of the page; by default they depend on the number of models and benchmarks.
     """
-    n_cells = max(sum(len(view.run.benchmarks) for view in views), 1)
+    n_cells = max(sum(len(reported_run.run.benchmarks) for reported_run in reported_runs), 1)
     if limits is None:
         limits = DEFAULT if n_cells < MOST_CELLS else CROWDED
     n_per_cell = max(limits.entries // n_cells, 1)
@@ -136,8 +138,8 @@ def choose_gallery(views: Sequence[RunView], limits: GalleryLimits | None = None
 
     chosen: list[GalleryEntry] = []
     left_out: Counter[Outcome] = Counter()
-    for model, view in enumerate(views):
-        for scored in view.run.benchmarks:
+    for model, reported_run in enumerate(reported_runs):
+        for scored in reported_run.run.benchmarks:
             included_ids = random_part(scored)
             entries = list(question_entries(model, scored, included_ids))
             chosen.extend(_pick(entries, most_not_right, most_right))
@@ -150,9 +152,11 @@ def choose_gallery(views: Sequence[RunView], limits: GalleryLimits | None = None
     left_out.subtract(entry.outcome for entry in chosen)
 
     chosen.sort(key=_interest)
-    images, missing = _read_images(views, chosen, limits.image_bytes)
+    images, missing = _read_images(reported_runs, chosen, limits.image_bytes)
     omitted = {outcome: left_out[outcome] for outcome in OUTCOMES if left_out[outcome]}
-    return Gallery(tuple(chosen), _read_chosen_exchanges(views, chosen), images, missing, omitted)
+    return Gallery(
+        tuple(chosen), _read_chosen_exchanges(reported_runs, chosen), images, missing, omitted
+    )
 
 
 def _spread(entries: Sequence[GalleryEntry], count: int) -> list[GalleryEntry]:
@@ -345,18 +349,18 @@ def _first_value(entry: GalleryEntry) -> float:
 
 
 def _read_chosen_exchanges(
-    views: Sequence[RunView], entries: Sequence[GalleryEntry]
+    reported_runs: Sequence[ReportedRun], entries: Sequence[GalleryEntry]
 ) -> dict[tuple[int, ExchangeKey], list[Exchange]]:
     """Read the requests and responses of the chosen questions from the journals of the runs.
 
     If the same request was sent several times, the last one with a reply counts, as in scoring.
     """
     exchanges: dict[tuple[int, ExchangeKey], dict[Variant, Exchange]] = defaultdict(dict)
-    for model, view in enumerate(views):
+    for model, reported_run in enumerate(reported_runs):
         keys = {entry.exchange_key for entry in entries if entry.model == model}
         if not keys:
             continue
-        for exchange in read_exchanges(view.run.folder):
+        for exchange in read_exchanges(reported_run.run.folder):
             request = exchange.request
             variant = None if request.variant.step else request.variant
             key = ExchangeKey(exchange.protocol, request.benchmark, request.sample_id, variant)
@@ -369,14 +373,14 @@ def _read_chosen_exchanges(
 
 
 def _read_images(
-    views: Sequence[RunView], entries: Sequence[GalleryEntry], max_bytes: int
+    reported_runs: Sequence[ReportedRun], entries: Sequence[GalleryEntry], max_bytes: int
 ) -> tuple[dict[str, str], frozenset[str]]:
     """Read the images of the chosen questions for the page.
 
     Questions that were chosen first for each model and benchmark come first. Images that exceed the limit are left out.
 
     Args:
-        views: The runs.
+        reported_runs: The runs.
         entries: The chosen questions.
         max_bytes: The greatest total size of the images.
 
@@ -384,9 +388,9 @@ def _read_images(
         Data URIs by the digest of the image, and the digests of images that cannot be read.
     """
     stores: dict[tuple[int, str], RunImages] = {}
-    for model, view in enumerate(views):
-        for use in view.run.manifest.benchmarks:
-            stores[model, use.name] = RunImages(use, view.run.folder)
+    for model, reported_run in enumerate(reported_runs):
+        for use in reported_run.run.manifest.benchmarks:
+            stores[model, use.name] = RunImages(use, reported_run.run.folder)
 
     uris: dict[str, str] = {}
     missing: set[str] = set()

@@ -18,7 +18,7 @@ from snellen.analysis.sequential import (
 from snellen.callers import for_caller
 from snellen.records import Estimate
 from snellen.report.number_text import metric_title, percent_text, unit_of_difference
-from snellen.report.run_view import RunView
+from snellen.report.reported_runs import ReportedRun
 from snellen.report.table import Column, NumberCell, Table, tabulate
 
 INTERVAL_NOTE = (
@@ -51,16 +51,16 @@ class _StoppedRow(Struct, frozen=True):
     estimate: SequentialEstimate
 
 
-def sequential_tables(views: Sequence[RunView]) -> list[Table]:
+def sequential_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return a table of adaptive runs, which evaluated images in random order until a rule stopped them.
 
     Returns:
         One table; none if no run is adaptive.
     """
     rows: list[_StoppedRow] = []
-    for view in views:
-        for estimate in sequential_estimates(view.run):
-            rows.append(_StoppedRow(view.label, estimate))
+    for reported_run in reported_runs:
+        for estimate in sequential_estimates(reported_run.run):
+            rows.append(_StoppedRow(reported_run.label, estimate))
     if not rows:
         return []
     columns: list[Column[_StoppedRow]] = [

@@ -16,7 +16,7 @@ from snellen.metrics.declaration import SHARE, declared_row
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Answer, Turn
 from snellen.report.number_text import DASH, metric_title
-from snellen.report.run_view import RunView, question_metric
+from snellen.report.reported_runs import ReportedRun, question_metric
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 from snellen.scoring.request_costs import COST
 from snellen.scoring.scored_run import ScoredBenchmark
@@ -33,33 +33,33 @@ STEPS_NOTE = (
 class _SteppedBenchmark(Struct, frozen=True):
     """A benchmark of a run with its protocols, those in several steps last."""
 
-    view: RunView
+    reported_run: ReportedRun
     scored: ScoredBenchmark
     protocols: tuple[str, ...]
 
 
-def talk_tables(views: Sequence[RunView]) -> list[Table]:
+def multi_step_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return the tables of the benchmarks that a protocol in several steps evaluated; none without such a protocol."""
     benchmarks: list[_SteppedBenchmark] = []
-    for view in views:
-        benchmarks += _stepped_benchmarks(view)
+    for reported_run in reported_runs:
+        benchmarks += _stepped_benchmarks(reported_run)
     if not benchmarks:
         return []
     return [_step_table(benchmarks), *_class_tables(benchmarks)]
 
 
-def _stepped_benchmarks(view: RunView) -> Iterator[_SteppedBenchmark]:
+def _stepped_benchmarks(reported_run: ReportedRun) -> Iterator[_SteppedBenchmark]:
     """Yield the benchmarks of a run on which the model answered in several steps, with the protocols that were used.
 
     A protocol in several steps sends several requests for one question, each depending on the replies before.
     """
-    for scored in view.run.benchmarks:
+    for scored in reported_run.run.benchmarks:
         protocols: dict[str, None] = {}
         for protocol, method, _ in scored.score_rows:
             if method == "generation":
                 protocols[protocol] = None
         if any(_has_steps(protocol) for protocol in protocols):
-            yield _SteppedBenchmark(view, scored, tuple(sorted(protocols, key=_has_steps)))
+            yield _SteppedBenchmark(reported_run, scored, tuple(sorted(protocols, key=_has_steps)))
 
 
 def _has_steps(protocol: str) -> bool:
@@ -72,7 +72,7 @@ def _has_steps(protocol: str) -> bool:
 class _StepRow(Struct, frozen=True):
     """One protocol of a benchmark."""
 
-    view: RunView
+    reported_run: ReportedRun
     scored: ScoredBenchmark
     protocol: str
 
@@ -80,7 +80,7 @@ class _StepRow(Struct, frozen=True):
 def _step_table(benchmarks: Sequence[_SteppedBenchmark]) -> Table:
     """Return a table of answers in several steps: the score under each protocol, and its rounds, requests and tokens."""
     columns: list[Column[_StepRow]] = [
-        Column("model", lambda row: row.view.label, is_label=True),
+        Column("model", lambda row: row.reported_run.label, is_label=True),
         Column("benchmark", lambda row: row.scored.spec.name, is_label=True),
         Column("protocol", lambda row: row.protocol, is_label=True),
         Column("metric", lambda row: metric_title(leading_headline(row.scored)), is_label=True),
@@ -93,15 +93,17 @@ def _step_table(benchmarks: Sequence[_SteppedBenchmark]) -> Table:
     rows: list[_StepRow] = []
     for benchmark in benchmarks:
         for protocol in benchmark.protocols:
-            rows.append(_StepRow(benchmark.view, benchmark.scored, protocol))
+            rows.append(_StepRow(benchmark.reported_run, benchmark.scored, protocol))
     return tabulate("Answers in several steps", columns, rows, [STEPS_NOTE])
 
 
 def _headline_cell(row: _StepRow) -> Cell:
     """Return a cell with the headline number of a benchmark under one protocol, or why there is none."""
     metric = leading_headline(row.scored)
-    metric = row.view.substitutes.get(metric, metric)
-    result = row.view.results_by_key.get((row.protocol, metric, row.scored.spec.name, "", ""))
+    metric = row.reported_run.substitutes.get(metric, metric)
+    result = row.reported_run.results_by_key.get(
+        (row.protocol, metric, row.scored.spec.name, "", "")
+    )
     if result is None or result.estimate.value is None:
         return AbsentCell("no question was scored; see the counts")
     return NumberCell(result.unit, result.estimate)
@@ -137,7 +139,9 @@ def _cost_cell(row: _StepRow, metric: str) -> Cell:
     if not _has_steps(row.protocol):
         asks_once = labelled_declaration(row.protocol).presentations == 1
         return "1" if metric == "requests_used" and asks_once else DASH
-    result = row.view.results_by_key.get((row.protocol, metric, row.scored.spec.name, "", ""))
+    result = row.reported_run.results_by_key.get(
+        (row.protocol, metric, row.scored.spec.name, "", "")
+    )
     if result is None or result.estimate.value is None:
         return AbsentCell(UNCOUNTED)
     return NumberCell(declared_row(metric).unit, result.estimate)
@@ -169,7 +173,9 @@ def _class_tables(benchmarks: Sequence[_SteppedBenchmark]) -> list[Table]:
                 if answer == correct_answer
             )
             rows.append(
-                _ClassRow(benchmark.view.label, benchmark.scored, correct_answer, sample_ids)
+                _ClassRow(
+                    benchmark.reported_run.label, benchmark.scored, correct_answer, sample_ids
+                )
             )
     if not rows:
         return []

@@ -18,15 +18,15 @@ from snellen.report.headline_table import headline_table, side_table, why_withou
 from snellen.report.number_text import metric_meaning, metric_title, percent_text
 from snellen.report.rendering import part
 from snellen.report.reply_notes import grader_notes, unread_notes
-from snellen.report.run_view import (
+from snellen.report.reported_runs import (
     HeadlineEstimate,
     ModelMethodRow,
-    RunView,
+    ReportedRun,
     each_choice_benchmark,
     is_of_first_alone,
     mean_chance,
     method_rows,
-    run_views,
+    prepare_reported_runs,
 )
 from snellen.report.table import AbsentCell, Column, NumberCell, Table, tabulate
 from snellen.scoring.scored_run import ScoredRun
@@ -64,12 +64,12 @@ class SummaryRow(Struct, frozen=True):
 
 def summary_rows(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[SummaryRow]:
     """Return one row per model and method, in the order of the runs."""
-    return [_summary_row(line) for line in method_rows(run_views(runs, rows))]
+    return [_summary_row(model_row) for model_row in method_rows(prepare_reported_runs(runs, rows))]
 
 
-def summary(views: Sequence[RunView]) -> Table:
+def summary(reported_runs: Sequence[ReportedRun]) -> Table:
     """Return the table of questions with options, with notes on chance and on the protocol of each number."""
-    rows = [_summary_row(line) for line in method_rows(views)]
+    rows = [_summary_row(model_row) for model_row in method_rows(reported_runs)]
     columns: list[Column[SummaryRow]] = [
         Column("model", lambda row: row.model, is_label=True),
         Column(
@@ -97,14 +97,14 @@ def summary(views: Sequence[RunView]) -> Table:
             )
         )
     notes = [
-        f"value [95% interval] n questions; {_weights_text(views)}; instability in nats.",
-        *_coverage_notes(views),
-        *_convention_notes(views),
-        *unread_notes(views),
+        f"value [95% interval] n questions; {_weights_text(reported_runs)}; instability in nats.",
+        *_coverage_notes(reported_runs),
+        *_convention_notes(reported_runs),
+        *unread_notes(reported_runs),
         *_bound_notes(rows),
-        *_chance_notes(views),
-        *_source_notes(views),
-        *grader_notes(views),
+        *_chance_notes(reported_runs),
+        *_source_notes(reported_runs),
+        *grader_notes(reported_runs),
     ]
     table = tabulate("Questions with options", columns, rows, notes)
     # Notes explain the metrics first, then the other columns.
@@ -118,14 +118,16 @@ def _metric_column(
     return Column(metric_title(metric), cell)
 
 
-def _summary_row(line: ModelMethodRow) -> SummaryRow:
+def _summary_row(model_row: ModelMethodRow) -> SummaryRow:
     """Return the summary of a model under one method: its main numbers, and the questions that they lack."""
-    cells = {metric: summary_cell(line, metric, line.overall(metric)) for metric in METRICS}
-    accuracy = line.overall("accuracy")
+    cells = {
+        metric: summary_cell(model_row, metric, model_row.overall(metric)) for metric in METRICS
+    }
+    accuracy = model_row.overall("accuracy")
     estimate = None if accuracy is None else accuracy.estimate
     return SummaryRow(
-        model=line.view.label,
-        method=line.method,
+        model=model_row.reported_run.label,
+        method=model_row.method,
         accuracy=cells["accuracy"],
         circular_accuracy=cells["circular_accuracy"],
         instability=cells["instability"],
@@ -138,64 +140,64 @@ def _summary_row(line: ModelMethodRow) -> SummaryRow:
 
 
 def summary_cell(
-    line: ModelMethodRow, metric: str, number: HeadlineEstimate | None, benchmark: str = ""
+    model_row: ModelMethodRow, metric: str, number: HeadlineEstimate | None, benchmark: str = ""
 ) -> NumberCell | AbsentCell:
     """Return a table cell with a number, or with the reason why it is missing.
 
     Args:
-        line: The results of a model by one method.
+        model_row: The results of a model by one method.
         metric: The metric.
         number: The number, or None if there is none.
         benchmark: The benchmark of the number; empty for a mean over benchmarks.
     """
     if number is None:
-        return AbsentCell(absence_reason(line, metric))
+        return AbsentCell(absence_reason(model_row, metric))
     if number.estimate.value is None:
-        return AbsentCell(why_without_value(line, number, metric, benchmark))
+        return AbsentCell(why_without_value(model_row, number, metric, benchmark))
     note = ""
     if not benchmark and number.members:
-        accuracy = line.overall("accuracy")
+        accuracy = model_row.overall("accuracy")
         if accuracy is not None and accuracy.members != number.members:
             note = f"of {number.members} only"
     return NumberCell(number.unit, number.estimate, number.secondary, note)
 
 
-def absence_reason(line: ModelMethodRow, metric: str) -> str:
+def absence_reason(model_row: ModelMethodRow, metric: str) -> str:
     """Return why the results of a model do not have a metric of multiple-choice questions."""
-    has_options = any(True for _ in each_choice_benchmark(line.view))
+    has_options = any(True for _ in each_choice_benchmark(model_row.reported_run))
     if not has_options:
         return "no questions with options in this run"
     reasons = declared_row(metric).absent_reasons
-    reason = reasons.get(line.method) or reasons.get("")
+    reason = reasons.get(model_row.method) or reasons.get("")
     return reason or "not measured by the protocols of this run"
 
 
 # --- notes -----------------------------------------------------------------------------------------------------------
 
 
-def _accuracies(views: Sequence[RunView]) -> dict[str, HeadlineEstimate]:
+def _accuracies(reported_runs: Sequence[ReportedRun]) -> dict[str, HeadlineEstimate]:
     """Return the accuracy over all benchmarks, by the label of the model and method. Those without one are missing."""
     accuracies: dict[str, HeadlineEstimate] = {}
-    for line in method_rows(views):
-        accuracy = line.overall("accuracy")
+    for model_row in method_rows(reported_runs):
+        accuracy = model_row.overall("accuracy")
         if accuracy is not None:
-            accuracies[line.label] = accuracy
+            accuracies[model_row.label] = accuracy
     return accuracies
 
 
-def _weights_text(views: Sequence[RunView]) -> str:
+def _weights_text(reported_runs: Sequence[ReportedRun]) -> str:
     """Return what has equal weight in the accuracies: `unweighted means over benchmarks`."""
-    weighted = {accuracy.over for accuracy in _accuracies(views).values()}
+    weighted = {accuracy.over for accuracy in _accuracies(reported_runs).values()}
     texts = [text for unit, text in WEIGHTS.items() if unit in weighted]
     return " or ".join(texts) or WEIGHTS["benchmarks"]
 
 
-def _coverage_notes(views: Sequence[RunView]) -> list[str]:
+def _coverage_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
     """Return notes on the accuracies of a report: which questions they do not cover, and which are not comparable.
 
     Accuracies of models that answered different questions are not comparable.
     """
-    accuracies = _accuracies(views)
+    accuracies = _accuracies(reported_runs)
     labels_by_gap: dict[str, list[str]] = defaultdict(list)
     for label, accuracy in accuracies.items():
         if accuracy.partial:
@@ -207,10 +209,10 @@ def _coverage_notes(views: Sequence[RunView]) -> list[str]:
         notes.append(f"Partial{label_text}: {gap}.")
 
     members_by_method: dict[str, set[str]] = defaultdict(set)
-    for line in method_rows(views):
-        accuracy = accuracies.get(line.label)
+    for model_row in method_rows(reported_runs):
+        accuracy = accuracies.get(model_row.label)
         if accuracy is not None:
-            members_by_method[line.method].add(accuracy.members)
+            members_by_method[model_row.method].add(accuracy.members)
     for method, members in members_by_method.items():
         if len(members) > 1:
             notes.append(
@@ -219,14 +221,14 @@ def _coverage_notes(views: Sequence[RunView]) -> list[str]:
     return notes
 
 
-def _convention_notes(views: Sequence[RunView]) -> list[str]:
+def _convention_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
     """Return notes on runs that were scored as in a paper: how replies are read, and which metrics replace others."""
     notes: dict[str, None] = {}
-    for view in views:
-        if view.run.convention != "as-published":
+    for reported_run in reported_runs:
+        if reported_run.run.convention != "as-published":
             continue
-        rules = f"replies are parsed with {' and '.join(view.run.extractors)}"
-        for row, substitute in view.substitutes.items():
+        rules = f"replies are parsed with {' and '.join(reported_run.run.extractors)}"
+        for row, substitute in reported_run.substitutes.items():
             rules += f"; {metric_title(row)} is {metric_title(substitute)}"
         notes[f"As published: {rules}."] = None
     return list(notes)
@@ -259,17 +261,17 @@ def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
     return notes
 
 
-def _chance_notes(views: Sequence[RunView]) -> list[str]:
+def _chance_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
     """Return a note with the chance level of accuracy, for each run if the levels differ.
 
     Returns:
         One note; none if no question has options.
     """
     level_by_run: dict[str, str] = {}
-    for view in views:
-        level = mean_chance(view.run.benchmarks)
+    for reported_run in reported_runs:
+        level = mean_chance(reported_run.run.benchmarks)
         if level is not None:
-            level_by_run[view.label] = percent_text(level)
+            level_by_run[reported_run.label] = percent_text(level)
     if not level_by_run:
         return []
 
@@ -281,14 +283,14 @@ def _chance_notes(views: Sequence[RunView]) -> list[str]:
     return [f"{opening} an accuracy of {listed}."]
 
 
-def _source_notes(views: Sequence[RunView]) -> list[str]:
+def _source_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
     """Return notes on which protocol the numbers of each method come from, such as `Under generation: accuracy from vanilla.`"""
     notes: dict[str, None] = {}
-    for line in method_rows(views):
+    for model_row in method_rows(reported_runs):
         titles_by_protocol: dict[str, list[str]] = defaultdict(list)
         first_only: list[str] = []
         for metric in METRICS:
-            number = line.overall(metric)
+            number = model_row.overall(metric)
             if number is None:
                 continue
             if metric in ("accuracy", "circular_accuracy"):
@@ -301,7 +303,7 @@ def _source_notes(views: Sequence[RunView]) -> list[str]:
             for protocol, titles in titles_by_protocol.items()
         ]
         if sources:
-            notes[f"Under {line.method}: {' and '.join(sources)}."] = None
+            notes[f"Under {model_row.method}: {' and '.join(sources)}."] = None
         if first_only:
             listed = first_only[-1]
             if len(first_only) > 1:
@@ -317,11 +319,11 @@ def html_summary(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
         runs: The runs.
         rows: Their results.
     """
-    views = run_views(runs, rows)
+    reported_runs = prepare_reported_runs(runs, rows)
     render_findings = part("parts.html", "findings")
     render_table = part("parts.html", "table")
-    html = render_findings(findings(views)) + render_table(headline_table(views))
-    side = side_table(views)
+    html = render_findings(findings(reported_runs)) + render_table(headline_table(reported_runs))
+    side = side_table(reported_runs)
     if side is not None:
         html += render_table(side)
     return html

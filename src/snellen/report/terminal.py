@@ -34,18 +34,18 @@ from snellen.report.headline_table import (
 )
 from snellen.report.matrix_tables import dimension_tables, other_metrics, scored_benchmarks
 from snellen.report.number_text import figure_parts, superscript
-from snellen.report.run_view import (
+from snellen.report.reported_runs import (
     HeadlineEstimate,
-    RunView,
+    ReportedRun,
     benchmarks_of,
     dimensions_of,
     each_choice_benchmark,
     method_rows,
     pools_of,
-    run_views,
+    prepare_reported_runs,
 )
 from snellen.report.sequential_tables import sequential_tables
-from snellen.report.step_tables import talk_tables
+from snellen.report.step_tables import multi_step_tables
 from snellen.report.summary import summary
 from snellen.report.table import Cell, NumberCell, Table, cell_text, footnote_of
 from snellen.scoring.scored_run import ScoredRun
@@ -62,18 +62,18 @@ MOST_COLUMNS = 6
 """Benchmarks that fit side by side next to the mean."""
 
 
-def first_tables(views: Sequence[RunView]) -> list[RichTable]:
+def first_tables(reported_runs: Sequence[ReportedRun]) -> list[RichTable]:
     """Return the tables that a terminal shows first: the results, what limits them, and metrics that the user asked for.
 
     If there are many models but few benchmarks, the results have a row for each model instead of a column.
     """
-    has_many_lines = len(method_rows(views)) > MOST_LINES
-    if has_many_lines and len(benchmarks_of(views)) <= MOST_COLUMNS:
-        headlines = headline_by_model(views)
+    has_many_lines = len(method_rows(reported_runs)) > MOST_LINES
+    if has_many_lines and len(benchmarks_of(reported_runs)) <= MOST_COLUMNS:
+        headlines = headline_by_model(reported_runs)
     else:
-        headlines = headline_table(views, values_alone=has_many_lines)
+        headlines = headline_table(reported_runs, values_alone=has_many_lines)
     tables = [plain_table(replace(headlines, title=""))]
-    for table in (side_table(views), requested_metrics_table(views)):
+    for table in (side_table(reported_runs), requested_metrics_table(reported_runs)):
         if table is not None:
             tables.append(plain_table(replace(table, title="")))
     return tables
@@ -86,12 +86,12 @@ def results_text(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
         runs: The runs.
         rows: Their results.
     """
-    views = run_views(runs, rows)
+    reported_runs = prepare_reported_runs(runs, rows)
     text = io.StringIO()
     console = Console(file=text, width=TEXT_WIDTH, no_color=True)
-    for sentence in findings(views):
+    for sentence in findings(reported_runs):
         console.print(sentence, markup=False, highlight=False)
-    for table in first_tables(views):
+    for table in first_tables(reported_runs):
         console.print(table)
     lines = [line.rstrip() for line in text.getvalue().splitlines()]
     return "\n".join(lines)
@@ -104,37 +104,39 @@ def table_text(table: Table) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
-def details_tables(views: Sequence[RunView]) -> list[RichTable]:
+def details_tables(reported_runs: Sequence[ReportedRun]) -> list[RichTable]:
     """Return the tables that a terminal shows on request.
 
     These are a summary of multiple-choice questions, and scores by ability dimension if there are several dimensions.
     """
     tables: list[Table] = []
-    has_options = any(any(True for _ in each_choice_benchmark(view)) for view in views)
+    has_options = any(
+        any(True for _ in each_choice_benchmark(reported_run)) for reported_run in reported_runs
+    )
     if has_options:
-        tables.append(summary(views))
-    if len(dimensions_of(views)) > 1:
-        tables += dimension_tables(views)[:1]
+        tables.append(summary(reported_runs))
+    if len(dimensions_of(reported_runs)) > 1:
+        tables += dimension_tables(reported_runs)[:1]
     return [plain_table(table) for table in tables]
 
 
-def tables_of_runs(views: Sequence[RunView]) -> list[RichTable]:
+def tables_of_runs(reported_runs: Sequence[ReportedRun]) -> list[RichTable]:
     """Return the tables of special runs: adaptive ones, those scored as published, controls, answers in several steps."""
-    tables = [*sequential_tables(views), *convention_tables(views)]
-    for table in common_question_tables(views):
+    tables = [*sequential_tables(reported_runs), *convention_tables(reported_runs)]
+    for table in common_question_tables(reported_runs):
         lists_questions = (
             table.label_columns == 2
         )  # the questions left out, which only the report lists
         if not lists_questions:
             tables.append(table)
-    tables += [*control_tables(views), *talk_tables(views)]
+    tables += [*control_tables(reported_runs), *multi_step_tables(reported_runs)]
     return [plain_table(table) for table in tables]
 
 
-def suite_tables(views: Sequence[RunView]) -> dict[str, list[RichTable]]:
+def suite_tables(reported_runs: Sequence[ReportedRun]) -> dict[str, list[RichTable]]:
     """Return the tables that benchmark suites add to a report, by their subject."""
     tables: dict[str, list[RichTable]] = {}
-    for section in suite_sections(views):
+    for section in suite_sections(reported_runs):
         tables[section.layout.subject] = [plain_table(table) for table in section.tables]
     return tables
 
@@ -243,29 +245,29 @@ class _Room(Struct, frozen=True):
         return self.columns * (width + 1) + self.others <= available
 
 
-def other_tables(views: Sequence[RunView]) -> list[RichTable]:
+def other_tables(reported_runs: Sequence[ReportedRun]) -> list[RichTable]:
     """Return metrics of open questions and any requested ones by benchmark, a table per model and method."""
-    benchmarks = [*scored_benchmarks(views), *pools_of(views)]
-    metrics = other_metrics(views)
+    benchmarks = [*scored_benchmarks(reported_runs), *pools_of(reported_runs)]
+    metrics = other_metrics(reported_runs)
     # A metric that found nothing to count needs only its first row to say so.
     later_rows: set[str] = set()
-    for view in views:
-        for scored in view.run.benchmarks:
+    for reported_run in reported_runs:
+        for scored in reported_run.run.benchmarks:
             for tally in scored.tallies:
                 later_rows.update(find_metric(tally.metric).names[1:])
 
     tables: list[RichTable] = []
-    for line in method_rows(views):
+    for model_row in method_rows(reported_runs):
         numbers: dict[tuple[str, str], HeadlineEstimate] = {}
         for benchmark in benchmarks:
             for metric in metrics:
-                number = line.lookup(metric, benchmark)
+                number = model_row.lookup(metric, benchmark)
                 if number is None:
                     continue
                 if number.estimate.n or metric not in later_rows:
                     numbers[benchmark, metric] = number
         if numbers:
-            title = f"{short_name(line.view.label)} {line.method}"
+            title = f"{short_name(model_row.reported_run.label)} {model_row.method}"
             tables.append(_metric_table(title, numbers))
     return tables
 

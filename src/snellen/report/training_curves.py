@@ -16,7 +16,7 @@ from snellen.report.axes import ChartAxis
 from snellen.report.drawing import ChartPanel, ChartPoint
 from snellen.report.flipped import flip_tables
 from snellen.report.number_text import DASH, figure_text, metric_title
-from snellen.report.run_view import RunView, method_rows
+from snellen.report.reported_runs import ReportedRun, method_rows
 from snellen.report.scatter_chart import ScatterPoint, scatter_chart
 from snellen.report.table import Cell, Column, NumberCell, Table, tabulate
 
@@ -27,7 +27,7 @@ _LABEL = re.compile(r"(?P<training>.+)@(?P<step>\d+)")
 
 MEAN = "mean over benchmarks"
 
-Steps = Mapping[int, RunView]
+Steps = Mapping[int, ReportedRun]
 """The runs of a training by step, in order."""
 TrainingRows = MutableMapping[str, dict[int, Result]]
 """Results of one benchmark by training and step."""
@@ -39,14 +39,14 @@ def training_step(label: str) -> tuple[str, int] | None:
     return (match["training"], int(match["step"])) if match else None
 
 
-def trainings(views: Sequence[RunView]) -> dict[str, Steps]:
+def trainings(reported_runs: Sequence[ReportedRun]) -> dict[str, Steps]:
     """Return the runs of each training that was evaluated at two steps or more."""
-    by_training: dict[str, dict[int, RunView]] = defaultdict(dict)
-    for view in views:
-        name_and_step = training_step(view.label)
+    by_training: dict[str, dict[int, ReportedRun]] = defaultdict(dict)
+    for reported_run in reported_runs:
+        name_and_step = training_step(reported_run.label)
         if name_and_step is not None:
             training, step = name_and_step
-            by_training[training][step] = view
+            by_training[training][step] = reported_run
     return {
         training: dict(sorted(steps.items()))
         for training, steps in by_training.items()
@@ -54,24 +54,24 @@ def trainings(views: Sequence[RunView]) -> dict[str, Steps]:
     }
 
 
-def step_headlines(view: RunView) -> dict[str, Result]:
+def step_headlines(reported_run: ReportedRun) -> dict[str, Result]:
     """Return the headline number of a run on each benchmark; that over all benchmarks is under an empty name."""
     headlines: dict[str, Result] = {}
-    for line in method_rows([view]):
-        for name, row in line.headlines.items():
+    for model_row in method_rows([reported_run]):
+        for name, row in model_row.headlines.items():
             headlines.setdefault(name, row)
-        if line.headline is not None:
-            headlines.setdefault("", line.headline)
+        if model_row.headline is not None:
+            headlines.setdefault("", model_row.headline)
     return headlines
 
 
-def training_tables(views: Sequence[RunView]) -> list[Table]:
+def training_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return tables of trainings: the scores at each step, and the questions that became right or wrong between steps."""
     tables = []
-    for training, steps in trainings(views).items():
+    for training, steps in trainings(reported_runs).items():
         tables.append(_score_table(training, steps))
-        runs = [view.run for view in steps.values()]
-        labels = [view.label for view in steps.values()]
+        runs = [reported_run.run for reported_run in steps.values()]
+        labels = [reported_run.label for reported_run in steps.values()]
         flips = flip_tables(runs, itertools.pairwise(labels))
         tables.extend(replace(table, title=f"{training}: {table.title.lower()}") for table in flips)
     return tables
@@ -87,7 +87,7 @@ class _StepRow(Struct, frozen=True):
 def _score_table(training: str, steps: Steps) -> Table:
     """Return a table of the scores of a training, with a row for each evaluated step (checkpoint) and a column for each
     benchmark."""
-    rows = [_StepRow(step, step_headlines(view)) for step, view in steps.items()]
+    rows = [_StepRow(step, step_headlines(reported_run)) for step, reported_run in steps.items()]
     names: dict[str, None] = {}
     for row in rows:
         names.update(dict.fromkeys(row.headlines))
@@ -116,13 +116,13 @@ def _headline_column(heading: str, name: str) -> Column[_StepRow]:
     return Column(heading, headline_cell)
 
 
-def training_panels(views: Sequence[RunView]) -> list[ChartPanel]:
+def training_panels(reported_runs: Sequence[ReportedRun]) -> list[ChartPanel]:
     """Draw a chart for each benchmark: the scores over the steps of trainings, with a line for each training."""
-    steps_by_training = trainings(views)
+    steps_by_training = trainings(reported_runs)
     results_by_benchmark: dict[str, TrainingRows] = defaultdict(lambda: defaultdict(dict))
     for training, steps in steps_by_training.items():
-        for step, view in steps.items():
-            for benchmark, result in step_headlines(view).items():
+        for step, reported_run in steps.items():
+            for benchmark, result in step_headlines(reported_run).items():
                 if benchmark and result.estimate.value is not None:
                     results_by_benchmark[benchmark][training][step] = result
     series = list(steps_by_training)
@@ -132,23 +132,23 @@ def training_panels(views: Sequence[RunView]) -> list[ChartPanel]:
     return panels
 
 
-def headline_panels(views: Sequence[RunView]) -> list[ChartPanel]:
+def headline_panels(reported_runs: Sequence[ReportedRun]) -> list[ChartPanel]:
     """Draw the headline number of runs over the steps of trainings, with a line for each training.
 
     Nothing is drawn if a run does not belong to a training, or if the numbers have different units.
     """
-    steps_by_training = trainings(views)
+    steps_by_training = trainings(reported_runs)
     n_in_trainings = sum(map(len, steps_by_training.values()))
-    if not views or n_in_trainings != len(views):
+    if not reported_runs or n_in_trainings != len(reported_runs):
         return []
-    panels = training_panels(views)
+    panels = training_panels(reported_runs)
     if len(panels) == 1:
         return panels
     results: TrainingRows = defaultdict(dict)
     units: set[str] = set()
     for training, steps in steps_by_training.items():
-        for step, view in steps.items():
-            result = step_headlines(view).get("")
+        for step, reported_run in steps.items():
+            result = step_headlines(reported_run).get("")
             if result is not None and result.estimate.value is not None:
                 results[training][step] = result
                 units.add(result.unit)

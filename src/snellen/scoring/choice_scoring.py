@@ -11,7 +11,7 @@ from snellen.metrics.questions import (
     HIDDEN_ANSWER,
     NOT_ASKED,
     NOT_ROTATED,
-    AnswersInARow,
+    AnswerSequence,
     AskedQuestion,
     Unscored,
     has_baseline,
@@ -212,11 +212,11 @@ def _score_by_first_passes(question: AskedQuestion, name: str, verdict: Verdict)
     for steps in range(1, len(passes) + 1):
         value = verdict(passes[:steps])
         if value is not None:
-            return question.score(name, value, rotations, AnswersInARow(steps))
+            return question.score(name, value, rotations, AnswerSequence(steps))
     has_ended = _has_ended(question, passes)
     absence = why_unparsed(passes) if has_ended else _why_incomplete(question)
     return question.score(
-        name, absence, rotations, AnswersInARow(len(passes), broken=not has_ended)
+        name, absence, rotations, AnswerSequence(len(passes), broken=not has_ended)
     )
 
 

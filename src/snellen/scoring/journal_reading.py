@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.metrics.questions import AnswersInARow
+from snellen.metrics.questions import AnswerSequence
 from snellen.protocols.base import (
     Conclude,
     Conclusion,
@@ -34,28 +34,28 @@ from snellen.runs.mending import check_fits
 from snellen.runs.run_folder import RunManifest
 from snellen.scoring.request_costs import (
     CostTally,
+    MultiStepCost,
     RequestCost,
     RoleTally,
     RoleUse,
-    TalkCost,
-    talk_cost,
+    multi_step_cost,
     unanswered_requests,
 )
 from snellen.scoring.unparsed import NamedStage, UnparsedReply
 
 
-class Talk(Struct, frozen=True):
+class MultiStepAnswer(Struct, frozen=True):
     """All steps of one sample under one protocol, with their conclusion."""
 
     protocol: str
     sample: Sample
     conclusion: Conclusion | None
     """None if the talk has not ended, as in a run that was stopped."""
-    cost: TalkCost
-    row: AnswersInARow
+    cost: MultiStepCost
+    row: AnswerSequence
 
 
-class Talks:
+class MultiStepAnswers:
     """Collects the steps of talks. If a step was answered several times, the last reply counts."""
 
     def __init__(self, protocols: Sequence[str]) -> None:
@@ -80,7 +80,7 @@ class Talks:
         if exchange.response.error is None or request.variant not in steps:
             steps[request.variant] = exchange
 
-    def begun_talks(self, samples: Mapping[str, Mapping[str, Sample]]) -> Iterator[Talk]:
+    def begun(self, samples: Mapping[str, Mapping[str, Sample]]) -> Iterator[MultiStepAnswer]:
         """Yield each exchange in several steps that was begun, whether it is finished or not.
 
         In some protocols the model answers a question in several steps. They declare a function that says which reply
@@ -92,8 +92,8 @@ class Talks:
             steps = steps_in_order(by_variant.values())
             sample = samples[benchmark][sample_id]
             conclusion = self._conclude[protocol](sample, steps)
-            row = _answers_in_a_row(steps, has_ended=conclusion is not None)
-            yield Talk(protocol, sample, conclusion, talk_cost(steps), row)
+            row = _answer_sequence(steps, has_ended=conclusion is not None)
+            yield MultiStepAnswer(protocol, sample, conclusion, multi_step_cost(steps), row)
 
 
 def with_conclusions(
@@ -111,18 +111,18 @@ def with_conclusions(
         protocols: The labels of the run's protocols.
         samples: The samples by benchmark and identifier. Steps of other samples are dropped.
     """
-    talks = Talks(protocols)
+    answers = MultiStepAnswers(protocols)
     for exchange in exchanges:
         if not exchange.request.variant.step:
             yield exchange
         elif exchange.request.sample_id in samples.get(exchange.request.benchmark, {}):
-            talks.add(exchange)
-    for talk in talks.begun_talks(samples):
-        conclusion = talk.conclusion
+            answers.add(exchange)
+    for answer in answers.begun(samples):
+        conclusion = answer.conclusion
         if conclusion is None:
             continue
         response = Response(text="") if conclusion.undecided else conclusion.response
-        yield Exchange(talk.protocol, conclusion.request, response)
+        yield Exchange(answer.protocol, conclusion.request, response)
 
 
 def steps_in_order(exchanges: Iterable[Exchange]) -> list[Exchange]:
@@ -135,7 +135,7 @@ def _step_number(exchange: Exchange) -> int:
     return step.number if step else 0
 
 
-def _answers_in_a_row(steps: Sequence[Exchange], *, has_ended: bool) -> AnswersInARow:
+def _answer_sequence(steps: Sequence[Exchange], *, has_ended: bool) -> AnswerSequence:
     """Count the steps of a conversation that were answered before the first one that failed."""
     n_answered = 0
     for step in steps:
@@ -143,12 +143,12 @@ def _answers_in_a_row(steps: Sequence[Exchange], *, has_ended: bool) -> AnswersI
             break
         n_answered += 1
     is_broken = n_answered < len(steps) or not has_ended
-    return AnswersInARow(n_answered, broken=is_broken)
+    return AnswerSequence(n_answered, broken=is_broken)
 
 
 Question = tuple[str, str, int]
 """Protocol, sample, round."""
-Presented = dict[Question, dict[Variant, Prediction]]
+PredictionsByQuestion = dict[Question, dict[Variant, Prediction]]
 """Question -> presentation -> prediction."""
 PartKey = tuple[str, int]
 """Benchmark, and number of the part."""
@@ -167,7 +167,7 @@ class JournalIndex(Struct, frozen=True):
     """Counts of the requests of a run, and the positions of the exchanges of each part in its journals."""
 
     journals: Sequence[Path]
-    places: Mapping[PartKey, array[int]]
+    positions: Mapping[PartKey, array[int]]
     """Positions for `JournalReader.read`."""
     distinct_requests: int
     reused: int
@@ -175,15 +175,15 @@ class JournalIndex(Struct, frozen=True):
     requests: tuple[RequestCost, ...]
 
 
-class PartRead(Struct):
+class PartPredictions(Struct):
     """Predictions for a part of a benchmark, read from the journals."""
 
-    presented: Presented
-    doubtful: dict[int, UnparsedReply]
+    predictions: PredictionsByQuestion
+    uncertain_replies: dict[int, UnparsedReply]
     """Replies whose reading is not certain, by `id()` of their prediction."""
-    costs: dict[Question, TalkCost]
+    costs: dict[Question, MultiStepCost]
     """Costs of the answers of protocols in several steps."""
-    rows: dict[Question, AnswersInARow]
+    rows: dict[Question, AnswerSequence]
     """For protocols in several steps, how many steps were answered before the first failure."""
 
     def note_doubt(self, prediction: Prediction, question: Turn, response: Response) -> None:
@@ -195,7 +195,9 @@ class PartRead(Struct):
         if not is_reply or prediction.reason == "undecided":
             return
         if question.options and prediction.confidence != "certain":
-            self.doubtful[id(prediction)] = UnparsedReply(prediction, question, response.text or "")
+            self.uncertain_replies[id(prediction)] = UnparsedReply(
+                prediction, question, response.text or ""
+            )
 
 
 def look_through(
@@ -252,7 +254,7 @@ class PartReader:
         samples: Mapping[str, Sample],
         positions: Sequence[int],
         reading: ReadingRules,
-    ) -> PartRead:
+    ) -> PartPredictions:
         """Read the exchanges of a part of a benchmark.
 
         Args:
@@ -265,8 +267,8 @@ class PartReader:
             StoreError: An exchange does not match its sample.
             DataError: Two different presentations have the same `Variant`.
         """
-        part_read = PartRead({}, {}, {}, {})
-        talks, shared = Talks(self._protocols), _Shared()
+        part_predictions = PartPredictions({}, {}, {}, {})
+        answers, shared = MultiStepAnswers(self._protocols), _Shared()
         with JournalReader(self._journals) as journal:
             for position in positions:
                 exchange = journal.read(position)
@@ -274,7 +276,7 @@ class PartReader:
                 sample = samples[request.sample_id]
                 check_fits(self._folder, exchange, sample)
                 if request.variant.step:
-                    talks.add(exchange)
+                    answers.add(exchange)
                     continue
                 question = sample.rounds[request.variant.turn]
                 prediction = predict(
@@ -287,7 +289,7 @@ class PartReader:
                     self._baselines.of(exchange),
                 )
                 prediction = shared.one(prediction, sample)
-                tests = part_read.presented.setdefault(
+                tests = part_predictions.predictions.setdefault(
                     (prediction.protocol, sample.id, request.variant.turn), {}
                 )
                 earlier = tests.get(request.variant)
@@ -296,22 +298,24 @@ class PartReader:
                 # The same request was sent again, after a failure or by another worker. The last reply counts.
                 if prediction.error is None or earlier is None:
                     tests[prediction.variant] = prediction
-                    part_read.note_doubt(prediction, question, exchange.response)
-        for talk in talks.begun_talks({benchmark: samples}):
-            key, conclusion = (talk.protocol, talk.sample.id, 0), talk.conclusion
-            part_read.rows[key] = talk.row
+                    part_predictions.note_doubt(prediction, question, exchange.response)
+        for answer in answers.begun({benchmark: samples}):
+            key, conclusion = (answer.protocol, answer.sample.id, 0), answer.conclusion
+            part_predictions.rows[key] = answer.row
             if conclusion is None:
                 continue
-            question = talk.sample.rounds[0]
-            prediction = predict_conclusion(talk.protocol, question, conclusion, reading.extractor)
-            part_read.presented[key] = {prediction.variant: prediction}
-            part_read.note_doubt(prediction, question, conclusion.response)
+            question = answer.sample.rounds[0]
+            prediction = predict_conclusion(
+                answer.protocol, question, conclusion, reading.extractor
+            )
+            part_predictions.predictions[key] = {prediction.variant: prediction}
+            part_predictions.note_doubt(prediction, question, conclusion.response)
             if conclusion.response.error is None:
-                part_read.costs[key] = talk.cost
-        return part_read
+                part_predictions.costs[key] = answer.cost
+        return part_predictions
 
 
-_BaselinePlace = tuple[str, str, str, Variant]
+_BaselineKey = tuple[str, str, str, Variant]
 """Protocol, benchmark, sample, presentation."""
 
 
@@ -332,22 +336,22 @@ class _Baselines:
         for label in labels:
             if declaration_of(parse_protocol(label)).baselines:
                 self._asking.add(label)
-        self._scores: dict[_BaselinePlace, tuple[ContinuationScore, ...]] = {}
+        self._scores: dict[_BaselineKey, tuple[ContinuationScore, ...]] = {}
         if not self._asking:
             return
         for exchange in read_exchanges(folder):
             is_baseline = exchange.request.variant.baseline
             if is_baseline and exchange.response.error is None:
-                self._scores[_baseline_place(exchange)] = exchange.response.scores
+                self._scores[_baseline_key(exchange)] = exchange.response.scores
 
     def of(self, exchange: Exchange) -> tuple[ContinuationScore, ...] | None:
         """Return the baseline of an exchange: empty if its reply is missing, None if the protocol uses no baseline."""
         if exchange.protocol not in self._asking:
             return None
-        return self._scores.get(_baseline_place(exchange), ())
+        return self._scores.get(_baseline_key(exchange), ())
 
 
-def _baseline_place(exchange: Exchange) -> _BaselinePlace:
+def _baseline_key(exchange: Exchange) -> _BaselineKey:
     """Return the key of a presentation, which is the same for its exchange and for its baseline."""
     request = exchange.request
     return (
@@ -382,7 +386,7 @@ class _Shared:
         )
 
 
-def read_on(parts: Sequence[PartRead], stages: Sequence[NamedStage]) -> None:
+def read_on(parts: Sequence[PartPredictions], stages: Sequence[NamedStage]) -> None:
     """Run further stages of reading on the replies in which the extractor found no certain option.
 
     A stage is for example a judge model. It gets the replies that the stages before it could not read. The predictions
@@ -391,10 +395,10 @@ def read_on(parts: Sequence[PartRead], stages: Sequence[NamedStage]) -> None:
     for stage in stages:
         entries = []
         for part in parts:
-            for predictions in part.presented.values():
+            for predictions in part.predictions.values():
                 # A presentation may have been answered twice: `id` finds the reply that counts.
                 for presentation, prediction in predictions.items():
-                    reply = part.doubtful.get(id(prediction))
+                    reply = part.uncertain_replies.get(id(prediction))
                     if reply is not None and stage.takes(prediction):
                         entries.append((part, predictions, presentation, reply))
 
@@ -402,7 +406,7 @@ def read_on(parts: Sequence[PartRead], stages: Sequence[NamedStage]) -> None:
         for entry, new_prediction in zip(entries, new_predictions, strict=True):
             part, predictions, presentation, reply = entry
             predictions[presentation] = new_prediction
-            part.doubtful[id(new_prediction)] = replace(reply, prediction=new_prediction)
+            part.uncertain_replies[id(new_prediction)] = replace(reply, prediction=new_prediction)
 
 
 def in_order(tests: Mapping[Variant, Prediction]) -> tuple[Prediction, ...]:

@@ -437,8 +437,8 @@ def _earlier_folder(run: Path, judge: ModelIdentity, model: str) -> Path | None:
     return None
 
 
-class _KeptJudge(Struct, frozen=True):
-    """The judges of a stored scoring; a part of `KeptScoring`."""
+class _StoredJudge(Struct, frozen=True):
+    """The judges of a stored scoring; a part of `StoredScoring`."""
 
     judge: JudgeSpec
 
@@ -447,7 +447,7 @@ def _judged_before(run: Path, judge: str) -> bool:
     """Return whether a stored scoring names this judge at its address, which folders of verdicts did not record."""
     for path in run.glob("scores/*/scoring.json"):
         with suppress(OSError, *JSON_FAULTS):
-            scoring = msgspec.json.decode(read_file(path), type=_KeptJudge)
+            scoring = msgspec.json.decode(read_file(path), type=_StoredJudge)
             addresses = [address_of(model) for model in scoring.judge.models]
             if address_of(judge) in addresses:
                 return True

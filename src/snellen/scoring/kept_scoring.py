@@ -67,7 +67,7 @@ GOLDS_ABSENT = "the answers are not available: the values are the saved ones, an
 RecordT = TypeVar("RecordT", Prediction, Score, QuestionCounts)
 
 
-class KeptScoring(Struct, frozen=True, kw_only=True):
+class StoredScoring(Struct, frozen=True, kw_only=True):
     """The content of `scoring.json`: the settings of a scoring, and facts that its other files do not have."""
 
     snellen: str
@@ -150,7 +150,7 @@ def scoring_names(run: Path) -> list[str]:
 
 def kept_settings(run: Path, name: str) -> ScoringSettings:
     """Return the settings of a stored scoring. Raises StoreError if its file is damaged."""
-    kept_scoring = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
+    kept_scoring = _decoded(scoring_folder(run, name) / SCORING, StoredScoring)
     return ScoringSettings(
         kept_scoring.scoring, kept_scoring.judge, kept_scoring.judge_fingerprints
     )
@@ -171,7 +171,7 @@ def keep_scoring(
     _write_lines(folder / COUNTS, (benchmark.tallies for benchmark in scored.benchmarks))
     flat = [flat_row(row, is_kept=True) for row in rows]
     write_atomically(folder / RESULTS, json.dumps(flat, indent=1, ensure_ascii=False).encode())
-    description = KeptScoring(
+    description = StoredScoring(
         snellen=__version__,
         scoring=settings.scoring,
         judge=settings.judge,
@@ -205,7 +205,7 @@ def _write_lines(path: Path, record_groups: Iterable[Collection[Struct]]) -> Non
 def is_scored_whole(run: Path) -> bool:
     """Return whether the standard scoring covers all of the run's journals. Raises StoreError for a damaged file."""
     path = scoring_folder(run, STANDARD) / SCORING
-    return path.exists() and _decoded(path, KeptScoring).journals == _sizes(run)
+    return path.exists() and _decoded(path, StoredScoring).journals == _sizes(run)
 
 
 class ScoredReplies(Struct, frozen=True):
@@ -227,7 +227,7 @@ def replies_when_scored(run: Path) -> ScoredReplies:
     journals_with_replies: set[str] = set()
     for name in scoring_names(run):
         with suppress(StoreError):
-            stored = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
+            stored = _decoded(scoring_folder(run, name) / SCORING, StoredScoring)
             n_replies = max(n_replies, stored.distinct_requests + stored.reused)
             for journal, size in stored.journals.items():
                 if size and journal != RATINGS:
@@ -243,7 +243,7 @@ def has_ended(run: Path) -> bool:
     """
     sizes = {path.name: path.stat().st_size for path in journals(run)}
     for name in scoring_names(run):
-        stored = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
+        stored = _decoded(scoring_folder(run, name) / SCORING, StoredScoring)
         scored_sizes = {path: size for path, size in stored.journals.items() if path != RATINGS}
         is_complete = stored.extent is None or stored.extent.is_whole
         if is_complete and scored_sizes == sizes:
@@ -266,7 +266,7 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
     manifest = read_manifest(run)
     chosen = _chosen(run, name, scoring_names(run))
     folder = scoring_folder(run, chosen)
-    description = _decoded(folder / SCORING, KeptScoring)
+    description = _decoded(folder / SCORING, StoredScoring)
     if description.journals != _sizes(run):
         raise StoreError(
             f"{run} has new replies or ratings since it was scored; score it again: snellen score {shell_word(run)}"
@@ -318,14 +318,14 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
         description.roles,
         description.extent,
         counterpart=counterpart,
-        kept_rows=rows,
-        kept_in=folder,
+        stored_rows=rows,
+        stored_in=folder,
     )
 
 
 def _noted_absence(manifest: RunManifest, benchmarks: Sequence[ScoredBenchmark]) -> RunManifest:
     """Add a note to the manifest if the answers of a benchmark are not available."""
-    absent = any(scored.golds_absent for scored in benchmarks)
+    absent = any(scored.answers_missing for scored in benchmarks)
     return replace(manifest, notes=(*manifest.notes, GOLDS_ABSENT)) if absent else manifest
 
 

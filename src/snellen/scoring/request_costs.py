@@ -104,7 +104,7 @@ class UnansweredRequests:
         """Return the number of requests without a reply for each kind of failure."""
         return Counter(request.kind for request in self._by_identity().values())
 
-    def by_place(self) -> Counter[tuple[str, str]]:
+    def by_benchmark_and_protocol(self) -> Counter[tuple[str, str]]:
         """Return the number of requests without a reply, by (benchmark, protocol).
 
         A request that several of them share counts for each.
@@ -196,7 +196,7 @@ class CostTally:
     def costs(self, unanswered: UnansweredRequests) -> tuple[RequestCost, ...]:
         """Return the cost of each protocol on each benchmark."""
         responses = self._responses
-        n_failed = unanswered.by_place()
+        n_failed = unanswered.by_benchmark_and_protocol()
         costs = []
         for benchmark_and_protocol in dict.fromkeys((*responses.answered, *n_failed)):
             cost = RequestCost(
@@ -363,7 +363,7 @@ class RoleTally:
 # --- answers of protocols in several steps ----------------------------------------------------------------------------
 
 
-class TalkCost(Struct, frozen=True, gc=False):
+class MultiStepCost(Struct, frozen=True, gc=False):
     """Cost of one answer of a protocol in several steps, over all models that took part.
 
     A reply that is reused for several questions counts for each of them.
@@ -375,7 +375,7 @@ class TalkCost(Struct, frozen=True, gc=False):
     """Input and output tokens of all models; None if one of them does not report tokens."""
 
 
-def talk_cost(steps: Sequence[Exchange]) -> TalkCost:
+def multi_step_cost(steps: Sequence[Exchange]) -> MultiStepCost:
     """Return the cost of an answer that a model gave in several steps.
 
     Returns:
@@ -389,7 +389,7 @@ def talk_cost(steps: Sequence[Exchange]) -> TalkCost:
     tokens = None
     if usage is not None and all_report_tokens:
         tokens = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
-    return TalkCost(n_rounds, len(steps), tokens)
+    return MultiStepCost(n_rounds, len(steps), tokens)
 
 
 COST = Metric(
@@ -405,7 +405,7 @@ COST = Metric(
 )
 
 
-def score_cost(question: AskedQuestion, cost: TalkCost | None) -> Iterator[Score]:
+def score_cost(question: AskedQuestion, cost: MultiStepCost | None) -> Iterator[Score]:
     """Yield the scores of `COST` for a question of a protocol in several steps. `cost` is None without an answer."""
     if cost is None:
         for name in COST.names:

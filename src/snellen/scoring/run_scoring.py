@@ -33,7 +33,7 @@ from snellen.metrics.declaration import (
 )
 from snellen.metrics.kept_programs import programs_kept
 from snellen.metrics.question_counts import QuestionCounts
-from snellen.metrics.questions import AnswersInARow, AskedQuestion
+from snellen.metrics.questions import AnswerSequence, AskedQuestion
 from snellen.metrics.scoring_context import ScoringContext
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score
@@ -45,9 +45,9 @@ from snellen.scoring.answers import Key, open_answers, with_answer_tags
 from snellen.scoring.choice_scoring import score_choice
 from snellen.scoring.corrected_answers import corrected_answers
 from snellen.scoring.journal_reading import (
-    PartRead,
+    PartPredictions,
     PartReader,
-    Presented,
+    PredictionsByQuestion,
     Question,
     ReadingRules,
     in_order,
@@ -56,7 +56,7 @@ from snellen.scoring.journal_reading import (
 )
 from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.published_means import HeadlineRule, HeadlineScores, headline_rule
-from snellen.scoring.request_costs import TalkCost, score_cost
+from snellen.scoring.request_costs import MultiStepCost, score_cost
 from snellen.scoring.run_ratings import RunRatings, read_run_ratings
 from snellen.scoring.scored_run import (
     RowKey,
@@ -137,13 +137,13 @@ def score_run(
     for parts in [list(all_parts)] if panel else ([part] for part in all_parts):
         parts_read = []
         for part in parts:
-            positions = asking.places.get((part.of.name, part.number), ())
+            positions = asking.positions.get((part.of.name, part.number), ())
             parts_read.append(reader.read(part.of.name, part.samples, positions, part.of.reading))
         read_on(parts_read, stages)
-        for part, part_read in zip(parts, parts_read, strict=True):
+        for part, part_predictions in zip(parts, parts_read, strict=True):
             _score_part(
                 part,
-                part_read,
+                part_predictions,
                 spec.metrics,
                 panel,
                 benchmarks[part.of.name],
@@ -462,7 +462,7 @@ class _ScoredParts:
 
 def _score_part(
     part: _Part,
-    part_read: PartRead,
+    part_predictions: PartPredictions,
     metrics: Sequence[str],
     panel: JudgeEnsemble | None,
     scored: _ScoredParts,
@@ -477,7 +477,7 @@ def _score_part(
     `final` is true if no more replies will come, as in a run that another program made.
     """
     scorable = part.of
-    presented = part_read.presented
+    predictions = part_predictions.predictions
     for number, protocol in enumerate(scorable.protocols):
         questions = []
         for sample in part.samples.values():
@@ -485,21 +485,21 @@ def _score_part(
                 continue
             for turn in range(len(sample.rounds)):
                 key = (protocol.label, sample.id, turn)
-                row = part_read.rows.get(key)
+                row = part_predictions.rows.get(key)
                 question = AskedQuestion(
                     protocol,
                     sample,
                     turn,
                     scorable.answers.get((sample.id, turn)),
-                    in_order(presented.get(key, {})),
-                    row or _rounds_before(presented, protocol, sample, turn),
+                    in_order(predictions.get(key, {})),
+                    row or _rounds_before(predictions, protocol, sample, turn),
                     final,
                 )
                 questions.append(question)
 
         scored.extent = scored.extent.plus(extent_of(questions))
         headline = HeadlineScores(scorable.headline)
-        choice_scores = _choice_scores(questions, part_read.costs)
+        choice_scores = _choice_scores(questions, part_predictions.costs)
         scored.add_scores((number, 0), headline.watch(choice_scores))
         names = _metrics_of(scorable.spec, metrics)
         for position, name in enumerate(names, 1):
@@ -516,30 +516,30 @@ def _score_part(
         last_section = (number, len(names) + 1)
         scored.add_scores(last_section, headline.question_scores())
         scored.add_tallies(last_section, headline.tallies(part.samples))
-    scored.add_predictions(_in_sample_order(part, presented))
+    scored.add_predictions(_in_sample_order(part, predictions))
 
 
 def _rounds_before(
-    presented: Presented, protocol: Protocol, sample: Sample, turn: int
-) -> AnswersInARow:
+    predictions: PredictionsByQuestion, protocol: Protocol, sample: Sample, turn: int
+) -> AnswerSequence:
     """Return how many rounds of a dialogue were answered before a round, and whether the dialogue ended before it.
 
     Args:
-        presented: The predictions of all questions.
+        predictions: The predictions of all questions.
         protocol: The protocol.
         sample: The dialogue.
         turn: The index of the round.
     """
     n_asked = 0
-    while n_asked <= turn and (protocol.label, sample.id, n_asked) in presented:
+    while n_asked <= turn and (protocol.label, sample.id, n_asked) in predictions:
         n_asked += 1
     if 0 < n_asked <= turn:
-        return AnswersInARow(n_asked - 1, broken=True)
-    return AnswersInARow(turn)
+        return AnswerSequence(n_asked - 1, broken=True)
+    return AnswerSequence(turn)
 
 
 def _choice_scores(
-    questions: Sequence[AskedQuestion], costs: Mapping[Question, TalkCost]
+    questions: Sequence[AskedQuestion], costs: Mapping[Question, MultiStepCost]
 ) -> Iterator[Score]:
     """Yield the scores that every benchmark has: those of multiple-choice questions, and the costs of several steps.
 
@@ -555,7 +555,7 @@ def _choice_scores(
             yield from score_cost(question, costs.get(key))
 
 
-def _in_sample_order(part: _Part, presented: Presented) -> Iterator[Prediction]:
+def _in_sample_order(part: _Part, predictions: PredictionsByQuestion) -> Iterator[Prediction]:
     """Yield the predictions of a part in a fixed order: by sample, then by protocol and round.
 
     The order does not depend on the order in which replies arrived. Protocols that the run no longer has are last, in
@@ -570,5 +570,5 @@ def _in_sample_order(part: _Part, presented: Presented) -> Iterator[Prediction]:
         protocol_position = protocol_positions.get(label, len(labels))
         return sample_positions[sample_id], protocol_position, label, turn
 
-    for question in sorted(presented, key=position):
-        yield from in_order(presented[question])
+    for question in sorted(predictions, key=position):
+        yield from in_order(predictions[question])

@@ -157,7 +157,7 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
     """The rules of the suite's published tables, if the benchmark was scored by them."""
     requested_metrics: tuple[str, ...] = ()
     """Metrics that the user asked for. The first of them that was computed is the headline of open questions."""
-    golds_absent: bool = False
+    answers_missing: bool = False
     """Whether the benchmark has answers that are not on this machine. Its stored scores can be shown without them."""
 
     def __repr__(self) -> str:
@@ -291,9 +291,9 @@ class ScoredRun(Struct, frozen=True):
     """Questions left out of a comparison on commonly answered questions; None outside such a comparison."""
     counterpart: ScoredRun | None = None
     """For a run scored as published, the same replies scored by the standard rules."""
-    kept_rows: tuple[Result, ...] | None = None
+    stored_rows: tuple[Result, ...] | None = None
     """The stored results; None if they have to be computed."""
-    kept_in: Path | None = None
+    stored_in: Path | None = None
     """The folder in which this scoring is stored, if it is."""
 
     def __repr__(self) -> str:

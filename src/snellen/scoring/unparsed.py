@@ -49,13 +49,13 @@ class UnparsedReply(Struct, frozen=True, gc=False):
     reply: str
 
     @property
-    def places(self) -> tuple[int, ...]:
+    def displayed_order(self) -> tuple[int, ...]:
         """places[i] is the option that was shown in place i."""
         return self.prediction.variant.order or tuple(range(len(self.turn.options)))
 
     @property
     def displayed_options(self) -> tuple[str, ...]:
-        return tuple(self.turn.options[i] for i in self.places)
+        return tuple(self.turn.options[i] for i in self.displayed_order)
 
     @property
     def says_something(self) -> bool:
@@ -212,7 +212,7 @@ def _judged(
         notes=(*by_rules.notes, note),
     )
     if verdict.place is not None:
-        choice = unparsed.places[verdict.place]
+        choice = unparsed.displayed_order[verdict.place]
         return replace(judged, choice=choice, extraction_method="judge", reason=None, detail="")
     return replace(
         judged,
@@ -232,7 +232,7 @@ def random_guess(seed: int) -> ReadingStage:
     """
 
     def stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
-        return [_drawn(reply.prediction, sorted(reply.places), seed) for reply in unparsed]
+        return [_drawn(reply.prediction, sorted(reply.displayed_order), seed) for reply in unparsed]
 
     return stage
 

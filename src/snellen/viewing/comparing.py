@@ -14,15 +14,21 @@ from snellen.analysis.paired.nothing_in_common import nothing_in_common
 from snellen.analysis.subset import replied_by_all
 from snellen.errors import SnellenError
 from snellen.report.chart_drawer import ChartDrawer
-from snellen.report.content import ChartBlock, PageBlock, TableBlock, ViewsBlock
+from snellen.report.content import ChartBlock, PageBlock, RadarOrBarsBlock, TableBlock
 from snellen.report.drawing import ChartPanel
 from snellen.report.findings import findings
 from snellen.report.paired_tables import tables_of
-from snellen.report.run_view import RunView, benchmarks_of, common_views, method_rows, run_views
+from snellen.report.reported_runs import (
+    ReportedRun,
+    benchmarks_of,
+    method_rows,
+    prepare_common_benchmarks,
+    prepare_reported_runs,
+)
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
-from snellen.viewing.library import Flips, RunLibrary, ShownRun, flips_of
+from snellen.viewing.library import FlipCounts, RunLibrary, ShownRun, flip_counts
 
 MOST_RUNS = 8
 RESAMPLES = 2_000
@@ -38,7 +44,7 @@ class RunComparison(Struct, frozen=True):
     sentences: tuple[str, ...]
     charts: tuple[PageBlock, ...]
     tables: tuple[PageBlock, ...]
-    flips: tuple[Flips, ...]
+    flips: tuple[FlipCounts, ...]
     fault: str = ""
     """Why the numbers were not compared."""
     left_out: dict[str, tuple[str, ...]] = {}
@@ -56,9 +62,9 @@ def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunCompariso
     If the runs cannot be compared, the result has only the error message and the questions that changed between the
     runs.
     """
-    flips: list[Flips] = []
+    flips: list[FlipCounts] = []
     for other in runs[1:]:
-        flips.extend(flips_of(library, runs[0], other))
+        flips.extend(flip_counts(library, runs[0], other))
     try:
         scored_runs = [read_scored(run) for run in runs]
         resamples = RESAMPLES if len(runs) > 2 else 0
@@ -78,10 +84,10 @@ def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunCompariso
         if not_shared:
             other_benchmarks[run_name] = not_shared
 
-    views = common_views(scored_runs)
+    reported_runs = prepare_common_benchmarks(scored_runs)
     return RunComparison(
-        tuple(findings(views, compared, of_instruments=True)) if views else (),
-        tuple(_charts(views)) if views else (),
+        tuple(findings(reported_runs, compared, of_instruments=True)) if reported_runs else (),
+        tuple(_charts(reported_runs)) if reported_runs else (),
         tuple(TableBlock(table, "matrix", "folded") for table in tables),
         tuple(flips),
         "" if comparison.differences else nothing_in_common(scored_runs),
@@ -89,18 +95,18 @@ def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunCompariso
     )
 
 
-def _charts(views: Sequence[RunView]) -> Iterator[PageBlock]:
+def _charts(reported_runs: Sequence[ReportedRun]) -> Iterator[PageBlock]:
     """Yield the charts of several runs: a radar chart of ability dimensions if there are enough, and bars of benchmarks.
 
     If the runs did not answer the same questions, the charts are over the questions that all of them answered.
     """
-    were_asked_alike = _were_asked_alike(views)
+    were_asked_alike = _were_asked_alike(reported_runs)
     if not were_asked_alike:
-        shared = replied_by_all([view.run for view in views])
-        views = run_views(shared, results_of_all(shared))
-    drawer = ChartDrawer(views)
-    labels = tuple(view.label for view in views)
-    n_runs_by_method = Counter[str](line.method for line in method_rows(views))
+        shared = replied_by_all([reported_run.run for reported_run in reported_runs])
+        reported_runs = prepare_reported_runs(shared, results_of_all(shared))
+    drawer = ChartDrawer(reported_runs)
+    labels = tuple(reported_run.label for reported_run in reported_runs)
+    n_runs_by_method = Counter[str](model_row.method for model_row in method_rows(reported_runs))
     scope = "" if were_asked_alike else OVER_SHARED
 
     def block(panels: Sequence[ChartPanel], caption: str) -> ChartBlock:
@@ -114,22 +120,22 @@ def _charts(views: Sequence[RunView]) -> Iterator[PageBlock]:
     benchmarks = block(drawer.benchmark_bars(), bars_caption)
 
     # With one benchmark for each dimension, both charts would show the same numbers.
-    has_one_each = len(benchmarks_of(views)) == len(drawer.dimensions)
+    has_one_each = len(benchmarks_of(reported_runs)) == len(drawer.dimensions)
     if radar.panels:
-        yield ViewsBlock(radar, dimensions)
+        yield RadarOrBarsBlock(radar, dimensions)
     elif not (has_one_each and benchmarks.panels):
         yield dimensions
     if benchmarks.panels and not (has_one_each and radar.panels):
         yield benchmarks
 
 
-def _were_asked_alike(views: Sequence[RunView]) -> bool:
+def _were_asked_alike(reported_runs: Sequence[ReportedRun]) -> bool:
     """Return whether all runs used the same questions of each benchmark, and received a reply to each of them."""
     selections_by_benchmark: dict[str, set[bytes]] = defaultdict(set)
-    for view in views:
-        if any(row.estimate.unanswered for row in view.rows):
+    for reported_run in reported_runs:
+        if any(row.estimate.unanswered for row in reported_run.rows):
             return False
-        for use in view.run.manifest.benchmarks:
+        for use in reported_run.run.manifest.benchmarks:
             selection = msgspec.json.encode(use.selection)
             selections_by_benchmark[use.name].add(selection)
     return all(len(selections) == 1 for selections in selections_by_benchmark.values())
@@ -140,7 +146,7 @@ def read_scored(run: ShownRun) -> ScoredRun:
     return load_scoring(run.folder) if is_scored_whole(run.folder) else score_run(run.folder)
 
 
-def flips_by_protocol(flips: Sequence[Flips]) -> list[Flips]:
+def flips_by_protocol(flips: Sequence[FlipCounts]) -> list[FlipCounts]:
     """Add up, over benchmarks, the questions that only one of two runs answered correctly.
 
     Args:
@@ -149,14 +155,14 @@ def flips_by_protocol(flips: Sequence[Flips]) -> list[Flips]:
     Returns:
         One entry per pair of runs and protocol. Its benchmark is empty.
     """
-    members_by_key: dict[tuple[str, str, str], list[Flips]] = defaultdict(list)
+    members_by_key: dict[tuple[str, str, str], list[FlipCounts]] = defaultdict(list)
     for flip in flips:
         members_by_key[flip.first, flip.second, flip.protocol].append(flip)
 
-    totals: list[Flips] = []
+    totals: list[FlipCounts] = []
     for (first, second, protocol), members in members_by_key.items():
         only_first = sum(flip.only_first for flip in members)
         only_second = sum(flip.only_second for flip in members)
         common = sum(flip.common for flip in members)
-        totals.append(Flips(first, second, "", protocol, only_first, only_second, common))
+        totals.append(FlipCounts(first, second, "", protocol, only_first, only_second, common))
     return totals

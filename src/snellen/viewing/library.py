@@ -178,7 +178,7 @@ class RunLibrary:
         runs: list[ShownRun] = []
         for name, folder in zip(run_names(folders), folders, strict=True):
             runs.append(_shown(name, folder, indexed.get(str(folder))))
-        runs = _told_apart(runs, shows_hosts=self._shows_hosts)
+        runs = _with_distinct_labels(runs, shows_hosts=self._shows_hosts)
 
         def start_time(run: ShownRun) -> str:
             return run.manifest.started if run.manifest else ""
@@ -212,7 +212,7 @@ class RunLibrary:
                 due = [
                     (run, run.manifest)
                     for run in runs
-                    if run.manifest and (not rested or _rested(run))
+                    if run.manifest and (not rested or _may_be_indexed(run))
                 ]
                 stamps = [(run, run_stamp(run.folder, manifest)) for run, manifest in due]
                 stale = [(run, stamp) for run, stamp in stamps if run.stamp != stamp]
@@ -360,7 +360,7 @@ def _shown(name: str, folder: Path, row: _Row | None) -> ShownRun:
     )
 
 
-def _told_apart(runs: Sequence[ShownRun], *, shows_hosts: bool) -> list[ShownRun]:
+def _with_distinct_labels(runs: Sequence[ShownRun], *, shows_hosts: bool) -> list[ShownRun]:
     """Add the server to runs whose models have the same name but different addresses, so that a user can distinguish them.
 
     Args:
@@ -394,14 +394,14 @@ class _Row(Struct, frozen=True):
     stamp: str
 
 
-def _rested(run: ShownRun) -> bool:
+def _may_be_indexed(run: ShownRun) -> bool:
     return run.ended_since or time.time() - run.indexed > max(LEAST_REST, REST * run.seconds)
 
 
 # --- questions that went the other way in another run ----------------------------------------------------------------
 
 
-class Flips(Struct, frozen=True):
+class FlipCounts(Struct, frozen=True):
     """How many questions of a benchmark one of two runs has right and the other has not."""
 
     first: str
@@ -415,10 +415,11 @@ class Flips(Struct, frozen=True):
     """Questions that are right or not in both runs."""
 
 
-def flips_of(library: RunLibrary, first: ShownRun, second: ShownRun) -> list[Flips]:
+def flip_counts(library: RunLibrary, first: ShownRun, second: ShownRun) -> list[FlipCounts]:
     """By protocol and benchmark."""
     return [
-        Flips(first.name, second.name, *row) for row in library.rows(_FLIPS, first.id, second.id)
+        FlipCounts(first.name, second.name, *row)
+        for row in library.rows(_FLIPS, first.id, second.id)
     ]
 
 

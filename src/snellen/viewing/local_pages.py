@@ -34,13 +34,13 @@ from snellen.formats.json_files import add_lines
 from snellen.records import Result
 from snellen.report.flipped import FLIPS_NOTE
 from snellen.report.page import html_report
-from snellen.report.run_view import run_views
+from snellen.report.reported_runs import prepare_reported_runs
 from snellen.scoring.reply_labels import LABELS_FILE, NO_OPTION, HumanLabel, read_labels
 from snellen.viewing.comparing import MOST_RUNS, compare_shown, flips_by_protocol, read_scored
 from snellen.viewing.failures import alike_failures
 from snellen.viewing.filters import QuestionFilter
 from snellen.viewing.library import RunLibrary, ShownRun
-from snellen.viewing.pages import ViewPages, benchmark_lines, run_titles
+from snellen.viewing.pages import ViewPages, benchmark_rows_of, run_titles
 from snellen.viewing.patience import http_protocol
 from snellen.viewing.run_choices import offered_choices
 from snellen.viewing.run_notes import (
@@ -52,7 +52,7 @@ from snellen.viewing.run_notes import (
     write_run_note,
     write_sample_note,
 )
-from snellen.viewing.running import Launcher, StartForm, exam_of, forecast_of
+from snellen.viewing.running import RunStarter, StartForm, exam_of, forecast_of
 from snellen.viewing.serving import SecurityHeaders
 from snellen.viewing.training_page import ShownTraining, shown_trainings, training_page
 
@@ -95,7 +95,7 @@ class LocalPages(ViewPages):
         root = library.roots[0]
         is_single_run = (root / "manifest.json").exists()
         folder_of_runs = root.parent if is_single_run else root
-        self.launcher = Launcher(folder_of_runs, snellen_home() / "views/started")
+        self.launcher = RunStarter(folder_of_runs, snellen_home() / "views/started")
 
     def application(self, *, hosts: Sequence[str] = HOSTS) -> Starlette:
         """Return the pages as an ASGI application, which indexes new runs while it serves.
@@ -275,9 +275,9 @@ class LocalPages(ViewPages):
         values = {
             "launches": launches,
             "finished": {
-                line.run.folder
-                for line in self.lines([run for run in runs if run.folder in launched])
-                if line.state_name == "finished"
+                run_row.run.folder
+                for run_row in self.run_rows([run for run in runs if run.folder in launched])
+                if run_row.state_name == "finished"
             },
             "earlier": self._earlier(form) if is_looked_at else None,
             "folder": self.launcher.runs,
@@ -295,12 +295,12 @@ class LocalPages(ViewPages):
         """Return the page of a process that was started here: its output, and the progress of its run."""
         launch = self.launcher.find(request.query_params.get("id", ""))
         runs = self.library.runs()
-        lines = self.lines([run for run in runs if run.folder == launch.run])
-        line = lines[0] if lines else None
+        run_rows = self.run_rows([run for run in runs if run.folder == launch.run])
+        run_row = run_rows[0] if run_rows else None
         values = {
             "launch": launch,
-            "line": line,
-            "is_finished": line is not None and line.state_name == "finished",
+            "run_row": run_row,
+            "is_finished": run_row is not None and run_row.state_name == "finished",
             **self._state(runs),
         }
         return self._page(request, "process.html", values)
@@ -363,7 +363,7 @@ class LocalPages(ViewPages):
         remembered_stamps, _ = self._last_report
         if remembered_stamps != stamps:
             scored = [read_scored(run) for run in runs]
-            html = html_report(run_views(scored, results_of_all(scored)))
+            html = html_report(prepare_reported_runs(scored, results_of_all(scored)))
             self._last_report = (stamps, html.encode("utf-8", "replace"))
         _, content = self._last_report
         if request.query_params.get("save"):
@@ -389,7 +389,7 @@ class LocalPages(ViewPages):
         )
         values = {
             "picked": runs,
-            "titles": run_titles(self.lines(runs)),
+            "titles": run_titles(self.run_rows(runs)),
             "comparison": comparison,
             "sums": flips_by_protocol(comparison.flips),
             "flips_note": FLIPS_NOTE,
@@ -400,12 +400,12 @@ class LocalPages(ViewPages):
     def training(self, request: Request) -> Response:
         """Answer with the page of a training: its scores over the steps, and the questions that flipped between steps."""
         name = request.query_params.get("name", "")
-        lines = self.lines(self.library.runs())
-        trainings = {training.name: training for training in shown_trainings(lines)}
+        run_rows = self.run_rows(self.library.runs())
+        trainings = {training.name: training for training in shown_trainings(run_rows)}
         training = trainings.get(name)
         if training is None:
             raise HTTPException(404, "there is no training with this name and two steps or more")
-        ids = tuple(line.run.id for line in training.lines.values())
+        ids = tuple(run_row.run.id for run_row in training.run_rows.values())
         page = self.library.once(
             ("training", name, *ids),
             lambda: training_page(self.library, training, self._step_headlines(training)),
@@ -414,7 +414,7 @@ class LocalPages(ViewPages):
             "page": page,
             "training": training,
             "flips_note": FLIPS_NOTE,
-            "is_live": any(line.changes for line in training.lines.values()),
+            "is_live": any(run_row.changes for run_row in training.run_rows.values()),
             **self._state(self.library.runs()),
         }
         return self._page(request, "training.html", values)
@@ -426,11 +426,11 @@ class LocalPages(ViewPages):
             By step and then by benchmark. The headline of the whole run is under an empty name.
         """
         headlines: dict[int, dict[str, Result]] = {}
-        for step, line in training.lines.items():
-            details = self.library.details(line.run)
-            protocol = line.headline.protocol if line.headline else ""
+        for step, run_row in training.run_rows.items():
+            details = self.library.details(run_row.run)
+            protocol = run_row.headline.protocol if run_row.headline else ""
             headline_by_benchmark: dict[str, Result] = {}
-            for benchmark_line in benchmark_lines(details, protocol):
+            for benchmark_line in benchmark_rows_of(details, protocol):
                 headline_by_benchmark[benchmark_line.benchmark] = benchmark_line.headline
             if details.overall is not None:
                 headline_by_benchmark[""] = details.overall

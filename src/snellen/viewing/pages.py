@@ -28,15 +28,15 @@ from snellen.report.headline_table import short_title
 from snellen.report.letters import corrected_letters, letter_sentences
 from snellen.report.number_text import capitalised, dimension_title, metric_title
 from snellen.report.rendering import page_style, report_asset, templates
-from snellen.report.run_view import OVER, is_of_first_alone
+from snellen.report.reported_runs import OVER, is_of_first_alone
 from snellen.report.sample_cards import (
-    ShownTalk,
+    ShownExchange,
     score_meanings,
     scores_text,
-    shown_gold,
+    shown_correct_answer,
+    shown_exchange,
     shown_options,
     shown_reading,
-    shown_talk,
 )
 from snellen.report.samples import OUTCOMES
 from snellen.viewing.failures import failure_clusters
@@ -52,7 +52,7 @@ from snellen.viewing.questions import (
 )
 from snellen.viewing.run_notes import RunNote, read_run_notes
 from snellen.viewing.run_summary import RunDetails
-from snellen.viewing.run_table import COLUMNS, RunFilter, RunLine, chosen_lines, trend_of
+from snellen.viewing.run_table import COLUMNS, RunFilter, RunTableRow, chosen_rows, trend_of
 from snellen.viewing.running import Progress
 from snellen.viewing.training_page import ShownTraining, shown_trainings, step_of
 
@@ -64,15 +64,15 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 _json = msgspec.json.Encoder().encode
 
 
-def _environment(look: ViewLook) -> Environment:
+def _environment(options: PageOptions) -> Environment:
     """Return the template environment of the pages; their templates can import those of reports."""
-    hidden = () if look.has_answers else (*OF_ANSWERS, *SORTS_BY_ANSWERS)
+    hidden = () if options.has_answers else (*OF_ANSWERS, *SORTS_BY_ANSWERS)
     environment = templates(
         "snellen.viewing",
-        root=look.root,
-        base=look.base,
-        has_answers=look.has_answers,
-        is_local=look.is_local,
+        root=options.root,
+        base=options.base,
+        has_answers=options.has_answers,
+        is_local=options.is_local,
         outcomes=tuple(outcome for outcome in OUTCOMES if outcome not in hidden),
         sorts={name: title for name, (title, _) in SORTS.items() if name not in hidden},
         run_columns={name: title for name, (title, _) in COLUMNS.items()},
@@ -83,10 +83,10 @@ def _environment(look: ViewLook) -> Environment:
         share_unit=SHARE,
         QuestionFilter=QuestionFilter,
         RunFilter=RunFilter,
-        shown_talk=shown_talk if look.is_local else _talk_without_faults,
+        shown_exchange=shown_exchange if options.is_local else _exchange_without_error_details,
         shown_options=shown_options,
         shown_reading=shown_reading,
-        shown_gold=shown_gold,
+        shown_correct_answer=shown_correct_answer,
         scores_text=scores_text,
         score_meanings=score_meanings,
         chosen_label=chosen_label,
@@ -114,21 +114,21 @@ def chosen_label(prediction: Prediction) -> str:
     return "" if prediction.choice is None else labels.get(prediction.choice, "")
 
 
-def _talk_without_faults(exchange: Exchange) -> ShownTalk:
+def _exchange_without_error_details(exchange: Exchange) -> ShownExchange:
     """Return an exchange for display without error details, which may contain addresses and paths."""
     error = exchange.response.error
     if error is None:
-        return shown_talk(exchange)
-    return shown_talk(
+        return shown_exchange(exchange)
+    return shown_exchange(
         replace(exchange, response=replace(exchange.response, error=replace(error, detail="")))
     )
 
 
-class ViewLook(Struct, frozen=True):
+class PageOptions(Struct, frozen=True):
     """Location and options of the pages.
 
     Examples:
-        >>> ViewLook(root="/explorer", has_answers=False).is_local
+        >>> PageOptions(root="/explorer", has_answers=False).is_local
         True
     """
 
@@ -150,14 +150,14 @@ class ViewPages:
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
-        >>> pages = ViewPages(RunLibrary([Path("runs")]), ViewLook(root="/explorer"))
+        >>> pages = ViewPages(RunLibrary([Path("runs")]), PageOptions(root="/explorer"))
         >>> len(pages.library.runs())
         1
     """
 
-    def __init__(self, library: RunLibrary, look: ViewLook | None = None) -> None:
-        self.library, self._progress, self._look = library, Progress(), look or ViewLook()
-        self._templates = _environment(self._look)
+    def __init__(self, library: RunLibrary, options: PageOptions | None = None) -> None:
+        self.library, self._progress, self._options = library, Progress(), options or PageOptions()
+        self._templates = _environment(self._options)
 
     # --- pages ---------------------------------------------------------------------------------------------------
 
@@ -167,26 +167,28 @@ class ViewPages:
     def run(self, request: Request) -> Response:
         """The page of one run: state, benchmarks, option letters, failure clusters and changes over time."""
         runs = self.library.runs()
-        lines = self.lines(runs)
-        line = self._line(request, lines)
+        run_rows = self.run_rows(runs)
+        run_row = self._run_row(request, run_rows)
         query = request.query_params
-        details = self.library.details(line.run)
-        protocol = query.get("protocol", "") or (line.headline.protocol if line.headline else "")
-        protocol = protocol if protocol in line.protocols else next(iter(line.protocols), "")
-        benchmarks = benchmark_lines(details, protocol)
+        details = self.library.details(run_row.run)
+        protocol = query.get("protocol", "") or (
+            run_row.headline.protocol if run_row.headline else ""
+        )
+        protocol = protocol if protocol in run_row.protocols else next(iter(run_row.protocols), "")
+        benchmarks = benchmark_rows_of(details, protocol)
         if query.get("sort") == "worst":
-            benchmarks.sort(key=BenchmarkLine.badness)
+            benchmarks.sort(key=BenchmarkRow.badness)
         clusters = (
             self.library.once(
-                ("clusters", line.run.id, protocol),
-                lambda: failure_clusters(self.library, line.run, protocol),
+                ("clusters", run_row.run.id, protocol),
+                lambda: failure_clusters(self.library, run_row.run, protocol),
             )
-            if self._look.has_answers
+            if self._options.has_answers
             else []
         )
         letters = [letter for letter in details.letters if letter.protocol == protocol]
         values = {
-            "line": line,
+            "run_row": run_row,
             "protocol": protocol,
             "sort": query.get("sort", ""),
             "benchmarks": benchmarks,
@@ -195,20 +197,20 @@ class ViewPages:
             "numbers": number_table(details.results),
             "thresholds": details.thresholds,
             "thresholds_fault": details.thresholds_fault,
-            "golds_absent": details.golds_absent,
+            "answers_missing": details.answers_missing,
             "not_applied": details.not_applied,
             "asked": details.started_benchmarks,
-            "mean": details.overall if _shows_mean(line, benchmarks, protocol) else None,
+            "mean": details.overall if _shows_mean(run_row, benchmarks, protocol) else None,
             "letters": corrected_letters(letters),
             "letter_sentences": letter_sentences(letters),
             "clusters": clusters,
-            "trend": trend_of(line, lines),
-            "training": self.training_of(line, lines),
-            "previous": previous_run(line.run, runs),
-            **self.about_run(line.run),
+            "trend": trend_of(run_row, run_rows),
+            "training": self.training_of(run_row, run_rows),
+            "previous": previous_run(run_row.run, runs),
+            **self.about_run(run_row.run),
             **self._state(runs),
         }
-        values["is_live"] = values["is_indexing"] or line.changes
+        values["is_live"] = values["is_indexing"] or run_row.changes
         return self._page(request, "run.html", values)
 
     def questions(self, request: Request) -> Response:
@@ -251,7 +253,7 @@ class ViewPages:
         values = {
             "chosen": chosen_list,
             "page": read_question(self.library, number, compared, chosen.protocol),
-            "place": list_index,
+            "position": list_index,
             "total": len(ids),
             "labels": _labels(runs),
             "previous": previous_address,
@@ -320,17 +322,17 @@ class ViewPages:
         """Template values about a run. Pages that start runs override this to return its latest process."""
         return {"launch": None}
 
-    def trainings(self, lines: Sequence[RunLine]) -> list[ShownTraining]:
+    def trainings(self, run_rows: Sequence[RunTableRow]) -> list[ShownTraining]:
         """Return the trainings that have a page."""
-        return shown_trainings(lines) if self._look.is_local else []
+        return shown_trainings(run_rows) if self._options.is_local else []
 
-    def training_of(self, line: RunLine, lines: Sequence[RunLine]) -> str:
+    def training_of(self, run_row: RunTableRow, run_rows: Sequence[RunTableRow]) -> str:
         """Return the name of the training of a run; empty if it has no page."""
-        step = step_of(line)
+        step = step_of(run_row)
         if step is None:
             return ""
         training = step[0]
-        names = {training.name for training in self.trainings(lines)}
+        names = {training.name for training in self.trainings(run_rows)}
         return training if training in names else ""
 
     def is_working(self, run: ShownRun) -> bool | None:
@@ -341,18 +343,18 @@ class ViewPages:
         """Template values about a question. Pages that store labels and notes override this."""
         return {"notes": {}, "given": {}}
 
-    def lines(self, runs: Sequence[ShownRun]) -> list[RunLine]:
+    def run_rows(self, runs: Sequence[ShownRun]) -> list[RunTableRow]:
         """Return the rows of the table of runs: each run with the user's note on it and its progress."""
-        notes = read_run_notes(self.library.roots) if self._look.is_local else {}
-        lines = []
+        notes = read_run_notes(self.library.roots) if self._options.is_local else {}
+        run_rows = []
         for run in runs:
             state = None
             # An error here is a fault of the run, which is shown when indexing finds it.
             with suppress(SnellenError):
                 if run.manifest is not None and not run.fault:
                     state = self._progress.of(run.folder, run.manifest, self.is_working(run))
-            lines.append(RunLine(run, notes.get(run.folder, RunNote("")), state))
-        return lines
+            run_rows.append(RunTableRow(run, notes.get(run.folder, RunNote("")), state))
+        return run_rows
 
     def named_run(self, name: str) -> ShownRun:
         """Return the run with a name.
@@ -396,44 +398,46 @@ class ViewPages:
         """
         content = {**self.about_request(request), **values}
         # What is new is looked for once the page was sent, so that it has not to wait for that.
-        later = BackgroundTask(self.library.refresh_in_background) if self._look.is_local else None
+        later = (
+            BackgroundTask(self.library.refresh_in_background) if self._options.is_local else None
+        )
         return HTMLResponse(
             self._templates.get_template(template).render(content), code, background=later
         )
 
     def _chosen(self, query: Mapping[str, str]) -> QuestionFilter:
         chosen = QuestionFilter.from_query(query)
-        return chosen if self._look.has_answers else chosen.without_answers()
+        return chosen if self._options.has_answers else chosen.without_answers()
 
-    def _line(self, request: Request, lines: Sequence[RunLine]) -> RunLine:
+    def _run_row(self, request: Request, run_rows: Sequence[RunTableRow]) -> RunTableRow:
         """Return the table row of the run that a request names.
 
         Raises:
             HTTPException: There is no such run (404).
         """
         name = request.query_params.get("run", "")
-        for line in lines:
-            if line.run.name == name:
-                return line
+        for run_row in run_rows:
+            if run_row.run.name == name:
+                return run_row
         raise HTTPException(404, "there is no run with this name")
 
     def _overview(self, request: Request) -> dict[str, Any]:
         """Return the values of the page with all runs."""
         runs = self.library.runs()
-        lines = self.lines(runs)
+        run_rows = self.run_rows(runs)
         chosen = RunFilter.from_query(request.query_params)
         return {
             "chosen": chosen,
-            "lines": chosen_lines(lines, chosen),
-            "total": len(lines),
-            "tags": sorted({tag for line in lines for tag in line.note.tags}),
-            "archived": sum(line.note.archived for line in lines),
-            "trainings": self.trainings(lines),
+            "run_rows": chosen_rows(run_rows, chosen),
+            "total": len(run_rows),
+            "tags": sorted({tag for run_row in run_rows for tag in run_row.note.tags}),
+            "archived": sum(run_row.note.archived for run_row in run_rows),
+            "trainings": self.trainings(run_rows),
             "questions": self.library.once(
                 "questions", lambda: self.library.rows("SELECT count(*) FROM question")[0][0]
             ),
             **self._state(runs),
-            "is_live": self.library.is_behind(runs) or any(line.changes for line in lines),
+            "is_live": self.library.is_behind(runs) or any(run_row.changes for run_row in run_rows),
         }
 
     def _state(self, runs: Sequence[ShownRun]) -> dict[str, Any]:
@@ -473,9 +477,9 @@ class ViewPages:
         return chosen.question_address(benchmark, sample_id, turn, build)
 
 
-def run_titles(lines: Sequence[RunLine]) -> dict[str, str]:
+def run_titles(run_rows: Sequence[RunTableRow]) -> dict[str, str]:
     """What people call each run, by name."""
-    return {line.run.name: line.title for line in lines}
+    return {run_row.run.name: run_row.title for run_row in run_rows}
 
 
 def _labels(runs: Sequence[ShownRun]) -> dict[str, str]:
@@ -514,7 +518,7 @@ def number_table(results: Sequence[Result]) -> NumberTable:
     return NumberTable(tuple(metrics), tuple(results_by_row.items()))
 
 
-class BenchmarkLine(Struct, frozen=True):
+class BenchmarkRow(Struct, frozen=True):
     """A benchmark on a run's page, under one protocol."""
 
     benchmark: str
@@ -538,7 +542,7 @@ class BenchmarkLine(Struct, frozen=True):
         return False, (value - chance) / (1 - chance)
 
 
-def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
+def benchmark_rows_of(details: RunDetails, protocol: str) -> list[BenchmarkRow]:
     """Return the headline result of each benchmark of a run.
 
     Args:
@@ -548,7 +552,7 @@ def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
     results: dict[str, list[Result]] = defaultdict(list)
     for row in details.results:
         results[row.benchmark].append(row)
-    lines = []
+    run_rows = []
     for benchmark, rows in results.items():
         metrics = details.headlines[benchmark]
 
@@ -564,24 +568,24 @@ def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
         chance = None
         if headline.unit == SHARE:
             chance = details.chance.get(benchmark, {}).get(headline.metric)
-        lines.append(BenchmarkLine(benchmark, headline, outcomes, chance))
-    return lines
+        run_rows.append(BenchmarkRow(benchmark, headline, outcomes, chance))
+    return run_rows
 
 
-def _shows_mean(line: RunLine, benchmarks: Sequence[BenchmarkLine], protocol: str) -> bool:
+def _shows_mean(run_row: RunTableRow, benchmarks: Sequence[BenchmarkRow], protocol: str) -> bool:
     """Return whether the mean of the run is the mean of the rows shown."""
     return (
-        line.headline is not None
+        run_row.headline is not None
         and len(benchmarks) > 1
         and all(row.headline.protocol == protocol for row in benchmarks)
-        and protocol == line.headline.protocol
+        and protocol == run_row.headline.protocol
     )
 
 
-def metric_notes(lines: Sequence[BenchmarkLine]) -> list[str]:
+def metric_notes(run_rows: Sequence[BenchmarkRow]) -> list[str]:
     """Return a sentence for each headline metric of some results that says what it measures."""
     notes: list[str] = []
-    for name in dict.fromkeys(line.headline.metric for line in lines):
+    for name in dict.fromkeys(run_row.headline.metric for run_row in run_rows):
         metric = metric_of(name)
         description = metric.description.rstrip(".") if metric else ""
         if description:

@@ -54,7 +54,7 @@ class Cell(Struct, frozen=True):
     """Beginning of the distinct replies; empty if they add nothing to `reading`."""
 
 
-class QuestionLine(Struct, frozen=True):
+class QuestionRow(Struct, frozen=True):
     """A question in a list."""
 
     benchmark: str
@@ -74,7 +74,7 @@ class QuestionLine(Struct, frozen=True):
 class QuestionList(Struct, frozen=True):
     """One page of the chosen questions."""
 
-    lines: tuple[QuestionLine, ...]
+    question_rows: tuple[QuestionRow, ...]
     columns: tuple[Column, ...]
     more_columns: int
     """Number of columns that are not shown."""
@@ -111,18 +111,22 @@ def list_questions(
         columns.sort(key=lambda column: protocol_preference(column[1]))
     shows_all = bool(compared) or chosen.columns == "all"
     if chosen.is_by_entry and not chosen.run:
-        lines = _with_choosing_runs(_lines(library, on_page, runs), chosen, list(order))
-        by_protocol = _deciding(lines, chosen)
-        first_columns = columns if shows_all else _telling_columns(columns, lines, by_protocol)
+        question_rows = _with_choosing_runs(
+            _question_rows(library, on_page, runs), chosen, list(order)
+        )
+        by_protocol = _deciding(question_rows, chosen)
+        first_columns = (
+            columns if shows_all else _telling_columns(columns, question_rows, by_protocol)
+        )
     elif chosen.is_by_replies and not shows_all:
-        lines = _lines(library, on_page, runs)
-        first_columns = _first_columns(columns, _deciding(lines, chosen))
+        question_rows = _question_rows(library, on_page, runs)
+        first_columns = _first_columns(columns, _deciding(question_rows, chosen))
     else:  # only the shown columns are looked up
         first_columns = columns if shows_all else _first_columns(columns, ())
         names = {name for name, _ in first_columns}
-        lines = _lines(library, on_page, [run for run in runs if run.name in names])
+        question_rows = _question_rows(library, on_page, [run for run in runs if run.name in names])
     return QuestionList(
-        _with_replies(library, lines, first_columns),
+        _with_replies(library, question_rows, first_columns),
         tuple(first_columns),
         len(columns) - len(first_columns),
         start + 1,
@@ -148,7 +152,7 @@ def _is_asked_for(column: Column, chosen: QuestionFilter, compared: Collection[s
     return not chosen.run or run == chosen.run
 
 
-def _deciding(lines: Sequence[QuestionLine], chosen: QuestionFilter) -> set[str]:
+def _deciding(question_rows: Sequence[QuestionRow], chosen: QuestionFilter) -> set[str]:
     """Return the protocols that explain why a filter selected some questions.
 
     Protocols are added in the order of preference, if they explain a question that none before explains.
@@ -159,17 +163,21 @@ def _deciding(lines: Sequence[QuestionLine], chosen: QuestionFilter) -> set[str]
     if not chosen.is_by_replies:
         return set()
     deciding: set[str] = set()
-    unexplained = list(lines)
-    protocols = {protocol for line in lines for _, protocol in line.cells}
+    unexplained = list(question_rows)
+    protocols = {protocol for question_row in question_rows for _, protocol in question_row.cells}
     for protocol in sorted(protocols, key=protocol_preference):
-        remaining = [line for line in unexplained if not _decides(line, protocol, chosen)]
+        remaining = [
+            question_row
+            for question_row in unexplained
+            if not _decides(question_row, protocol, chosen)
+        ]
         if len(remaining) < len(unexplained):
             deciding.add(protocol)
             unexplained = remaining
     return deciding
 
 
-def _decides(line: QuestionLine, protocol: str, chosen: QuestionFilter) -> bool:
+def _decides(question_row: QuestionRow, protocol: str, chosen: QuestionFilter) -> bool:
     """Return whether the replies under a protocol explain why a filter selected a question.
 
     They do if one of them fits the filter, or if the filter asks for disagreement and some are right and others are
@@ -177,7 +185,7 @@ def _decides(line: QuestionLine, protocol: str, chosen: QuestionFilter) -> bool:
     """
     has_right = False
     has_wrong = False
-    for (run, label), cell in line.cells.items():
+    for (run, label), cell in question_row.cells.items():
         if label != protocol:
             continue
         if chosen.is_by_entry and chosen.run in ("", run) and _fits(cell, chosen):
@@ -198,40 +206,40 @@ def _fits(cell: Cell, chosen: QuestionFilter) -> bool:
 
 
 def _with_choosing_runs(
-    lines: Sequence[QuestionLine], chosen: QuestionFilter, order: Sequence[str]
-) -> list[QuestionLine]:
+    question_rows: Sequence[QuestionRow], chosen: QuestionFilter, order: Sequence[str]
+) -> list[QuestionRow]:
     """Add to each question the runs whose replies fit the filter (`chosen_by`).
 
     Args:
-        lines: The questions.
+        question_rows: The questions.
         chosen: The filter.
         order: The runs in the order of the page.
     """
-    completed: list[QuestionLine] = []
-    for line in lines:
+    completed: list[QuestionRow] = []
+    for question_row in question_rows:
         fitting_runs: set[str] = set()
-        for (run, protocol), cell in line.cells.items():
+        for (run, protocol), cell in question_row.cells.items():
             is_protocol_chosen = chosen.protocol in ("", protocol)
             if is_protocol_chosen and _fits(cell, chosen):
                 fitting_runs.add(run)
         chosen_by = tuple(run for run in order if run in fitting_runs)
-        completed.append(replace(line, chosen_by=chosen_by))
+        completed.append(replace(question_row, chosen_by=chosen_by))
     return completed
 
 
 def _telling_columns(
-    columns: Sequence[Column], lines: Sequence[QuestionLine], deciding: Collection[str]
+    columns: Sequence[Column], question_rows: Sequence[QuestionRow], deciding: Collection[str]
 ) -> list[Column]:
     """Choose the columns of the runs that match the filter for most of the questions shown.
 
     Args:
         columns: All columns, as pairs of a run and a protocol.
-        lines: The questions that are shown.
+        question_rows: The questions that are shown.
         deciding: The protocols that the filter is about.
     """
     n_matches_by_run: Counter[str] = Counter()
-    for line in lines:
-        n_matches_by_run.update(line.chosen_by)
+    for question_row in question_rows:
+        n_matches_by_run.update(question_row.chosen_by)
     ranked_runs = sorted((run for run, _ in columns), key=lambda run: -n_matches_by_run[run])
     shown_runs = list(dict.fromkeys(ranked_runs))[:MOST_COLUMNS]
     shown_columns = [(run, protocol) for run, protocol in columns if run in shown_runs]
@@ -258,11 +266,14 @@ def _first_columns(columns: Sequence[Column], deciding: Collection[str]) -> list
 
 
 def _with_replies(
-    library: RunLibrary, lines: Sequence[QuestionLine], columns: Sequence[Column]
-) -> tuple[QuestionLine, ...]:
+    library: RunLibrary, question_rows: Sequence[QuestionRow], columns: Sequence[Column]
+) -> tuple[QuestionRow, ...]:
     """Reduce the lines to these columns, and add the beginning of the replies to each cell."""
     entries = [
-        line.cells[column].entry for line in lines for column in columns if column in line.cells
+        question_row.cells[column].entry
+        for question_row in question_rows
+        for column in columns
+        if column in question_row.cells
     ]
     marks = ", ".join("?" * len(entries))
     replies = dict(
@@ -274,14 +285,14 @@ def _with_replies(
     )
     return tuple(
         replace(
-            line,
+            question_row,
             cells={
                 column: replace(cell, reply=_beginning(replies.get(cell.entry, ""), cell.reading))
                 for column in columns
-                if (cell := line.cells.get(column))
+                if (cell := question_row.cells.get(column))
             },
         )
-        for line in lines
+        for question_row in question_rows
     )
 
 
@@ -315,7 +326,9 @@ def _present(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) 
     return [(names[run], protocol) for run, protocol in rows if run in names]
 
 
-def _lines(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) -> list[QuestionLine]:
+def _question_rows(
+    library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]
+) -> list[QuestionRow]:
     """Return the questions with these ids, in this order, with their outcomes in these runs."""
     names = {run.id: run.name for run in runs}
     marks = ", ".join("?" * len(ids))
@@ -324,8 +337,8 @@ def _lines(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) ->
         f"WHERE id IN ({marks})",
         *ids,
     )
-    lines = {
-        number: QuestionLine(
+    question_rows = {
+        number: QuestionRow(
             benchmark, turn, build, msgspec.json.decode(sample, type=Sample), _answer(gold), {}
         )
         for number, benchmark, turn, build, sample, gold in rows
@@ -337,11 +350,11 @@ def _lines(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) ->
         *names,
     )
     for question, run, protocol, outcome, reading, presentations, unstable, entry in entries:
-        if question in lines:
-            promised = _declared(protocol).n_presentations(lines[question].sample)
+        if question in question_rows:
+            promised = _declared(protocol).n_presentations(question_rows[question].sample)
             cell = Cell(OUTCOMES[outcome], reading, presentations, bool(unstable), entry, promised)
-            lines[question].cells[names[run], protocol] = cell
-    return [lines[number] for number in ids if number in lines]
+            question_rows[question].cells[names[run], protocol] = cell
+    return [question_rows[number] for number in ids if number in question_rows]
 
 
 def _answer(stored: bytes | None) -> Answer | None:

@@ -21,7 +21,7 @@ from snellen.errors import SnellenError
 from snellen.records import Estimate, Result
 from snellen.report.adaptive_procedures import procedure_of
 from snellen.report.number_text import metric_title
-from snellen.report.run_view import CHOICE_ROWS, average_words, was_asked
+from snellen.report.reported_runs import CHOICE_ROWS, average_words, was_asked
 from snellen.report.samples import GalleryEntry
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, unknown_suites
 
@@ -68,7 +68,7 @@ class RunDetails(Struct, frozen=True):
     """Of an adaptive test: what varied, and the threshold as text."""
     thresholds_fault: str = ""
     """Of an adaptive test: why its thresholds are not shown."""
-    golds_absent: bool = False
+    answers_missing: bool = field(default=False, name="golds_absent")
     """Whether the numbers are those stored with the run, because the ground truth is not on this machine."""
     not_applied: tuple[str, ...] = ()
     """Notes on rules of suites and corrections that are not applied, since their package is not installed."""
@@ -176,7 +176,7 @@ def details_of(
         overall=overall_row(rows),
         thresholds=thresholds,
         thresholds_fault=thresholds_fault,
-        golds_absent=any(scored.golds_absent for scored in run.benchmarks),
+        answers_missing=any(scored.answers_missing for scored in run.benchmarks),
         not_applied=(*unknown_suites(run), *unused_audits(run)),
     )
 

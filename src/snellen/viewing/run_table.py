@@ -72,7 +72,7 @@ class RunFilter(Struct, frozen=True):
         return "descending" if self.sort.startswith("-") else "ascending"
 
 
-class RunLine(Struct, frozen=True):
+class RunTableRow(Struct, frozen=True):
     """A row of the table."""
 
     run: ShownRun
@@ -146,39 +146,42 @@ class RunLine(Struct, frozen=True):
         return self.run.summary.questions.get(outcome, 0)
 
 
-COLUMNS: dict[str, tuple[str, Callable[[RunLine], Any]]] = {
-    "name": ("run", lambda line: line.title.casefold()),
-    "model": ("model", lambda line: line.run.label.casefold()),
-    "benchmarks": ("benchmarks", lambda line: line.benchmark_words),
-    "protocol": ("protocol", lambda line: line.protocols),
+COLUMNS: dict[str, tuple[str, Callable[[RunTableRow], Any]]] = {
+    "name": ("run", lambda run_row: run_row.title.casefold()),
+    "model": ("model", lambda run_row: run_row.run.label.casefold()),
+    "benchmarks": ("benchmarks", lambda run_row: run_row.benchmark_words),
+    "protocol": ("protocol", lambda run_row: run_row.protocols),
     "headline": (
         "headline",
-        lambda line: (line.headline is not None, line.headline and line.headline.estimate.value),
+        lambda run_row: (
+            run_row.headline is not None,
+            run_row.headline and run_row.headline.estimate.value,
+        ),
     ),
-    "n": ("questions", lambda line: line.headline.estimate.n if line.headline else 0),
-    "unparsed": ("unparsed", lambda line: line.count("unparsed")),
-    "errors": ("errors", lambda line: line.count("error")),
-    "started": ("started", lambda line: line.started),
-    "state": ("state", lambda line: line.state_name),
+    "n": ("questions", lambda run_row: run_row.headline.estimate.n if run_row.headline else 0),
+    "unparsed": ("unparsed", lambda run_row: run_row.count("unparsed")),
+    "errors": ("errors", lambda run_row: run_row.count("error")),
+    "started": ("started", lambda run_row: run_row.started),
+    "state": ("state", lambda run_row: run_row.state_name),
 }
 """Heading of each column, and the function from a row to the value that it is ordered by."""
 LARGEST_FIRST = ("headline", "n", "unparsed", "errors", "started")
 
 
-def chosen_lines(lines: Iterable[RunLine], chosen: RunFilter) -> list[RunLine]:
+def chosen_rows(run_rows: Iterable[RunTableRow], chosen: RunFilter) -> list[RunTableRow]:
     """Return the runs that pass a filter, in the order that it chooses.
 
     Archived runs are hidden unless the filter includes them.
     """
     search_words = chosen.q.casefold().split()
     matches = []
-    for line in lines:
-        if line.note.archived and not chosen.archived:
+    for run_row in run_rows:
+        if run_row.note.archived and not chosen.archived:
             continue
-        if chosen.tag and chosen.tag not in line.note.tags:
+        if chosen.tag and chosen.tag not in run_row.note.tags:
             continue
-        if all(word in line.text for word in search_words):
-            matches.append(line)
+        if all(word in run_row.text for word in search_words):
+            matches.append(run_row)
     _, sort_key = COLUMNS[chosen.sort.removeprefix("-")]
     return sorted(matches, key=sort_key, reverse=chosen.sort.startswith("-"))
 
@@ -199,11 +202,11 @@ MARGIN = 20.0  # between the ends of the axis and the first and the last point
 class Trend(Struct, frozen=True):
     """Comparable runs of a model, the earliest first, and the chart of their headlines."""
 
-    lines: tuple[RunLine, ...]
+    run_rows: tuple[RunTableRow, ...]
     drawing: ChartDrawing
 
 
-def trend_of(line: RunLine, lines: Sequence[RunLine]) -> Trend | None:
+def trend_of(run_row: RunTableRow, run_rows: Sequence[RunTableRow]) -> Trend | None:
     """Return the runs of a model that can be compared over time with one of them, and their chart.
 
     They have the same questions and the same headline.
@@ -211,12 +214,12 @@ def trend_of(line: RunLine, lines: Sequence[RunLine]) -> Trend | None:
     Returns:
         None if there is no second one.
     """
-    if line.headline is None:
+    if run_row.headline is None:
         return None
     comparable = []
-    for other in lines:
-        has_same_headline = other.headline and other.headline.words == line.headline.words
-        if has_same_headline and _asks_the_same(other.run, line.run):
+    for other in run_rows:
+        has_same_headline = other.headline and other.headline.words == run_row.headline.words
+        if has_same_headline and _asks_the_same(other.run, run_row.run):
             comparable.append(other)
     if len(comparable) < 2:
         return None
@@ -237,12 +240,12 @@ def _asked_parts(manifest: RunManifest) -> set[tuple[str, Any, Any]]:
     return {(use.name, build_of(use), use.selection) for use in manifest.benchmarks}
 
 
-def _trend_chart(lines: Sequence[RunLine]) -> ChartDrawing:
+def _trend_chart(run_rows: Sequence[RunTableRow]) -> ChartDrawing:
     """Draw the headline number of several runs over time: a point for each run, with equal distances between runs.
 
     The dates of the first and the last run are printed below.
     """
-    headlines = [line.headline for line in lines if line.headline]
+    headlines = [run_row.headline for run_row in run_rows if run_row.headline]
     unit = headlines[0].unit
     axis = _trend_axis([headline.estimate for headline in headlines], unit)
 
@@ -255,24 +258,24 @@ def _trend_chart(lines: Sequence[RunLine]) -> ChartDrawing:
         builder.line((LEFT, y), (RIGHT, y), "grid")
         builder.text(LEFT - 8, y + 4, axis.label(tick), "end tick")
 
-    step = (RIGHT - LEFT - 2 * MARGIN) / max(len(lines) - 1, 1)
+    step = (RIGHT - LEFT - 2 * MARGIN) / max(len(run_rows) - 1, 1)
     points = []
     for index, headline in enumerate(headlines):
         x = LEFT + MARGIN + index * step
         points.append((x, y_of(headline.estimate.value or 0.0)))
     builder.path(points, "front", is_open=True, series=0)
 
-    for (x, y), line, headline in zip(points, lines, headlines, strict=True):
+    for (x, y), run_row, headline in zip(points, run_rows, headlines, strict=True):
         estimate = headline.estimate
         interval = None
         if estimate.low is not None and estimate.high is not None:
             interval = (y_of(estimate.low), y_of(estimate.high))
-        tooltip = f"{line.title}, {line.started[:10]}: {figure_text(estimate, headline.unit)}"
+        tooltip = f"{run_row.title}, {run_row.started[:10]}: {figure_text(estimate, headline.unit)}"
         builder.mark_with_whisker(0, x, y, interval, tooltip=tooltip)
 
     for index in (0, -1):
         x, _ = points[index]
-        builder.text(x, BOTTOM + 18, lines[index].started[:10], "tick")
+        builder.text(x, BOTTOM + 18, run_rows[index].started[:10], "tick")
     title = f"{headlines[0].words} over time"
     return builder.drawing(title, height=HEIGHT, width=WIDTH)
 

@@ -52,34 +52,34 @@ command lets go of it for a moment."""
 RESULTS = "results.json"
 
 
-class _Presented(Struct):
+class _VariantFields(Struct):
     turn: int = 0
 
 
-class _AskedOf(Struct):
+class _RequestFields(Struct):
     """The fields of a request that progress needs."""
 
     benchmark: str
     sample_id: str
-    variant: _Presented
+    variant: _VariantFields
 
 
-class _Came(Struct):
+class _ResponseFields(Struct):
     """The field of a response that progress needs."""
 
     error: Failure | None = None
 
 
-class _Line(Struct):
+class _ExchangeFields(Struct):
     """The fields of an exchange that progress needs; the rest of the line is not decoded."""
 
     protocol: str
-    request: _AskedOf
-    response: _Came
+    request: _RequestFields
+    response: _ResponseFields
     reused: bool = False
 
 
-_lines = msgspec.json.Decoder(_Line)
+_exchange_fields = msgspec.json.Decoder(_ExchangeFields)
 
 
 class RunState(Struct, frozen=True):
@@ -115,7 +115,7 @@ class RunState(Struct, frozen=True):
         return self.state == "stopped" and self.requests > 0 and self.replies == 0
 
 
-class _Watched:
+class _JournalProgress:
     """The progress of one run: how far each journal was read, and what was found."""
 
     def __init__(self, folder: Path, manifest: RunManifest) -> None:
@@ -170,7 +170,7 @@ class _Watched:
     def _add(self, line: bytes) -> None:
         """Add a line of a journal to the counts of requests, replies and questions."""
         try:
-            entry = _lines.decode(line)
+            entry = _exchange_fields.decode(line)
         except msgspec.DecodeError:
             self.unreadable += 1
             return
@@ -204,7 +204,7 @@ class Progress:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock, self._lock = clock, threading.Lock()
-        self._watched: dict[Path, _Watched] = {}
+        self._progress_by_folder: dict[Path, _JournalProgress] = {}
 
     def of(self, folder: Path, manifest: RunManifest, is_working: bool | None = None) -> RunState:
         """Return the progress of a run.
@@ -222,27 +222,27 @@ class Progress:
             if not is_working:
                 state = _state(folder, self._clock(), is_left=is_working is False)
             if state == "finished":
-                self._watched.pop(folder, None)
+                self._progress_by_folder.pop(folder, None)
                 return RunState(state, 0, {}, 0, 0, 0, None)
-            watched = self._watched.get(folder)
-            if watched is None or _has_shrunk(folder, watched):
-                watched = self._watched[folder] = _Watched(folder, manifest)
-            watched.read_on()
-            rate = watched.rate(self._clock(), is_under_way=state == "under way")
+            progress = self._progress_by_folder.get(folder)
+            if progress is None or _has_shrunk(folder, progress):
+                progress = self._progress_by_folder[folder] = _JournalProgress(folder, manifest)
+            progress.read_on()
+            rate = progress.rate(self._clock(), is_under_way=state == "under way")
             return RunState(
                 state,
-                watched.asked,
-                watched.failures,
-                watched.replies,
-                len(watched.reached),
-                watched.total,
+                progress.asked,
+                progress.failures,
+                progress.replies,
+                len(progress.reached),
+                progress.total,
                 rate,
             )
 
 
-def _has_shrunk(folder: Path, watched: _Watched) -> bool:
+def _has_shrunk(folder: Path, progress: _JournalProgress) -> bool:
     """Return whether a journal is shorter than what was read of it, so that it has to be read again."""
-    return any(path.stat().st_size < watched.offsets.get(path, 0) for path in journals(folder))
+    return any(path.stat().st_size < progress.offsets.get(path, 0) for path in journals(folder))
 
 
 def _stored(line: bytes) -> StoredExchange | None:
@@ -444,7 +444,7 @@ EXAM, LOG = "exam.toml", "log.txt"
 LOG_BYTES = 20_000
 
 
-class Launch(Struct):
+class StartedRun(Struct):
     """A process that was started from the pages."""
 
     id: str
@@ -495,37 +495,37 @@ class Launch(Struct):
         return complete_lines[-1] if complete_lines else "starting"
 
 
-class Launcher:
+class RunStarter:
     """Starts runs as separate processes, and stops them. They continue when the server of the pages ends."""
 
     def __init__(self, runs: Path, place: Path) -> None:
         self.runs, self._place = runs, place
-        self._launches: dict[str, Launch] = {}
+        self._launches: dict[str, StartedRun] = {}
 
-    def all(self) -> list[Launch]:
+    def all(self) -> list[StartedRun]:
         """Return all started processes, the latest first."""
         return list(reversed(self._launches.values()))
 
-    def find(self, name: str) -> Launch:
+    def find(self, name: str) -> StartedRun:
         """Return a started process by id. Raises DataError for an unknown id."""
         if name not in self._launches:
             raise DataError("`snellen view` has not started a process with this name")
         return self._launches[name]
 
-    def of_run(self, folder: Path) -> Launch | None:
+    def of_run(self, folder: Path) -> StartedRun | None:
         """Return the latest process of a run, or None if it was not started here."""
         for launch in self.all():
             if launch.run == folder:
                 return launch
         return None
 
-    def start(self, fields: Mapping[str, Any], runs: Path | None = None) -> Launch:
+    def start(self, fields: Mapping[str, Any], runs: Path | None = None) -> StartedRun:
         """Start a run with these fields. Raises DataError or UnknownNameError if a field is invalid."""
         runs = runs or self.runs
         run = runs / run_spec(fields).execution.name
         return self._launch(run, exam_of(fields, runs), lambda exam: ("run", str(exam)))
 
-    def resume(self, folder: Path, manifest: RunManifest) -> Launch:
+    def resume(self, folder: Path, manifest: RunManifest) -> StartedRun:
         """Continue a run with the settings of its last session, in a new process. If it has all replies, it is only scored.
 
         Raises:
@@ -550,7 +550,7 @@ class Launcher:
 
     def _launch(
         self, run: Path, exam: str, arguments_for: Callable[[Path], tuple[str, ...]]
-    ) -> Launch:
+    ) -> StartedRun:
         """Start a command of Snellen as a process that goes on without the page."""
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{len(self._launches)}"
         folder = self._place / name
@@ -565,7 +565,7 @@ class Launcher:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._launches[name] = Launch(name, folder, run, command, process)
+        self._launches[name] = StartedRun(name, folder, run, command, process)
         return self._launches[name]
 
     def stop(self, name: str) -> None:

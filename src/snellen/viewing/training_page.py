@@ -18,32 +18,32 @@ from snellen.report.training_curves import (
 )
 from snellen.scoring.scored_run import model_label
 from snellen.viewing.comparing import flips_by_protocol
-from snellen.viewing.library import Flips, RunLibrary, flips_of
-from snellen.viewing.run_table import RunLine
+from snellen.viewing.library import FlipCounts, RunLibrary, flip_counts
+from snellen.viewing.run_table import RunTableRow
 
 
 class ShownTraining(Struct, frozen=True):
     """The runs of a training by step."""
 
     name: str
-    lines: dict[int, RunLine]
+    run_rows: dict[int, RunTableRow]
 
     @property
-    def first(self) -> RunLine:
+    def first(self) -> RunTableRow:
         """The run of the first step."""
-        return next(iter(self.lines.values()))
+        return next(iter(self.run_rows.values()))
 
     @property
-    def last(self) -> RunLine:
+    def last(self) -> RunTableRow:
         """The run of the last step."""
-        return next(reversed(self.lines.values()))
+        return next(reversed(self.run_rows.values()))
 
 
 class TrainingStep(Struct, frozen=True):
     """A row of the table of scores."""
 
     step: int
-    line: RunLine
+    run_row: RunTableRow
     rows: dict[str, Result]
     """Headline by benchmark, and under an empty name that of the run."""
 
@@ -53,7 +53,7 @@ class StepFlips(Struct, frozen=True):
 
     before: int
     after: int
-    flips: Flips
+    flips: FlipCounts
 
 
 class TrainingPage(Struct, frozen=True):
@@ -66,17 +66,17 @@ class TrainingPage(Struct, frozen=True):
     flips: tuple[StepFlips, ...]
 
 
-def shown_trainings(lines: Sequence[RunLine]) -> list[ShownTraining]:
+def shown_trainings(run_rows: Sequence[RunTableRow]) -> list[ShownTraining]:
     """Return the trainings of which at least two steps (checkpoints) were evaluated, the latest training first.
 
     If a step was evaluated several times, the latest run of it counts.
     """
-    by_name: dict[str, dict[int, RunLine]] = {}
-    for line in sorted(lines, key=lambda line: line.started, reverse=True):
-        name_and_step = step_of(line)
+    by_name: dict[str, dict[int, RunTableRow]] = {}
+    for run_row in sorted(run_rows, key=lambda run_row: run_row.started, reverse=True):
+        name_and_step = step_of(run_row)
         if name_and_step is not None:
             name, step = name_and_step
-            by_name.setdefault(name, {}).setdefault(step, line)
+            by_name.setdefault(name, {}).setdefault(step, run_row)
     trainings = []
     for name, line_by_step in by_name.items():
         if len(line_by_step) > 1:
@@ -84,9 +84,9 @@ def shown_trainings(lines: Sequence[RunLine]) -> list[ShownTraining]:
     return trainings
 
 
-def step_of(line: RunLine) -> tuple[str, int] | None:
+def step_of(run_row: RunTableRow) -> tuple[str, int] | None:
     """Return the training and the step of a run; None for a run that is not labelled NAME@STEP."""
-    manifest = line.run.manifest
+    manifest = run_row.run.manifest
     return None if manifest is None else training_step(model_label(manifest))
 
 
@@ -102,13 +102,13 @@ def training_page(
     """
     steps = []
     rows_by_benchmark: dict[str, dict[int, Result]] = defaultdict(dict)
-    for step, line in training.lines.items():
+    for step, run_row in training.run_rows.items():
         valued = {}
         for name, row in headlines[step].items():
             if row.estimate.value is not None:
                 valued[name] = row
                 rows_by_benchmark[name][step] = row
-        steps.append(TrainingStep(step, line, valued))
+        steps.append(TrainingStep(step, run_row, valued))
 
     names = sorted(rows_by_benchmark, key=bool)  # the mean first
     if len(names) == 2:
@@ -120,8 +120,8 @@ def training_page(
     curves = ChartBlock(tuple(panels), TRAINING_CAPTION)
 
     flips = []
-    for before, after in pairwise(training.lines):
-        runs = (training.lines[before].run, training.lines[after].run)
-        for counts in flips_by_protocol(flips_of(library, *runs)):
+    for before, after in pairwise(training.run_rows):
+        runs = (training.run_rows[before].run, training.run_rows[after].run)
+        for counts in flips_by_protocol(flip_counts(library, *runs)):
             flips.append(StepFlips(before, after, counts))
     return TrainingPage(training, tuple(steps), tuple(names), curves, tuple(flips))

@@ -289,10 +289,12 @@ def _show_verdict(results: Results, comparison: Comparison) -> None:
     """Print which model is better over the benchmarks that all runs have, in the words of reports and pages."""
     from snellen.analysis.paired.comparison import ComparedRuns
     from snellen.report.findings import findings
-    from snellen.report.run_view import common_views
+    from snellen.report.reported_runs import prepare_common_benchmarks
 
     compared = ComparedRuns(results.runs, comparison)
-    for sentence in findings(common_views(compared.runs), compared, of_instruments=True)[:1]:
+    for sentence in findings(
+        prepare_common_benchmarks(compared.runs), compared, of_instruments=True
+    )[:1]:
         console.print(Text(sentence))
         console.print()
 
@@ -357,7 +359,7 @@ def _show_tables(comparison: Comparison, results: Results) -> None:
     from snellen.report.flipped import flip_tables
     from snellen.report.letters import letter_tables
     from snellen.report.paired_tables import flips_line, tables_of
-    from snellen.report.run_view import run_views
+    from snellen.report.reported_runs import prepare_reported_runs
 
     tables = tables_of(comparison)
     tables += flip_tables(
@@ -365,7 +367,7 @@ def _show_tables(comparison: Comparison, results: Results) -> None:
         ((difference.first, difference.second) for difference in comparison.differences),
     )
     told_notes: set[str] = set()
-    for table in (*tables, *letter_tables(run_views(results.runs, ()))):
+    for table in (*tables, *letter_tables(prepare_reported_runs(results.runs, ()))):
         print_tables([_not_told(table, told_notes)])
         console.print()
         told_notes.update(table.all_notes)

@@ -190,8 +190,8 @@ def score_command(
     scoring, judge = scoring_from_flags(flags), judge_from_flags(flags)
     results = Results(score_folders(folders, scoring, judge, announce))
     for run in results.runs:
-        if run.kept_in not in (None, run.folder):
-            announce(f"saved in {run.kept_in}, next to the other scores of the run")
+        if run.stored_in not in (None, run.folder):
+            announce(f"saved in {run.stored_in}, next to the other scores of the run")
     narrowed = results.only(where=where, common_answered=common_answered)
     show_results(narrowed, as_json, with_details=with_details)
     if scoring.errata:
@@ -273,10 +273,10 @@ def _show_corrections(before: Results, after: Results, as_json: bool) -> None:
 def _show_published(results: Results, path: Path) -> None:
     """Print published scores on the benchmarks of the runs, the runs among them."""
     from snellen.report.published_scores import published_table, read_leaderboard
-    from snellen.report.run_view import run_views
+    from snellen.report.reported_runs import prepare_reported_runs
 
-    views = run_views(results.runs, results.rows)
-    print_tables([published_table(views, read_leaderboard(path))])
+    reported_runs = prepare_reported_runs(results.runs, results.rows)
+    print_tables([published_table(reported_runs, read_leaderboard(path))])
 
 
 OF_BENCHMARKS = ("error_limit", "strict", "as_json")

@@ -107,7 +107,7 @@ def track(runs: Sequence[ScoredRun], target: str) -> list[str]:
 
 def tracked_run(run: ScoredRun) -> TrackedRun:
     """What a tracker receives about a run: its settings, the numbers of whole benchmarks, its results and report."""
-    folder = run.kept_in or run.folder
+    folder = run.stored_in or run.folder
     return TrackedRun(
         run.folder.name,
         {_plain(name): value for name, value in _settings(run)},

@@ -10,7 +10,7 @@ from snellen.metrics.declaration import declared_row
 from snellen.reasons import word_reason
 from snellen.records import Sample, Score
 from snellen.report.content import SuiteTables
-from snellen.report.run_view import ModelMethodRow, RunView, method_rows
+from snellen.report.reported_runs import ModelMethodRow, ReportedRun, method_rows
 from snellen.report.summary import absence_reason
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
 from snellen.scoring.scored_run import ScoredBenchmark
@@ -27,14 +27,14 @@ Path = tuple[str, ...]
 INDENT = "· "
 
 
-def ability_tables(views: Sequence[RunView]) -> list[Table]:
+def ability_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return a table of abilities for each model, method and benchmark whose questions are tagged with abilities."""
     tables = []
-    for line in method_rows(views):
-        for scored in line.view.run.benchmarks:
+    for model_row in method_rows(reported_runs):
+        for scored in model_row.reported_run.run.benchmarks:
             if not _has_abilities(scored):
                 continue
-            table = _ability_table(line, scored)
+            table = _ability_table(model_row, scored)
             if table is not None:
                 tables.append(table)
     return tables
@@ -45,12 +45,12 @@ def _has_abilities(scored: ScoredBenchmark) -> bool:
     return any("l2" in sample.tags or "l3" in sample.tags for sample in scored.samples.values())
 
 
-def _ability_table(line: ModelMethodRow, scored: ScoredBenchmark) -> Table | None:
+def _ability_table(model_row: ModelMethodRow, scored: ScoredBenchmark) -> Table | None:
     """Return the table of one model on one benchmark: a row for all questions, and one for each ability.
 
     None if none of its metrics was computed.
     """
-    protocol = _table_protocol(line, scored)
+    protocol = _table_protocol(model_row, scored)
     scores_by_metric: dict[str, Mapping[Path, list[Score]]] = {}
     for metric in COLUMNS:
         scores = list(scored.scores_of(metric, protocol))
@@ -65,7 +65,7 @@ def _ability_table(line: ModelMethodRow, scored: ScoredBenchmark) -> Table | Non
     rows = []
     for path in sorted(paths, key=_paper_order):
         cells = [
-            _mean_cell(line, scored, metric, scores_by_path.get(path, []))
+            _mean_cell(model_row, scored, metric, scores_by_path.get(path, []))
             for metric, scores_by_path in scores_by_metric.items()
         ]
         rows.append((_ability_title(path), *cells, _lost_cell(scored, scores_by_metric, path)))
@@ -78,20 +78,20 @@ def _ability_table(line: ModelMethodRow, scored: ScoredBenchmark) -> Table | Non
         )
     titles = [COLUMNS[metric] for metric in scores_by_metric]
     return Table(
-        f"{scored.spec.name} by ability, {line.label}",
+        f"{scored.spec.name} by ability, {model_row.label}",
         ("ability", *titles, "unscored / errors"),
         tuple(rows),
         notes=tuple(notes),
     )
 
 
-def _table_protocol(line: ModelMethodRow, scored: ScoredBenchmark) -> str:
+def _table_protocol(model_row: ModelMethodRow, scored: ScoredBenchmark) -> str:
     """Return the protocol that the table is about: the circular one if it was run, else that of the accuracy, else "".
 
     The first pass of the circular protocol is the same as asking once (VanillaEval).
     """
     for metric in ("circular_accuracy", "accuracy"):
-        row = line.lookup(metric, scored.spec.name)
+        row = model_row.lookup(metric, scored.spec.name)
         if row:
             return row.protocol
     return ""
@@ -144,18 +144,18 @@ def _ability_title(path: Path) -> str:
 
 
 def _mean_cell(
-    line: ModelMethodRow, scored: ScoredBenchmark, metric: str, scores: Sequence[Score]
+    model_row: ModelMethodRow, scored: ScoredBenchmark, metric: str, scores: Sequence[Score]
 ) -> Cell:
     """Return the mean of scores as a cell of the table, or the reason why there is none.
 
     Args:
-        line: The model and method.
+        model_row: The model and method.
         scored: The benchmark.
         metric: The metric.
         scores: The scores of the questions of an ability.
     """
     if not scores:
-        return AbsentCell(absence_reason(line, metric))
+        return AbsentCell(absence_reason(model_row, metric))
     estimate = mean_estimate(scored, scores, metric)
     reason = why_withheld(estimate, scores)
     if reason:

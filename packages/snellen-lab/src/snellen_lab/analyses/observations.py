@@ -15,7 +15,7 @@ from snellen.plugin_api import (
     Better,
     Method,
     ModelCard,
-    RunView,
+    ReportedRun,
     declared_row,
     find_registered,
 )
@@ -56,7 +56,7 @@ class Measured(Struct, frozen=True):
     better: Better = "higher"
 
 
-AnalysisMeasure = Callable[[RunView], Iterable[Measured]]
+AnalysisMeasure = Callable[[ReportedRun], Iterable[Measured]]
 """Function from a run to its values (group `analysis_measures` of the registry)."""
 
 
@@ -68,7 +68,7 @@ class ObservedValues(Struct, frozen=True):
 
 
 def observe(
-    spec: AnalysisSpec, views: Sequence[RunView], cards: dict[str, ModelCard]
+    spec: AnalysisSpec, reported_runs: Sequence[ReportedRun], cards: dict[str, ModelCard]
 ) -> ObservedValues:
     """Return the values of the paper's models, then those of the runs.
 
@@ -84,14 +84,14 @@ def observe(
         observations += _averaged(source, printed)
 
     notes: list[str] = []
-    for view in views:
-        card = _card_of_model(view.run.manifest.model, cards)
+    for reported_run in reported_runs:
+        card = _card_of_model(reported_run.run.manifest.model, cards)
         card_name = card[0] if card else ""
         run_observations: list[Observation] = []
         missing_columns: dict[str, list[str]] = defaultdict(list)
         """The columns that a run lacks, by the reason."""
         for source, cells in zip(spec.values, cells_by_source, strict=True):
-            run_values = _RunValues(view, source, card_name)
+            run_values = _RunValues(reported_run, source, card_name)
             if source.measure:
                 run_observations += run_values.measured()
             elif paper is not None:
@@ -102,9 +102,11 @@ def observe(
                 if not source.quantity or not absent:
                     run_observations += _averaged(source, comparable)
         for why, columns in missing_columns.items():
-            notes.append(f"{view.label}: {why} ({', '.join(dict.fromkeys(columns))}).")
+            notes.append(f"{reported_run.label}: {why} ({', '.join(dict.fromkeys(columns))}).")
         if not run_observations:
-            notes.append(f"{view.label}: this run has none of the values that the analysis needs.")
+            notes.append(
+                f"{reported_run.label}: this run has none of the values that the analysis needs."
+            )
         observations += run_observations
     return ObservedValues(observations, tuple(dict.fromkeys(notes)))
 
@@ -170,7 +172,7 @@ def _better(cell: PrintedValue) -> Better:
 class _RunValues(Struct, frozen=True):
     """The values of a run for a source of an analysis."""
 
-    view: RunView
+    reported_run: ReportedRun
     source: AnalysisSource
     card: str
     """Name of the model's card."""
@@ -178,7 +180,7 @@ class _RunValues(Struct, frozen=True):
     def measured(self) -> Iterator[Observation]:
         """Yield the values that the source's measure computes."""
         measure: AnalysisMeasure = find_registered("analysis_measures", self.source.measure)
-        for measured in measure(self.view):
+        for measured in measure(self.reported_run):
             yield self._observation(
                 measured.method, measured.quantity, measured.value, measured.unit, measured.better
             )
@@ -193,11 +195,11 @@ class _RunValues(Struct, frozen=True):
         observations: list[Observation] = []
         absent: dict[str, str] = {}
         cells_by_column = {(cell.method, cell.table, _column(cell)): cell for cell in cells}
-        for line in self.view.method_rows:
+        for model_row in self.reported_run.method_rows:
             for cell in cells_by_column.values():
-                if cell.method != line.method:
+                if cell.method != model_row.method:
                     continue
-                number = compare_with_printed(paper, line, [cell])
+                number = compare_with_printed(paper, model_row, [cell])
                 if number is None:
                     absent[_column(cell)] = NOT_SHARED
                     continue
@@ -219,7 +221,7 @@ class _RunValues(Struct, frozen=True):
     ) -> Observation:
         """Return one quantity of the run by one method as an observation."""
         return Observation(
-            model=self.view.label,
+            model=self.reported_run.label,
             card=self.card,
             is_run=True,
             method=method,

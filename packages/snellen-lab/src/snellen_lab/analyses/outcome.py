@@ -17,7 +17,7 @@ from snellen.plugin_api import (
     Document,
     Method,
     ModelCard,
-    RunView,
+    ReportedRun,
     Table,
     chart_svg,
     csv_table,
@@ -153,23 +153,25 @@ def _decimal(value: float | None, digits: int) -> str:
 
 
 def compute_analysis(
-    spec: AnalysisSpec, views: Sequence[RunView] = (), cards: dict[str, ModelCard] | None = None
+    spec: AnalysisSpec,
+    reported_runs: Sequence[ReportedRun] = (),
+    cards: dict[str, ModelCard] | None = None,
 ) -> AnalysisOutcome:
     """Carry out an analysis of the paper's models and of runs.
 
     Args:
         spec: The analysis.
-        views: Runs, scored as published.
+        reported_runs: Runs, scored as published.
         cards: Model cards by name; by default those that Snellen knows.
 
     Raises:
         DataError: There is nothing to show, for example no run for values that only runs have.
     """
     all_cards = model_cards() if cards is None else cards
-    values = observe(spec, views, all_cards)
+    values = observe(spec, reported_runs, all_cards)
     if not values.observations:
         why = f"no paper prints the values of this analysis; name runs (snellen analyse {spec.name} RUNS)"
-        if views:
+        if reported_runs:
             why = " ".join(values.notes)
         raise DataError(f"{spec.name}: {why}")
 
@@ -186,7 +188,7 @@ def compute_analysis(
     paper_members = [member for member in members if not member.observation.is_run]
     paper_rows: tuple[AnalysisRow, ...] = ()
     if paper_members:
-        paper_rows = _statistic_rows(spec, paper_members) if views else rows
+        paper_rows = _statistic_rows(spec, paper_members) if reported_runs else rows
     return AnalysisOutcome(
         spec,
         rows,

@@ -11,8 +11,8 @@ from snellen.plugin_api import (
     OVERALL,
     SHARE,
     Method,
+    ReportedRun,
     Result,
-    RunView,
     accuracy_by_template,
     by_option_position,
     declared_row,
@@ -30,49 +30,49 @@ CHANGED = {"template": "Instruct", "order": "Option Order", "labels": "Option Ma
 ROUND = "round="
 
 
-def option_positions(view: RunView) -> Iterator[Measured]:
+def option_positions(reported_run: ReportedRun) -> Iterator[Measured]:
     """Measure how much more often the option at each position is chosen than by chance, in percentage points.
 
     ReForm-Eval, Figure 10. Questions with different numbers of options are separate: `A of 4`, `B of 4`, ...
     """
-    for line in view.method_rows:
-        if line.method != "generation":
+    for model_row in reported_run.method_rows:
+        if model_row.method != "generation":
             continue
-        choice_rates = by_option_position(line).choice_rate
+        choice_rates = by_option_position(model_row).choice_rate
         for (n_options, position), estimate in choice_rates.items():
             if estimate.value is None:
                 continue
             letter = chr(ord("A") + position)
             excess = estimate.value - 1 / n_options
-            yield Measured(f"{letter} of {n_options}", line.method, 100 * excess, PERCENT)
+            yield Measured(f"{letter} of {n_options}", model_row.method, 100 * excess, PERCENT)
 
 
-def template_range(view: RunView) -> Iterator[Measured]:
+def template_range(reported_run: ReportedRun) -> Iterator[Measured]:
     """Measure the accuracy of the best prompt template minus that of the worst, in percentage points.
 
     ReForm-Eval, Table 25. It is above 0 by chance, even if templates make no difference. Templates are compared within
     a family: `choice.1` and `choice.2`, for example.
     """
-    for line in view.method_rows:
+    for model_row in reported_run.method_rows:
         accuracies_by_family: dict[str, list[float]] = defaultdict(list)
-        for template, estimate in accuracy_by_template(line).items():
+        for template, estimate in accuracy_by_template(model_row).items():
             if estimate.value is not None:
                 family = template.rpartition(".")[0]
                 accuracies_by_family[family].append(estimate.value)
         for accuracies in accuracies_by_family.values():
             spread = max(accuracies) - min(accuracies)
-            yield Measured("Spread", line.method, 100 * spread, PERCENT, "lower")
+            yield Measured("Spread", model_row.method, 100 * spread, PERCENT, "lower")
 
 
-def perturbations(view: RunView) -> Iterator[Measured]:
+def perturbations(reported_run: ReportedRun) -> Iterator[Measured]:
     """Measure how unstable replies are if one thing about the prompt varies, such as the order of options.
 
     ReForm-Eval, Table 24: the instability (in nats) for each thing that varies, as the mean over benchmarks. Protocols
     that vary several things at once are left out.
     """
     values_by_change: dict[tuple[str, Method], list[float]] = defaultdict(list)
-    metric = view.substitutes.get("instability", "instability")
-    for row, value in _benchmark_values(view, metric):
+    metric = reported_run.substitutes.get("instability", "instability")
+    for row, value in _benchmark_values(reported_run, metric):
         protocol = parse_protocol(row.protocol)
         perturbed: tuple[str, ...] = getattr(protocol, "perturbed", ())
         if len(perturbed) == 1:
@@ -82,13 +82,13 @@ def perturbations(view: RunView) -> Iterator[Measured]:
         yield Measured(change, method, fmean(values), "nats", "lower")
 
 
-def format_hits(view: RunView) -> Iterator[Measured]:
+def format_hits(reported_run: ReportedRun) -> Iterator[Measured]:
     """Measure the share of replies that name one of the shown option labels, as the mean over benchmarks, in percent.
 
     ReForm-Eval, Table 22: `Hit Rate` without an in-context sample in the prompt, and `Hit Rate+` with one.
     """
     rates: dict[str, list[float]] = defaultdict(list)
-    for row, value in _benchmark_values(view, "hit_rate"):
+    for row, value in _benchmark_values(reported_run, "hit_rate"):
         has_in_context_sample = getattr(parse_protocol(row.protocol), "in_context", False)
         name = "Hit Rate+" if has_in_context_sample else "Hit Rate"
         rates[name].append(_percent(row, value))
@@ -96,10 +96,10 @@ def format_hits(view: RunView) -> Iterator[Measured]:
         yield Measured(name, "generation", fmean(values), PERCENT)
 
 
-def rounds(view: RunView) -> Iterator[Measured]:
+def rounds(reported_run: ReportedRun) -> Iterator[Measured]:
     """Measure the accuracy in each round of dialogues, as the mean over benchmarks, in percent."""
     accuracies: dict[tuple[int, Method], list[float]] = defaultdict(list)
-    for row in view.rows:
+    for row in reported_run.rows:
         is_of_round = row.slice.startswith(ROUND)
         if row.metric != "accuracy" or not is_of_round or row.estimate.value is None:
             continue
@@ -109,13 +109,13 @@ def rounds(view: RunView) -> Iterator[Measured]:
         yield Measured(f"round {number}", method, fmean(values), PERCENT)
 
 
-def number_of_options(view: RunView) -> Iterator[Measured]:
+def number_of_options(reported_run: ReportedRun) -> Iterator[Measured]:
     """Measure the accuracy on questions with each number of options, over all benchmarks, in percent.
 
     ReForm-Eval, Figure 15.
     """
     values_by_number: dict[tuple[int, Method], list[float]] = defaultdict(list)
-    for scored in view.run.benchmarks:
+    for scored in reported_run.run.benchmarks:
         for prediction, value in scored_predictions(scored):
             sample = scored.samples[prediction.sample_id]
             n_options = len(sample.rounds[prediction.turn].options)
@@ -124,7 +124,7 @@ def number_of_options(view: RunView) -> Iterator[Measured]:
         yield Measured(f"{n_options} options", method, 100 * fmean(values), PERCENT)
 
 
-def capabilities(view: RunView) -> Iterator[Measured]:
+def capabilities(reported_run: ReportedRun) -> Iterator[Measured]:
     """Measure the capability in each dimension in percent (LVLM-eHub, Figure A.1).
 
     Numbers as published and shares are converted. Other numbers are placed between the smallest and the largest value
@@ -133,14 +133,14 @@ def capabilities(view: RunView) -> Iterator[Measured]:
     titles: dict[str, str] = {}
     for suite in suite_facts().values():
         titles |= suite.dimensions
-    for row in view.rows:
+    for row in reported_run.rows:
         if row.metric != CAPABILITY or row.dimension == OVERALL or row.estimate.value is None:
             continue
         multiplier = unit_multiplier(row.unit)
         if multiplier != 1 or row.unit == SHARE:
             position = row.estimate.value / multiplier
         else:
-            metric = declared_row(_first_headline(view, row.dimension))
+            metric = declared_row(_first_headline(reported_run, row.dimension))
             if metric.low is None or metric.high is None:
                 continue
             position = (row.estimate.value - metric.low) / (metric.high - metric.low)
@@ -148,17 +148,17 @@ def capabilities(view: RunView) -> Iterator[Measured]:
         yield Measured(title, row.method, 100 * position, PERCENT)
 
 
-def _first_headline(view: RunView, dimension: str) -> str:
+def _first_headline(reported_run: ReportedRun, dimension: str) -> str:
     """Return the headline metric of the first benchmark of a dimension."""
-    for scored in view.run.benchmarks:
+    for scored in reported_run.run.benchmarks:
         if scored.spec.dimension == dimension:
             return headline_metrics(scored)[0]
     raise LookupError(dimension)
 
 
-def _benchmark_values(view: RunView, metric: str) -> Iterator[tuple[Result, float]]:
+def _benchmark_values(reported_run: ReportedRun, metric: str) -> Iterator[tuple[Result, float]]:
     """Yield the rows of a metric on complete benchmarks, each with its value."""
-    for row in view.rows:
+    for row in reported_run.rows:
         if row.metric != metric or row.slice or row.benchmark == OVERALL:
             continue
         if row.estimate.value is not None:

@@ -396,7 +396,7 @@ def why_not_audited(scored: ScoredBenchmark, protocol: str, metric: str) -> str:
     """Return why labels of replies cannot correct a number; empty if they can."""
     if labelled_declaration(protocol).conclude:
         return "its answer follows from several steps, and no single reply states it"
-    if scored.golds_absent:
+    if scored.answers_missing:
         return "the answers are not available"
     if _is_cut_short(_scores(scored, protocol, ACCURACY)):
         return "some dialogues stopped early, so it is not a plain mean over replies"

@@ -11,9 +11,9 @@ from snellen.plugin_api import (
     AFTER_AUDIT,
     AS_READ,
     NumberCell,
+    ReportedRun,
     ReportSection,
     Result,
-    RunView,
     ScoredRun,
     Table,
     aggregate_run,
@@ -38,24 +38,26 @@ CORRECTED_NOTE = (
 )
 
 
-def audit_tables(views: Sequence[RunView]) -> list[Table]:
+def audit_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return two tables for each run with labels of drawn replies.
 
     If a run has received replies since the draw, it has one table with a note instead.
     """
     tables: list[Table] = []
-    for view in views:
-        run = view.run.counterpart or view.run
+    for reported_run in reported_runs:
+        run = reported_run.run.counterpart or reported_run.run
         audit = audit_of(run)
         if audit is not None:
-            rows = aggregate_run(run) if view.run.counterpart else view.rows
-            tables.append(readings_table(view.label, audit))
-            tables.append(corrected_table(view.label, run, rows, audit))
+            rows = aggregate_run(run) if reported_run.run.counterpart else reported_run.rows
+            tables.append(readings_table(reported_run.label, audit))
+            tables.append(corrected_table(reported_run.label, run, rows, audit))
             continue
-        design = read_design(view.run.folder)
-        if design is not None and not design.is_of(view.run.folder):
+        design = read_design(reported_run.run.folder)
+        if design is not None and not design.is_of(reported_run.run.folder):
             note = "The run has received replies since the draw; `snellen audit` draws again and keeps the labels."
-            tables.append(Table(f"Reading error: {view.label}", READINGS_HEADER, (), notes=(note,)))
+            tables.append(
+                Table(f"Reading error: {reported_run.label}", READINGS_HEADER, (), notes=(note,))
+            )
     return tables
 
 

@@ -17,7 +17,7 @@ from snellen.plugin_api import (
 from snellen_lab.analyses.declaration import analyses, find_analysis
 from snellen_lab.analyses.outcome import compute_analysis, flat_analysis_row, write_analysis
 from snellen_lab.cli.flags import PATH
-from snellen_lab.papers.published_runs import views_as_published
+from snellen_lab.papers.published_runs import runs_as_published
 
 
 @click.command()
@@ -61,7 +61,7 @@ def analyse_command(
         return
     spec = find_analysis(name)
     known_cards = model_cards(Path(cards) if cards else None)
-    outcome = compute_analysis(spec, views_as_published(runs), known_cards)
+    outcome = compute_analysis(spec, runs_as_published(runs), known_cards)
     for path in outputs:
         announce(f"wrote {write_analysis(outcome, path)}")
     if as_json:

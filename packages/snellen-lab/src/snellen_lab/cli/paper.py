@@ -22,7 +22,7 @@ from snellen.plugin_api import (
 from snellen_lab.papers import check_tables, paper_tables
 from snellen_lab.papers.paper_check import PaperReport, check_paper
 from snellen_lab.papers.printed_tables import Paper, paper_of, papers
-from snellen_lab.papers.published_runs import views_as_published
+from snellen_lab.papers.published_runs import runs_as_published
 
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -81,7 +81,7 @@ def paper_command(
     else:
         _show(
             paper_tables.printed_table(
-                chosen[0], table, views_as_published(runs, kept_will_do=True)
+                chosen[0], table, runs_as_published(runs, kept_will_do=True)
             ),
             shown_form,
         )

@@ -15,8 +15,8 @@ from snellen.plugin_api import (
     Estimate,
     ModelMethodRow,
     NumberCell,
+    ReportedRun,
     ReportSection,
-    RunView,
     Table,
     decimal_text,
     interval_text,
@@ -61,7 +61,7 @@ def paper_list(papers: Sequence[Paper]) -> Table:
     )
 
 
-def printed_table(paper: Paper, name: str, views: Sequence[RunView] = ()) -> Table:
+def printed_table(paper: Paper, name: str, reported_runs: Sequence[ReportedRun] = ()) -> Table:
     """Return a table as printed. Runs scored as published are above its models, with intervals and ranks."""
     table = paper.table(name)
     header = paper.header(name)
@@ -73,7 +73,7 @@ def printed_table(paper: Paper, name: str, views: Sequence[RunView] = ()) -> Tab
     for labels, printed_cells in printed_rows.items():
         rows.append((*labels, *(printed_cells.get(column, "") for column in columns)))
 
-    run_rows, run_notes = _run_rows(paper, name, columns, views)
+    run_rows, run_notes = _run_rows(paper, name, columns, reported_runs)
     facts = suite_facts()[paper.suite]
     notes = [f"{table.caption}."]
     units = dict.fromkeys(cell.unit for cell in paper.values(name) if cell.unit)
@@ -90,7 +90,7 @@ def printed_table(paper: Paper, name: str, views: Sequence[RunView] = ()) -> Tab
 
 
 def _run_rows(
-    paper: Paper, name: str, columns: Sequence[str], views: Sequence[RunView]
+    paper: Paper, name: str, columns: Sequence[str], reported_runs: Sequence[ReportedRun]
 ) -> tuple[list[tuple[Cell, ...]], list[str]]:
     """Return the rows of runs below the printed rows of a table, and notes on them.
 
@@ -99,15 +99,17 @@ def _run_rows(
     rows: list[tuple[Cell, ...]] = []
     columns_by_note: dict[str, list[str]] = defaultdict(list)
     label_columns = paper.tables[name].labels
-    lines = [line for view in views for line in view.method_rows]
-    for line in lines:
-        derived = _derived_comparisons(paper, line)
+    model_rows = [
+        model_row for reported_run in reported_runs for model_row in reported_run.method_rows
+    ]
+    for model_row in model_rows:
+        derived = _derived_comparisons(paper, model_row)
         for row_kind in _row_kinds(paper, name):
             comparisons: dict[str, PrintedComparison | None] = {}
             for column, cells in row_kind.cells_by_column.items():
-                comparison = compare_with_printed(paper, line, cells)
+                comparison = compare_with_printed(paper, model_row, cells)
                 if comparison is None:
-                    comparison = derived.get(_cell_of_run(line, cells[0]).place)
+                    comparison = derived.get(_cell_of_run(model_row, cells[0]).place)
                 comparisons[column] = comparison
             found_comparisons = [
                 comparison for comparison in comparisons.values() if comparison is not None
@@ -117,7 +119,7 @@ def _run_rows(
 
             if any(comparison.estimate.value is not None for comparison in found_comparisons):
                 in_order = [comparisons.get(column) for column in columns]
-                label = line.view.label
+                label = model_row.reported_run.label
                 for run_label, text_of in (
                     (label, _value_text),
                     (f"{label} (95% interval)", _interval_text),
@@ -128,7 +130,7 @@ def _run_rows(
             for column, comparison in comparisons.items():
                 note = NOT_SHARED if comparison is None else comparison.note
                 if note:
-                    columns_by_note[f"{line.label}: {note}"].append(column)
+                    columns_by_note[f"{model_row.label}: {note}"].append(column)
 
     notes = []
     for note, note_columns in columns_by_note.items():
@@ -152,15 +154,15 @@ def _rank_text(comparison: PrintedComparison | None) -> str:
     return DASH if comparison is None else comparison.rank
 
 
-def _derived_comparisons(paper: Paper, line: ModelMethodRow) -> dict[str, PrintedComparison]:
+def _derived_comparisons(paper: Paper, model_row: ModelMethodRow) -> dict[str, PrintedComparison]:
     """Return figures that follow from a run's other numbers, by their places (`28: MODEL: Complete Rank`)."""
     run_cells: list[PrintedValue] = []
     for name in paper.tables:
         for row_kind in _row_kinds(paper, name):
             for cells in row_kind.cells_by_column.values():
-                comparison = compare_with_printed(paper, line, cells)
+                comparison = compare_with_printed(paper, model_row, cells)
                 if comparison is not None and comparison.estimate.value is not None:
-                    cell = _cell_of_run(line, cells[0])
+                    cell = _cell_of_run(model_row, cells[0])
                     printed = decimal_text(comparison.estimate.value, cell.digits)
                     run_cells.append(replace(cell, printed=printed))
 
@@ -184,9 +186,9 @@ def _derived_comparisons(paper: Paper, line: ModelMethodRow) -> dict[str, Printe
     return comparisons
 
 
-def _cell_of_run(line: ModelMethodRow, cell: PrintedValue) -> PrintedValue:
+def _cell_of_run(model_row: ModelMethodRow, cell: PrintedValue) -> PrintedValue:
     """Return a printed cell with the run's model in place of the paper's."""
-    return replace(cell, labels={**cell.labels, MODEL: line.label})
+    return replace(cell, labels={**cell.labels, MODEL: model_row.label})
 
 
 class _RowKind(NamedTuple):
@@ -215,13 +217,15 @@ def _row_kinds(paper: Paper, name: str) -> list[_RowKind]:
     return list(kinds.values())
 
 
-def beside_papers(views: Sequence[RunView]) -> list[Table]:
+def beside_papers(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return the printed columns that runs share, with the runs' numbers and ranks. Only for runs scored as published."""
-    published_views = [view for view in views if view.run.convention != "standard"]
+    published_runs = [
+        reported_run for reported_run in reported_runs if reported_run.run.convention != "standard"
+    ]
     run_suites = set()
     run_benchmarks = set()
-    for view in published_views:
-        for scored in view.run.benchmarks:
+    for reported_run in published_runs:
+        for scored in reported_run.run.benchmarks:
             run_suites.add(scored.spec.suite)
             run_benchmarks.add(scored.spec.name)
     if not run_suites:
@@ -233,7 +237,7 @@ def beside_papers(views: Sequence[RunView]) -> list[Table]:
         if suite not in run_suites and paper_benchmarks.isdisjoint(run_benchmarks):
             continue
         for name in paper.tables:
-            table = _comparison_table(paper, name, published_views)
+            table = _comparison_table(paper, name, published_runs)
             if table is not None:
                 tables.append(table)
     return tables
@@ -248,12 +252,16 @@ PAPER_SECTION = ReportSection(
 )
 
 
-def _comparison_table(paper: Paper, name: str, views: Sequence[RunView]) -> Table | None:
+def _comparison_table(
+    paper: Paper, name: str, reported_runs: Sequence[ReportedRun]
+) -> Table | None:
     """Return the columns of a table that runs share; None if they share none."""
     rows: list[tuple[Cell, ...]] = []
     for row_kind in _row_kinds(paper, name):
         for column, cells in row_kind.cells_by_column.items():
-            comparisons = [_first_comparison(paper, view, cells) for view in views]
+            comparisons = [
+                _first_comparison(paper, reported_run, cells) for reported_run in reported_runs
+            ]
             if not any(comparisons):
                 continue
             row: list[Cell] = [", ".join((*row_kind.labels.values(), column))]
@@ -264,19 +272,19 @@ def _comparison_table(paper: Paper, name: str, views: Sequence[RunView]) -> Tabl
     if not rows:
         return None
     header = ["printed column"]
-    for view in views:
-        header.extend((view.label, "rank"))
+    for reported_run in reported_runs:
+        header.extend((reported_run.label, "rank"))
     header.extend(("best", "median", "lowest"))
     title = f"{suite_facts()[paper.suite].title}, Table {name}: {paper.tables[name].title}"
     return Table(title, tuple(header), tuple(rows), notes=(RANK_NOTE,))
 
 
 def _first_comparison(
-    paper: Paper, view: RunView, cells: Sequence[PrintedValue]
+    paper: Paper, reported_run: ReportedRun, cells: Sequence[PrintedValue]
 ) -> PrintedComparison | None:
     """Return the comparison of the first protocol of a run that has these printed numbers; None if none has."""
-    for line in view.method_rows:
-        comparison = compare_with_printed(paper, line, cells)
+    for model_row in reported_run.method_rows:
+        comparison = compare_with_printed(paper, model_row, cells)
         if comparison is not None:
             return comparison
     return None

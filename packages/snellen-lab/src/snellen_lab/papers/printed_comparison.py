@@ -38,13 +38,13 @@ class PrintedComparison(Struct, frozen=True):
 
 
 def compare_with_printed(
-    paper: Paper, line: ModelMethodRow, cells: Sequence[PrintedValue]
+    paper: Paper, model_row: ModelMethodRow, cells: Sequence[PrintedValue]
 ) -> PrintedComparison | None:
     """Compare a run with the printed cells of a column.
 
     Args:
         paper: The paper.
-        line: The run's numbers by one method.
+        model_row: The run's numbers by one method.
         cells: The printed values of all models in a column and kind of row.
 
     Returns:
@@ -52,26 +52,26 @@ def compare_with_printed(
         by the same method.
     """
     cell = cells[0]
-    if line.view.run.convention == "standard" or cell.method != line.method:
+    if model_row.reported_run.run.convention == "standard" or cell.method != model_row.method:
         return None
     if not cell.metric or not (cell.benchmark or cell.dimension):
         return None
     metric = cell.metric
     if metric == CAPABILITY and cell.dimension == OVERALL:
         metric = HEADLINE
-    number = line.lookup(metric, cell.benchmark or OVERALL, cell.dimension, cell.slice)
+    number = model_row.lookup(metric, cell.benchmark or OVERALL, cell.dimension, cell.slice)
     if number is None:
         return None
 
     if cell.dimension:
-        differences = _describe_other_benchmarks(paper, line, cell.dimension)
+        differences = _describe_other_benchmarks(paper, model_row, cell.dimension)
         if differences:
             note = f"no mean beside theirs: {differences}"
             no_value = Estimate(None, None, None, None, 0)
             return PrintedComparison(number.unit, no_value, DASH, note)
     notes = [
-        _describe_part(line, cell),
-        _describe_other_protocol(line, cell, number.protocol),
+        _describe_part(model_row, cell),
+        _describe_other_protocol(model_row, cell, number.protocol),
     ]
     note = "; ".join(text for text in notes if text)
     return PrintedComparison(number.unit, number.estimate, _rank(number.estimate, cells), note)
@@ -82,18 +82,18 @@ def better_of(cell: PrintedValue) -> Better:
     return "higher" if cell.dimension else declared_row(cell.metric).better
 
 
-def _describe_other_benchmarks(paper: Paper, line: ModelMethodRow, dimension: str) -> str:
+def _describe_other_benchmarks(paper: Paper, model_row: ModelMethodRow, dimension: str) -> str:
     """Return how the benchmarks of the run's mean over a dimension, or over all (`*`), differ from the paper's."""
     paper_benchmarks = set()
     for spec in entries().values():
         if spec.suite == paper.suite and dimension in (spec.dimension, OVERALL):
             paper_benchmarks.add(spec.name)
     run_benchmarks = set()
-    for scored in line.view.run.benchmarks:
+    for scored in model_row.reported_run.run.benchmarks:
         spec = scored.spec
         if dimension not in (spec.dimension, OVERALL):
             continue
-        number = line.lookup(headline_metric(spec), spec.name)
+        number = model_row.lookup(headline_metric(spec), spec.name)
         if number is not None and number.estimate.value is not None:
             run_benchmarks.add(spec.name)
 
@@ -105,11 +105,11 @@ def _describe_other_benchmarks(paper: Paper, line: ModelMethodRow, dimension: st
     return "; ".join(differences)
 
 
-def _describe_part(line: ModelMethodRow, cell: PrintedValue) -> str:
+def _describe_part(model_row: ModelMethodRow, cell: PrintedValue) -> str:
     """Return how many of the paper's questions the run covers; empty if it covers all."""
     n_run = 0
     n_published = 0
-    for scored in line.view.run.benchmarks:
+    for scored in model_row.reported_run.run.benchmarks:
         spec = scored.spec
         is_in_dimension = bool(cell.dimension) and cell.dimension in (spec.dimension, OVERALL)
         if cell.benchmark != spec.name and not is_in_dimension:
@@ -123,12 +123,12 @@ def _describe_part(line: ModelMethodRow, cell: PrintedValue) -> str:
     return f"{n_run:,} of {n_published:,} questions"
 
 
-def _describe_other_protocol(line: ModelMethodRow, cell: PrintedValue, protocol: str) -> str:
+def _describe_other_protocol(model_row: ModelMethodRow, cell: PrintedValue, protocol: str) -> str:
     """Return the protocol of the run's number if the suite uses another one; else an empty text."""
-    scored = line.view.benchmark(cell.benchmark)
+    scored = model_row.reported_run.benchmark(cell.benchmark)
     if scored is None:
         return ""
-    if line.method == "likelihood":
+    if model_row.method == "likelihood":
         suite_protocols = scored.spec.likelihood
     else:
         suite_protocols = scored.spec.generation

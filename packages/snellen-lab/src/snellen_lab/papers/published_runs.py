@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from snellen import JudgeSpec, Results, ScoringSpec
-from snellen.plugin_api import RunView, announce, run_views, runs_in, score_folders
+from snellen.plugin_api import ReportedRun, announce, prepare_reported_runs, runs_in, score_folders
 
 
-def views_as_published(runs: Sequence[Path], *, kept_will_do: bool = False) -> Sequence[RunView]:
+def runs_as_published(runs: Sequence[Path], *, kept_will_do: bool = False) -> Sequence[ReportedRun]:
     """Return the runs, scored as published.
 
     Args:
@@ -23,4 +23,4 @@ def views_as_published(runs: Sequence[Path], *, kept_will_do: bool = False) -> S
         runs_in(runs), published, JudgeSpec(), announce, kept_will_do=kept_will_do
     )
     results = Results(scored)
-    return run_views(results.runs, results.rows)
+    return prepare_reported_runs(results.runs, results.rows)

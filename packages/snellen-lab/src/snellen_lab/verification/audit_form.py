@@ -64,7 +64,7 @@ def audit_page(form: AuditForm) -> str:
         script,
         "audit",
         _content(form),
-        talks=bool(form.sends),
+        sends_requests=bool(form.sends),
     )
     templates = template_environment(PackageLoader("snellen_lab.ratings"))
     return templates.get_template("form.html").render(page=page)

@@ -23,7 +23,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from snellen import SnellenError, StoreError
-from snellen.plugin_api import BenchmarkUse, RunLibrary, ViewLook, ViewPages, check_folder_name
+from snellen.plugin_api import BenchmarkUse, PageOptions, RunLibrary, ViewPages, check_folder_name
 from snellen_server.hosting.callers import ServicesDep
 from snellen_server.hosting.configuration import Configuration
 from snellen_server.hosting.features import Feature, Job, NavigationEntry
@@ -208,7 +208,7 @@ def _opened(folder: Path, settings: ExplorerSettings, hidden: _Hidden) -> Public
     for run in library.runs():
         if run.manifest and any(shows_answers(use) for use in run.manifest.benchmarks):
             has_answers = True
-    look = ViewLook(ROOT, "content.html", has_answers, is_local=False)
+    look = PageOptions(ROOT, "content.html", has_answers, is_local=False)
     return PublicRuns(library, ViewPages(library, look), look.has_answers)
 
 

@@ -1,4 +1,4 @@
-"""Views of runs for reports: labelled, with their results indexed and split by method."""
+"""Runs as reports show them: labelled, with their results indexed and split by method."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def count_rotations(run: ScoredRun) -> RotationCounts | None:
     return RotationCounts(presented, total)
 
 
-# --- views -----------------------------------------------------------------------------------------------------------
+# --- runs in a report -----------------------------------------------------------------------------------------------------------
 
 
 CHOICE_ROWS = tuple(
@@ -226,7 +226,7 @@ ResultKey = tuple[str, str, str, str, str]
 """Protocol, metric, benchmark, dimension (of a mean over benchmarks only), slice."""
 
 
-class RunView(Struct, frozen=True, dict=True):
+class ReportedRun(Struct, frozen=True, dict=True):
     """A run and its results, which have its label (`run_labels`) as model name."""
 
     label: str
@@ -325,36 +325,36 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
-        >>> [view] = run_views(results.runs, results.rows)
-        >>> [line] = view.method_rows
+        >>> [reported_run] = prepare_reported_runs(results.runs, results.rows)
+        >>> [line] = reported_run.method_rows
         >>> line.lookup("accuracy", "eyechart/colour").estimate.value
         1.0
     """
 
-    view: RunView
+    reported_run: ReportedRun
     method: Method
     protocols: tuple[str, ...]
 
     @property
     def label(self) -> str:
-        return f"{self.view.label}, {self.method}"
+        return f"{self.reported_run.label}, {self.method}"
 
     @property
     def headlines(self) -> Mapping[str, Result]:
         """The headline of each benchmark, by its name."""
-        return self.view.headlines.get(self.method, {})
+        return self.reported_run.headlines.get(self.method, {})
 
     @property
     def headline(self) -> Result | None:
         """The headline of the run: the mean of those of its benchmarks."""
-        return self.view.results_by_key.get((self.method, HEADLINE, OVERALL, OVERALL, ""))
+        return self.reported_run.results_by_key.get((self.method, HEADLINE, OVERALL, OVERALL, ""))
 
     @cached_property
     def chances(self) -> Mapping[str, float]:
         """The expected headline number of each benchmark if a model only guesses. Benchmarks without such a level are missing."""
         levels: dict[str, float] = {}
         for name, row in self.headlines.items():
-            scored = self.view.benchmark(name)
+            scored = self.reported_run.benchmark(name)
             level = headline_chance(scored, row.metric) if scored else None
             if level is not None and row.unit.startswith(SHARE):
                 levels[name] = level * unit_multiplier(row.unit)
@@ -371,7 +371,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
         specs: list[BenchmarkSpec] = []
         for row in headlines:
-            scored = self.view.benchmark(row.benchmark)
+            scored = self.reported_run.benchmark(row.benchmark)
             if scored:
                 specs.append(scored.spec)
         weights = benchmark_weights(
@@ -397,10 +397,10 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
             dimension: Dimension of the mean, or `*` for all.
             slice_name: Slice of the benchmark.
         """
-        metric = self.view.substitutes.get(metric, metric)
-        counts = self.view.benchmark_counts
+        metric = self.reported_run.substitutes.get(metric, metric)
+        counts = self.reported_run.benchmark_counts
         for protocol in sorted(self.protocols, key=lambda label: -counts[label, metric]):
-            result = self.view.results_by_key.get(
+            result = self.reported_run.results_by_key.get(
                 (protocol, metric, benchmark, dimension, slice_name)
             )
             if result is not None:
@@ -412,7 +412,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
     ) -> HeadlineEstimate:
         """Return an estimate with those that belong beside it: over parsed replies only, and the bounds that unparsed
         replies leave."""
-        results = self.view.results_by_key
+        results = self.reported_run.results_by_key
 
         def same_place(row: str) -> Result | None:
             return results.get((protocol, row, result.benchmark, dimension, result.slice))
@@ -456,7 +456,7 @@ def secondary_rows(metric: str) -> list[MetricRow]:
     return rows
 
 
-def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView]:
+def prepare_reported_runs(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[ReportedRun]:
     """Prepare runs for a report: each with its label and its results.
 
     Args:
@@ -466,24 +466,24 @@ def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView
     Examples:
         >>> from snellen.plugin_api import aggregate_run
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
-        >>> [view] = run_views(results.runs, aggregate_run(results.runs[0]))
-        >>> view.label
+        >>> [reported_run] = prepare_reported_runs(results.runs, aggregate_run(results.runs[0]))
+        >>> reported_run.label
         'snellen:oracle'
     """
     rows_by_label: dict[str, list[Result]] = defaultdict(list)
     for row in rows:
         rows_by_label[row.model].append(row)
-    views: list[RunView] = []
+    reported_runs: list[ReportedRun] = []
     for label, run in zip(run_labels(runs), runs, strict=True):
-        views.append(RunView(label, run, tuple(rows_by_label[label])))
-    return views
+        reported_runs.append(ReportedRun(label, run, tuple(rows_by_label[label])))
+    return reported_runs
 
 
-def common_views(runs: Sequence[ScoredRun]) -> list[RunView]:
+def prepare_common_benchmarks(runs: Sequence[ScoredRun]) -> list[ReportedRun]:
     """Prepare runs for a report, with only the benchmarks that all of them have, so that their means are comparable.
 
     Returns:
-        One view per run; none if the runs have no benchmark in common.
+        One reported run per run; none if the runs have no benchmark in common.
     """
     names_by_run = [{scored.spec.name for scored in run.benchmarks} for run in runs]
     shared = set.intersection(*names_by_run)
@@ -493,65 +493,65 @@ def common_views(runs: Sequence[ScoredRun]) -> list[RunView]:
     for run in runs:
         benchmarks = tuple(scored for scored in run.benchmarks if scored.spec.name in shared)
         if len(benchmarks) < len(run.benchmarks):
-            restricted.append(replace(run, benchmarks=benchmarks, kept_rows=None))
+            restricted.append(replace(run, benchmarks=benchmarks, stored_rows=None))
         else:
             restricted.append(run)
-    return run_views(restricted, results_of_all(restricted))
+    return prepare_reported_runs(restricted, results_of_all(restricted))
 
 
-def method_rows(views: Sequence[RunView]) -> list[ModelMethodRow]:
+def method_rows(reported_runs: Sequence[ReportedRun]) -> list[ModelMethodRow]:
     """Return the rows of all runs, one per method of each.
 
     Examples:
         >>> from snellen.plugin_api import aggregate_run
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
-        >>> [row.method for row in method_rows(run_views(results.runs, aggregate_run(results.runs[0])))]
+        >>> [row.method for row in method_rows(prepare_reported_runs(results.runs, aggregate_run(results.runs[0])))]
         ['generation']
     """
-    return [line for view in views for line in view.method_rows]
+    return [model_row for reported_run in reported_runs for model_row in reported_run.method_rows]
 
 
-def benchmarks_of(views: Sequence[RunView]) -> list[str]:
+def benchmarks_of(reported_runs: Sequence[ReportedRun]) -> list[str]:
     """Return the names of all benchmarks of some runs, ordered by ability dimension and then as in the runs."""
     dimension_by_name: dict[str, str] = {}
-    for view in views:
-        for scored in view.run.benchmarks:
+    for reported_run in reported_runs:
+        for scored in reported_run.run.benchmarks:
             dimension_by_name[scored.spec.name] = scored.spec.dimension
     return sorted(dimension_by_name, key=lambda name: _dimension_index(dimension_by_name[name]))
 
 
-def pools_of(views: Sequence[RunView]) -> list[str]:
+def pools_of(reported_runs: Sequence[ReportedRun]) -> list[str]:
     """Return the names of the pools in some runs. A pool is a set of benchmarks that their suite scores as one.
 
     A pool has results, but no run has a benchmark of its name.
     """
     names: dict[str, None] = {}
-    for view in views:
-        for row in view.rows:
+    for reported_run in reported_runs:
+        for row in reported_run.rows:
             if row.benchmark != OVERALL:
                 names[row.benchmark] = None
     pools = []
     for name in names:
-        if all(view.benchmark(name) is None for view in views):
+        if all(reported_run.benchmark(name) is None for reported_run in reported_runs):
             pools.append(name)
     return pools
 
 
-def overall_label(lines: Sequence[ModelMethodRow]) -> str:
+def overall_label(model_rows: Sequence[ModelMethodRow]) -> str:
     """Return what has equal weight in the numbers of some runs, as their suites declare it."""
-    headlines = [line.headline for line in lines if line.headline]
+    headlines = [model_row.headline for model_row in model_rows if model_row.headline]
     labels = dict.fromkeys(OVER[headline.over] for headline in headlines if headline.over)
     return " or ".join(labels)
 
 
-def dimensions_of(views: Sequence[RunView]) -> list[str]:
+def dimensions_of(reported_runs: Sequence[ReportedRun]) -> list[str]:
     """Return the ability dimensions of all benchmarks of some runs, in the order in which their suites list them.
 
     Dimensions of suites that are not installed come last.
     """
     dimensions: set[str] = set()
-    for view in views:
-        dimensions.update(scored.spec.dimension for scored in view.run.benchmarks)
+    for reported_run in reported_runs:
+        dimensions.update(scored.spec.dimension for scored in reported_run.run.benchmarks)
     dimensions.discard("")
     return sorted(dimensions, key=lambda name: (_dimension_index(name), name))
 
@@ -589,22 +589,22 @@ def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
 
 
 def chance_levels(
-    views: Sequence[RunView], is_included: Callable[[BenchmarkSpec], bool]
+    reported_runs: Sequence[ReportedRun], is_included: Callable[[BenchmarkSpec], bool]
 ) -> dict[str, float]:
     """Return the chance level of each run over some of its benchmarks, by the label of the run.
 
     Runs without a multiple-choice question of these benchmarks are left out.
     """
     levels: dict[str, float] = {}
-    for view in views:
+    for reported_run in reported_runs:
         included = [
             scored
-            for scored in view.run.benchmarks
+            for scored in reported_run.run.benchmarks
             if was_asked(scored) and is_included(scored.spec)
         ]
         level = mean_chance(included)
         if level is not None:
-            levels[view.label] = level
+            levels[reported_run.label] = level
     return levels
 
 
@@ -614,8 +614,8 @@ def common_chance(levels: Mapping[str, float]) -> float | None:
     return next(iter(levels.values())) if len(printed) == 1 else None
 
 
-def each_choice_benchmark(view: RunView) -> Iterator[ScoredBenchmark]:
+def each_choice_benchmark(reported_run: ReportedRun) -> Iterator[ScoredBenchmark]:
     """Yield the benchmarks of a run that have a chance level."""
-    for scored in view.run.benchmarks:
+    for scored in reported_run.run.benchmarks:
         if scored.chance_accuracy is not None:
             yield scored
