@@ -304,7 +304,7 @@ def test_results_that_cannot_be_fetched_now_are_asked_for_again(
 ) -> None:
     service.faults_of_results = 2
     _, said = evaluate(model_of(service), questions, tmp_path)
-    assert any("Try again.; asking again" in line for line in said)
+    assert any("Try again.; trying again" in line for line in said)
     assert len(wires(tmp_path)) == SAMPLES
 
 

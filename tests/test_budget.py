@@ -99,7 +99,7 @@ def test_requests_on_their_way_to_a_server_are_kept_when_the_budget_is_spent(
 
 def test_workers_share_a_budget() -> None:
     shares = [RunBudget(ExecutionSpec(max_requests=7, workers=3), worker) for worker in range(3)]
-    assert [sum(share.take() for _ in range(9)) for share in shares] == [3, 2, 2]
+    assert [sum(share.allow_request() for _ in range(9)) for share in shares] == [3, 2, 2]
 
 
 def test_money_counts_for_what_is_on_its_way_and_time_ends_a_run() -> None:
@@ -107,13 +107,15 @@ def test_money_counts_for_what_is_on_its_way_and_time_ends_a_run() -> None:
     budget = RunBudget(
         ExecutionSpec(max_cost=1.0, price=(100.0, 0.0), max_time=60), clock=lambda: now
     )
-    assert budget.take()
-    budget.settle(Response(text="", usage=Usage(1000, 0)))  # a tenth
-    assert sum(budget.take() for _ in range(20)) == 9 and budget.spent == "max_cost=1"
+    assert budget.allow_request()
+    budget.record_response(Response(text="", usage=Usage(1000, 0)))  # a tenth
+    assert (
+        sum(budget.allow_request() for _ in range(20)) == 9 and budget.exhausted_by == "max_cost=1"
+    )
     budget = RunBudget(ExecutionSpec(max_time=60), clock=lambda: now)
-    assert budget.take()
+    assert budget.allow_request()
     now = 60.0
-    assert not budget.take() and budget.spent == "max_time=60"
+    assert not budget.allow_request() and budget.exhausted_by == "max_time=60"
 
 
 def test_a_budget_of_money_ends_a_run_whose_tokens_nobody_counts(questions: Benchmark) -> None:
@@ -145,9 +147,11 @@ def test_before_a_price_is_known_no_more_are_paid_than_may_be_in_flight(
 def test_an_answer_without_counts_costs_what_the_others_do() -> None:
     budget = RunBudget(ExecutionSpec(max_cost=1.0, price=(100.0, 0.0)))
     for usage in (Usage(1000, 0), None, Usage()):
-        assert budget.take()
-        budget.settle(Response(text="", usage=usage))
-    assert sum(budget.take() for _ in range(20)) == 7 and budget.spent == "max_cost=1"
+        assert budget.allow_request()
+        budget.record_response(Response(text="", usage=usage))
+    assert (
+        sum(budget.allow_request() for _ in range(20)) == 7 and budget.exhausted_by == "max_cost=1"
+    )
 
 
 def test_a_spent_budget_of_money_says_what_was_paid(questions: Benchmark) -> None:

@@ -32,7 +32,7 @@ from snellen.records import (
     Turn,
     Variant,
 )
-from snellen.runs.drivers import advance_item
+from snellen.runs.drivers import next_requests
 from snellen.scoring import choice_metrics as metrics
 
 WORDS = ("cat", "dog", "horse", "cow", "sheep", "goat")
@@ -60,7 +60,7 @@ def converse(
     responses: list[Response] = []
     while True:
         try:
-            requests = advance_item(wave, responses)
+            requests = next_requests(wave, responses)
         except StopIteration:
             return asked
         given = [reply(request) for request in requests]

@@ -51,8 +51,8 @@ class BatchState(Struct, frozen=True):
 
     status: Literal["running", "ended", "failed"]
     """A batch that failed was not carried out at all, and costs nothing."""
-    word: str
-    """The service's own word, such as in_progress, completed or expired."""
+    service_status: str
+    """The status as the service names it, such as in_progress, completed or expired."""
     finished: int = 0
     """Requests that are finished."""
     detail: str = ""
@@ -90,13 +90,13 @@ class BatchEndpoint(Protocol):
         ...
 
     async def submit(
-        self, lines: Sequence[bytes], mark: str, since: float, known: Sequence[str]
+        self, lines: Sequence[bytes], submission_id: str, since: float, known: Sequence[str]
     ) -> str:
         """Submit a batch and return its id.
 
         Args:
             lines: The requests.
-            mark: Identifies the submission.
+            submission_id: Identifies the submission.
             since: Time of the first attempt, in seconds since 1970.
             known: Ids of other batches, of the run and of the account.
         """
@@ -106,11 +106,11 @@ class BatchEndpoint(Protocol):
         """Return the ids of batches that `find` could take for one submitted at a time, in seconds since 1970."""
         ...
 
-    async def find(self, mark: str, since: float, count: int, known: Sequence[str]) -> str:
+    async def find(self, submission_id: str, since: float, count: int, known: Sequence[str]) -> str:
         """Return the id of a batch whose submission was not answered, or an empty string if there is none.
 
         Args:
-            mark: Identifies the submission.
+            submission_id: Identifies the submission.
             since: When it was made, in seconds since 1970.
             count: The number of its requests.
             known: Ids of other batches, of the run and of the account.
@@ -351,13 +351,13 @@ class OpenAIBatches:
         return form % (key.encode(), body)
 
     async def submit(
-        self, lines: Sequence[bytes], mark: str, since: float, known: Sequence[str]
+        self, lines: Sequence[bytes], submission_id: str, since: float, known: Sequence[str]
     ) -> str:
         """Upload requests as a file and create a batch of them, unless an earlier attempt has created it.
 
         Args:
             lines: The requests, a line each.
-            mark: Identifies the batch.
+            submission_id: Identifies the batch.
             since: Time of the first attempt.
             known: Batches that are not this one.
 
@@ -366,7 +366,7 @@ class OpenAIBatches:
         """
         head = (
             f'--{_BOUNDARY}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
-            f'--{_BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="{mark}.jsonl"\r\n'
+            f'--{_BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="{submission_id}.jsonl"\r\n'
             "content-type: application/jsonl\r\n\r\n"
         )
         form = b"".join([head.encode(), *lines, f"\r\n--{_BOUNDARY}--\r\n".encode()])
@@ -377,19 +377,19 @@ class OpenAIBatches:
             "input_file_id": self.calls.read(uploaded)["id"],
             "endpoint": "/v1/chat/completions",
             "completion_window": f"{BATCH_HOURS}h",
-            "metadata": {_MARK: mark},
+            "metadata": {_MARK: submission_id},
         }
 
         async def find() -> str:
-            return await self.find(mark, since, len(lines), known)
+            return await self.find(submission_id, since, len(lines), known)
 
         return await self.calls.create("/batches", msgspec.json.encode(batch), find)
 
     async def earlier(self, since: float) -> list[str]:
         return []  # their metadata tell batches apart
 
-    async def find(self, mark: str, since: float, count: int, known: Sequence[str]) -> str:
-        """Return the id of the batch whose metadata have this mark; empty if there is none."""
+    async def find(self, submission_id: str, since: float, count: int, known: Sequence[str]) -> str:
+        """Return the id of the batch whose metadata contain this submission id; empty if there is none."""
         cursor = ""
         while True:
             listing = await self.calls.get(f"/batches?limit={LISTED}{cursor}")
@@ -397,7 +397,7 @@ class OpenAIBatches:
             batches = page.get("data") or []
             for batch in batches:
                 metadata = batch.get("metadata") or {}
-                if metadata.get(_MARK) == mark:
+                if metadata.get(_MARK) == submission_id:
                     return str(batch["id"])
             if not batches or not page.get("has_more"):
                 return ""
@@ -514,12 +514,12 @@ class AnthropicBatches:
         return b'{"custom_id":"%b","params":%b},' % (key.encode(), body)
 
     async def submit(
-        self, lines: Sequence[bytes], mark: str, since: float, known: Sequence[str]
+        self, lines: Sequence[bytes], submission_id: str, since: float, known: Sequence[str]
     ) -> str:
         body = b'{"requests":[%b]}' % b"".join(lines).removesuffix(b",")
 
         async def find() -> str:
-            return await self.find(mark, since, len(lines), known)
+            return await self.find(submission_id, since, len(lines), known)
 
         return await self.calls.create("/messages/batches", body, find)
 
@@ -530,7 +530,7 @@ class AnthropicBatches:
             ids.append(str(batch["id"]))
         return ids
 
-    async def find(self, mark: str, since: float, count: int, known: Sequence[str]) -> str:
+    async def find(self, submission_id: str, since: float, count: int, known: Sequence[str]) -> str:
         """Return the id of the oldest unknown batch with so many requests; empty if there is none."""
         oldest = ""
         async for batch in self._listed(since):

@@ -22,16 +22,16 @@ from snellen.runs.drivers import (
     ProgressCallback,
     RunBudget,
     WorkItem,
-    advance_item,
     check_response,
-    finished_questions,
-    played_role,
-    sent_since,
+    checked_role,
+    next_requests,
+    progress_of_finished,
+    progress_since,
 )
 from snellen.runs.interrupts import GRACE_SECONDS, StopRequest, stop_loop
 from snellen.runs.run_store import RunStore
 
-MOST_WAITING = 4096
+MAX_WAITING_FOR_RETRY = 4096
 """Maximum number of items that wait for a retry while other items use their slots."""
 
 
@@ -50,38 +50,41 @@ async def drive_async(
         ModelError: A model is unusable. Replies that arrived before are stored.
         Interrupted: A signal arrived. Replies that were in flight at that time are stored, too.
     """
-    asker = _Asker({EVALUATED: model, **roles}, store, budget, progress)
-    crew = _Crew(
-        asker.slots, [each for each in asker.distinct if isinstance(each, WaitsToAskAgain)]
-    )
-    source = iter(items)
+    sender = _RequestSender({EVALUATED: model, **roles}, store, budget, progress)
+    retrying_models: list[WaitsToAskAgain] = []
+    for distinct_model in sender.distinct_models:
+        if isinstance(distinct_model, WaitsToAskAgain):
+            retrying_models.append(distinct_model)
+    worker_count = _WorkerCount(sender.slots, retrying_models)
+    remaining_items = iter(items)
 
     async def worker(group: asyncio.TaskGroup) -> None:
-        """Process samples one after the other until there are none left, the budget is spent, or the run stops.
+        """Process items one after the other until none is left, the budget is exhausted, or the run stops.
 
         It starts further workers as long as there are fewer than the limit allows.
         """
-        for item in source:
-            await asker.work_off(item)
-            if budget.spent or asker.is_stopping or not crew.stays():
+        for item in remaining_items:
+            await sender.run_item(item)
+            is_ending = budget.exhausted_by or sender.is_stopping
+            if is_ending or not worker_count.keep_one():
                 return
-            for _ in range(crew.lacks()):
+            for _ in range(worker_count.add_missing()):
                 group.create_task(worker(group))
-        crew.is_full = True
+        worker_count.has_no_items_left = True
 
     try:
-        with StopRequest(asker.send_nothing_more).listening():
+        with StopRequest(sender.send_nothing_more).listening():
             async with asyncio.TaskGroup() as group:
-                for _ in range(crew.lacks()):
+                for _ in range(worker_count.add_missing()):
                     group.create_task(worker(group))
     except* (SnellenError, OSError) as errors:
         raise _first_error(errors) from None
     finally:
-        for distinct_model in asker.distinct:
+        for distinct_model in sender.distinct_models:
             await distinct_model.close()
 
 
-class _Asker:
+class _RequestSender:
     """Sends the requests of a run. Of equal requests in flight, only the first is sent."""
 
     def __init__(
@@ -96,7 +99,7 @@ class _Asker:
         Args:
             models: The model in each role.
             store: Stores the responses.
-            budget: Stops sending when it is spent.
+            budget: Stops sending when one of its limits is reached.
             progress: Is called with the number of finished questions.
         """
         self._models = models
@@ -104,72 +107,88 @@ class _Asker:
         self._budget = budget
         self._progress = progress
         # A model can have several roles.
-        self.distinct = list({id(model): model for model in models.values()}.values())
-        most_in_flight = sum(model.concurrency for model in self.distinct)
+        model_by_id = {id(model): model for model in models.values()}
+        self.distinct_models = list(model_by_id.values())
+        max_in_flight = sum(model.concurrency for model in self.distinct_models)
         # Twice as many as may be in flight, so that another one is ready when a reply arrives.
-        self.slots = 2 * most_in_flight
+        self.slots = 2 * max_in_flight
         # A budget counts requests when they are sent, so they must not queue inside a model.
-        self._gate = asyncio.Semaphore(most_in_flight) if budget.is_limited else nullcontext()
+        self._gate = asyncio.Semaphore(max_in_flight) if budget.is_limited else nullcontext()
         self._in_flight: dict[bytes, asyncio.Future[Response]] = {}
+        """The response to each request in flight, by the digest that equal requests share (`RunStore.identity`)."""
         self._sent: dict[bytes, tuple[str, Request]] = {}
-        """Protocol and request of each request in flight, by identity."""
+        """The protocol and the content of each request in flight, by the same digest."""
         self.is_stopping = False
         """Whether no further request is sent."""
 
     def send_nothing_more(self) -> None:
         """Stop sending requests, and report how many replies are still awaited."""
         self.is_stopping = True
-        for model in self.distinct:
+        for model in self.distinct_models:
             if isinstance(model, StopsSending):
                 model.stop_sending()
         # Cancelled requests disappear with the next step of the event loop.
-        asyncio.get_running_loop().call_later(0.1, self._say_what_is_waited_for)
+        asyncio.get_running_loop().call_later(0.1, self._announce_pending_replies)
 
-    def _say_what_is_waited_for(self) -> None:
+    def _announce_pending_replies(self) -> None:
         """Tell the person who interrupted the run how many replies are still awaited."""
-        if count := len(self._in_flight):
-            replies = "1 reply" if count == 1 else f"{count:,} replies"
-            attendance().say(
-                f"stopping; waiting up to {GRACE_SECONDS:.0f} s for {replies} still pending; interrupt again to "
-                "stop immediately"
-            )
+        count = len(self._in_flight)
+        if not count:
+            return
+        replies = "1 reply" if count == 1 else f"{count:,} replies"
+        attendance().say(
+            f"stopping; waiting up to {GRACE_SECONDS:.0f} s for {replies} still pending; interrupt again to "
+            "stop immediately"
+        )
 
-    async def work_off(self, item: WorkItem) -> None:
-        """Send all requests of an item. If one of them raises, the others are cancelled."""
-        wave = item.start()
+    async def run_item(self, item: WorkItem) -> None:
+        """Send all requests of a unit of work, such as a sample under a protocol.
+
+        If one request raises an error, the others are cancelled. If one is not sent, because the budget is exhausted
+        or the run is stopping, the unit of work is left unfinished.
+        """
+        generator = item.start()
         responses: list[Response] = []
         is_stored = True
         while True:
             try:
-                requests = advance_item(wave, responses)
+                requests = next_requests(generator, responses)
             except StopIteration:
-                self._progress(finished_questions(item, is_stored=is_stored))
+                self._progress(progress_of_finished(item, is_stored=is_stored))
                 return
             if len(requests) == 1:
-                results = [await self._ask(item.label, requests[0], item.images)]
+                results = [await self._response_to(item.label, requests[0], item.images)]
             else:
                 async with asyncio.TaskGroup() as group:
                     tasks = [
-                        group.create_task(self._ask(item.label, request, item.images))
+                        group.create_task(self._response_to(item.label, request, item.images))
                         for request in requests
                     ]
                 results = [task.result() for task in tasks]
-            responses = [response for response, _ in results if response is not None]
-            if any(is_new for _, is_new in results):
-                is_stored = False
+            responses = []
+            for response, is_new in results:
+                if response is not None:
+                    responses.append(response)
+                if is_new:
+                    is_stored = False
             if len(responses) < len(requests):
                 return
 
-    async def _ask(
+    async def _response_to(
         self, label: str, request: Request, images: Images
     ) -> tuple[Response | None, bool]:
         """Return the response to a request: a stored one if there is one, otherwise that of the model.
 
         If the same request is being sent already, its response is used for both.
 
+        Args:
+            label: The label of the protocol.
+            request: The request.
+            images: The source of its images.
+
         Returns:
-            The response, and whether it is new. There is none if the budget is spent or the run is stopping, so that
-            the request was not sent.
+            The response, and whether it is new. The response is None if the request was not sent, because the budget
+            is exhausted or the run is stopping.
         """
         async with self._gate:
             stored = self._store.find(label, request)
@@ -180,28 +199,36 @@ class _Asker:
             if pending is not None:
                 response = await asyncio.shield(pending)
                 return self._store.share(label, request, response), True
-            if self.is_stopping or not self._budget.take():
+            if self.is_stopping or not self._budget.allow_request():
                 return None, False
             return await self._send(identity, label, request, images), True
 
     async def _send(
         self, identity: bytes, label: str, request: Request, images: Images
     ) -> Response:
-        """Send a request, store its response, and pass it to equal requests that wait for it."""
+        """Send a request, store its response, and pass it to equal requests that wait for it.
+
+        Args:
+            identity: The digest that equal requests share (`RunStore.identity`).
+            label: The label of the protocol.
+            request: The request.
+            images: The source of its images.
+        """
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._in_flight[identity] = future
         self._sent[identity] = (label, request)
-        model = self._models[played_role(request.role, self._models)]
+        model = self._models[checked_role(request.role, self._models)]
         try:
-            response = check_response(request, await model.ask(request, images))
-            before = self._store.counts
+            reply = await model.ask(request, images)
+            response = check_response(request, reply)
+            counts_before = self._store.counts
             self._store.append([Exchange(label, request, response)])
-            self._budget.settle(response)
-            self._progress(sent_since(self._store, before))
+            self._budget.record_response(response)
+            self._progress(progress_since(self._store, counts_before))
             future.set_result(response)
             return response
         except ServerGoneError as error:
-            self._keep_failures(error)
+            self._store_failures(error)
             raise
         finally:
             del self._in_flight[identity]
@@ -209,7 +236,7 @@ class _Asker:
             if not future.done():
                 future.cancel()
 
-    def _keep_failures(self, error: ServerGoneError) -> None:
+    def _store_failures(self, error: ServerGoneError) -> None:
         """Store a failure for each request that a server had received but not answered when it became unavailable."""
         if error.failure is None:
             return
@@ -219,40 +246,52 @@ class _Asker:
                 self._store.append([Exchange(label, request, error.failure)])
 
 
-class _Crew:
-    """Number of workers: one per slot, and one for each request that waits for a retry, since others can use its slot."""
+class _WorkerCount:
+    """How many coroutines process items at the same time.
+
+    There is one for each slot, and one for each request that waits for a retry, because it does not use its slot.
+    """
 
     def __init__(self, slots: int, models: list[WaitsToAskAgain]) -> None:
-        """Start without workers; at most `slots` will work at once."""
+        """Start with a count of zero.
+
+        Args:
+            slots: The number of requests that may be in flight or ready to be sent.
+            models: The models that wait before they repeat a failed request.
+        """
         self._slots = slots
         self._models = models
-        self._size = 0
-        self.is_full = False
-        """Whether no items are left for further workers."""
+        self._count = 0
+        self.has_no_items_left = False
+        """Whether all items were started, so that further workers would have nothing to do."""
 
     def _target(self) -> int:
         """Return the number of workers that should run now."""
         waiting_for_retry = sum(model.waiting for model in self._models)
-        return self._slots + min(MOST_WAITING, waiting_for_retry)
+        return self._slots + min(MAX_WAITING_FOR_RETRY, waiting_for_retry)
 
-    def lacks(self) -> int:
-        """Return how many workers to start, and count them as started."""
-        lacking = 0 if self.is_full else max(0, self._target() - self._size)
-        self._size += lacking
-        return lacking
+    def add_missing(self) -> int:
+        """Count as many workers as are missing as started, and return their number. The caller has to start them."""
+        if self.has_no_items_left:
+            return 0
+        n_missing = max(0, self._target() - self._count)
+        self._count += n_missing
+        return n_missing
 
-    def stays(self) -> bool:
+    def keep_one(self) -> bool:
         """Return whether a worker that has finished an item continues. If not, it is no longer counted."""
-        if self._size <= self._target():
+        if self._count <= self._target():
             return True
-        self._size -= 1
+        self._count -= 1
         return False
 
 
 def _first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first error in a group, which may contain groups."""
+    """Return the first error in a group of errors. If it is a group itself, this is its first error, and so on."""
     first = errors.exceptions[0]
-    return _first_error(first) if isinstance(first, BaseExceptionGroup) else first
+    if isinstance(first, BaseExceptionGroup):
+        return _first_error(first)
+    return first
 
 
 ResultT = TypeVar("ResultT")
@@ -277,28 +316,35 @@ class EventLoop:
         return self
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Run a coroutine to its end. An interruption cancels it and is raised after it has ended."""
+        """Run a coroutine to its end, and return its result.
+
+        An interruption cancels the coroutine, and is raised after the coroutine has ended.
+        """
         if self._thread is None:
             return self._runner.run(work)
-        running = self._thread.submit(self._runner.run, work)
+        result = self._thread.submit(self._runner.run, work)
         try:
-            return running.result()
+            return result.result()
         except BaseException:
             # Only this thread received the interruption, so it has to stop the other one.
-            if not running.done():
-                self._stop(running)
+            if not result.done():
+                self._stop(result)
             raise
 
-    def _stop(self, running: Future[Any]) -> None:
-        """Wait for requests in flight; a second interruption cancels them."""
+    def _stop(self, result: Future[Any]) -> None:
+        """Stop the coroutine in the other thread after its requests in flight. A second interruption cancels them.
+
+        Args:
+            result: The future result of the coroutine.
+        """
         try:
             if stop_loop(self._loop):
-                wait([running])
+                wait([result])
         finally:
-            if not running.done():
-                self._loop.call_soon_threadsafe(self._cancel)
+            if not result.done():
+                self._loop.call_soon_threadsafe(self._cancel_tasks)
 
-    def _cancel(self) -> None:
+    def _cancel_tasks(self) -> None:
         for task in asyncio.all_tasks(self._loop):
             task.cancel()
 
@@ -322,14 +368,17 @@ def run_async(work: Coroutine[Any, Any, None]) -> None:
         loop.run(work)
 
 
-# --- models behind a network asked in batches, where other models are local -------------------------------------------
+# --- models behind a network with the interface of a local model, for runs that have both ------------------------------
 
 
-class BatchedModel:
-    """Synchronous model that sends all requests of a batch at once, as far as the asynchronous model allows."""
+class SynchronousModel:
+    """Adapter that gives an asynchronous model the interface of a local model.
+
+    All requests of a call are sent at once, as far as the concurrency of the asynchronous model allows.
+    """
 
     def __init__(self, model: AsyncModel, loop: EventLoop) -> None:
-        """Present an asynchronous model as one that answers batches; `loop` runs its requests."""
+        """Wrap an asynchronous model; `loop` runs its requests."""
         self.name = model.name
         self.kinds = model.kinds
         self.batch_size = model.concurrency
@@ -351,25 +400,26 @@ class BatchedModel:
 
 
 @contextmanager
-def in_batches(models: Mapping[str, Model | AsyncModel]) -> Iterator[dict[str, Model]]:
-    """Make all models answer lists of requests, and yield them by role.
+def synchronous_models(models: Mapping[str, Model | AsyncModel]) -> Iterator[dict[str, Model]]:
+    """Yield the models by role, with all of them as models that answer a list of requests in one call.
 
-    A model that answers requests asynchronously is wrapped. At the end the wrapped models are closed.
+    An asynchronous model is wrapped, and closed at the end of the block. A model that has several roles is wrapped
+    once.
     """
     with ExitStack() as open_models:
-        batched: dict[int, Model] = {}
+        synchronous: dict[int, Model] = {}
         for model in models.values():
-            if id(model) in batched:
+            if id(model) in synchronous:
                 continue
             if isinstance(model, AsyncModel):
-                batched[id(model)] = _batched(model, open_models)
+                synchronous[id(model)] = _wrap(model, open_models)
             else:
-                batched[id(model)] = model
-        yield {role: batched[id(model)] for role, model in models.items()}
+                synchronous[id(model)] = model
+        yield {role: synchronous[id(model)] for role, model in models.items()}
 
 
-def _batched(model: AsyncModel, open_models: ExitStack) -> BatchedModel:
-    """Return a model adapted to answer batches, and have it closed at the end of `open_models`."""
+def _wrap(model: AsyncModel, open_models: ExitStack) -> SynchronousModel:
+    """Wrap an asynchronous model as a synchronous one, which is closed at the end of `open_models`."""
     loop = open_models.enter_context(EventLoop())
     open_models.callback(lambda: loop.run(model.close()))
-    return BatchedModel(model, loop)
+    return SynchronousModel(model, loop)

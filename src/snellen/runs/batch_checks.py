@@ -1,4 +1,4 @@
-"""What a run whose requests are submitted in batches cannot do, refused before anything is submitted."""
+"""Reject settings that a run whose requests are submitted in batches does not support."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ NOTE = (
 
 
 def check_batches(models: Mapping[str, object], plan: RunPlan) -> tuple[str, ...]:
-    """Check whether a plan can be carried out in batches, and return notes for its manifest.
+    """Check whether a plan can be carried out in batches.
 
     Args:
         models: The models by role.
-        plan: The plan.
+        plan: The plan of the run.
+
+    Returns:
+        Notes for the manifest of the run, which say which replies may come from a batch; empty if no model submits
+        batches.
 
     Raises:
-        DataError: A setting of the plan needs replies while requests are still being sent.
+        DataError: A setting of the plan needs replies before all requests were sent, which batches do not give.
         StoreError: Requests of open batches would be sent again, and paid twice.
     """
     batched = {role: sends_batches(model) for role, model in models.items()}
@@ -54,5 +58,8 @@ def check_batches(models: Mapping[str, object], plan: RunPlan) -> tuple[str, ...
             "questions that depend on earlier replies (until, adaptive tests, sequential comparisons) would need a batch "
             "for every few of them; remove batch=true, or ask all questions"
         )
-    names = [str(getattr(model, "name", "")) for role, model in models.items() if batched[role]]
-    return (NOTE.format(models=" and ".join(dict.fromkeys(names))),)
+    names: dict[str, None] = {}
+    for role, model in models.items():
+        if batched[role]:
+            names[str(getattr(model, "name", ""))] = None
+    return (NOTE.format(models=" and ".join(names)),)

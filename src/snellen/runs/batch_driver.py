@@ -44,17 +44,18 @@ from snellen.records import (
     EVALUATED,
     Exchange,
     Request,
+    RequestKind,
     Response,
     Usage,
     in_batch,
 )
-from snellen.runs.async_driver import EventLoop, in_batches
+from snellen.runs.async_driver import EventLoop, synchronous_models
 from snellen.runs.batch_ledger import (
-    MOST_NAMED,
-    Acceptance,
+    MAX_NAMED_BATCHES,
+    BatchAcceptance,
     BatchLedger,
-    Count,
-    Loss,
+    CountedFailures,
+    LostBatch,
     RunBatch,
     Submission,
 )
@@ -64,12 +65,12 @@ from snellen.runs.drivers import (
     ProgressCallback,
     RunBudget,
     WorkItem,
-    ask_together,
     check_response,
+    checked_role,
     cost_of,
-    finished_questions,
-    played_role,
-    sent_since,
+    progress_of_finished,
+    progress_since,
+    send_together,
 )
 from snellen.runs.forecast import Amount
 from snellen.runs.run_store import RunStore
@@ -77,7 +78,7 @@ from snellen.runs.run_store import RunStore
 FIRST_PAUSE = 1.0
 """Seconds between the first two queries of a batch's state."""
 LONGEST_PAUSE = 60.0
-MOST_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 """How often a session submits a request that fails for a temporary reason."""
 
 
@@ -98,19 +99,20 @@ class WaitingRequest(Struct, frozen=True):
 
 
 class SentBatch(Struct):
-    """An open batch and its last known state."""
+    """A batch whose results have not been fetched, and its last known state."""
 
     batch: RunBatch
     state: BatchState | None = None
 
     @property
-    def sentence(self) -> str:
-        """The state of the batch in words: `batch_1: in_progress, 20 of 400 requests finished`."""
+    def description(self) -> str:
+        """The state of the batch for the user, such as `batch_1: in_progress, 20 of 400 requests finished`."""
         n_requests = len(self.batch.keys)
         if self.state is None:
             return f"{self.batch.id}: submitted with {n_requests:,} requests"
-        finished = f"{self.state.finished:,} of {n_requests:,} requests finished"
-        return f"{self.batch.id}: {self.state.word}, {finished}"
+        status = self.state.service_status
+        n_finished = self.state.finished
+        return f"{self.batch.id}: {status}, {n_finished:,} of {n_requests:,} requests finished"
 
 
 def drive_batches(
@@ -142,75 +144,91 @@ def drive_batches(
     models = {EVALUATED: model, **roles}
     with ExitStack() as stack:
         loop = stack.enter_context(EventLoop())
-        direct_models = {role: each for role, each in models.items() if not sends_batches(each)}
-        direct = stack.enter_context(in_batches(direct_models))
+        direct_models: dict[str, Model | AsyncModel] = {}
+        batching_models: dict[str, BatchingModel] = {}
+        for role, each in models.items():
+            if sends_batches(each):
+                batching_models[role] = cast(BatchingModel, each)
+            else:
+                direct_models[role] = each
+        synchronous = stack.enter_context(synchronous_models(direct_models))
         ledger = BatchLedger(store.folder)
         senders: dict[str, BatchSender] = {}
-        for role, each in models.items():
-            if role not in direct:
-                batched = cast(BatchingModel, each)
-                stack.callback(_close, batched, loop)
-                senders[role] = BatchSender(role, batched, store, ledger, budget, progress, loop)
+        for role, batching_model in batching_models.items():
+            stack.callback(_close, batching_model, loop)
+            senders[role] = BatchSender(role, batching_model, store, ledger, budget, progress, loop)
 
-        live: list[ActiveItem] = []
+        unfinished_items: list[ActiveItem] = []
         for item in items:
             active = ActiveItem(item)
             if active.advance(store):
-                live.append(active)
+                unfinished_items.append(active)
             else:
-                progress(finished_questions(item, is_stored=True))
-        while live and not budget.spent:
-            waiting = _waiting_by_role(live, models)
-            for role, direct_model in direct.items():
-                _ask_directly(direct_model, waiting[role], store, budget, progress)
-            pending = {role: sender for role, sender in senders.items() if waiting[role]}
-            for role, sender in pending.items():
-                sender.begin(waiting[role])
+                progress(progress_of_finished(item, is_stored=True))
+
+        while unfinished_items and not budget.exhausted_by:
+            waiting = _waiting_by_role(unfinished_items, models)
+            for role, direct_model in synchronous.items():
+                _send_directly(direct_model, waiting[role], store, budget, progress)
+            pending_senders = []
+            for role, sender in senders.items():
+                if waiting[role]:
+                    sender.begin_wave(waiting[role])
+                    pending_senders.append(sender)
             try:
-                _collect(list(pending.values()), store, waits=waits)
+                _wait_for_replies(pending_senders, store, waits=waits)
             except KeyboardInterrupt as interruption:
-                sentence = _pending_sentence(list(pending.values()), store)
-                attendance().say(sentence)
-                interruption.add_note(sentence)
+                message = _describe_pending(pending_senders, store)
+                attendance().say(message)
+                interruption.add_note(message)
                 raise
-            live = _advanced(live, store, progress)
+            unfinished_items = _advance_all(unfinished_items, store, progress)
 
 
 def _close(model: BatchingModel, loop: EventLoop) -> None:
     loop.run(model.close())
 
 
-def _advanced(
-    live: Iterable[ActiveItem], store: RunStore, progress: ProgressCallback
+def _advance_all(
+    active_items: Iterable[ActiveItem], store: RunStore, progress: ProgressCallback
 ) -> list[ActiveItem]:
-    """Advance items with the responses that have arrived, and return those that are not finished."""
+    """Pass the responses that have arrived to units of work, such as samples under a protocol.
+
+    Args:
+        active_items: The units of work.
+        store: Has the responses.
+        progress: Is called for each unit of work that is finished now.
+
+    Returns:
+        The units of work that are not finished, because they need further responses.
+    """
     unfinished_items = []
-    for active in live:
+    for active in active_items:
         if active.advance(store):
             unfinished_items.append(active)
         else:
-            progress(finished_questions(active.item, is_stored=False))
+            progress(progress_of_finished(active.item, is_stored=False))
     return unfinished_items
 
 
 def _waiting_by_role(
-    live: Iterable[ActiveItem], models: Mapping[str, object]
+    active_items: Iterable[ActiveItem], models: Mapping[str, object]
 ) -> dict[str, list[WaitingRequest]]:
     """Return the requests that have no response yet, by the role of the model that is to answer them.
 
     Args:
-        live: Samples that are being evaluated.
+        active_items: The samples that are being evaluated.
         models: The model in each role, such as the evaluated model and a judge.
     """
     waiting: dict[str, list[WaitingRequest]] = {role: [] for role in models}
-    for active in live:
-        for index in active.missing():
-            role = played_role(active.requests[index].role, models)
+    for active in active_items:
+        for index in active.missing_indices():
+            role = checked_role(active.requests[index].role, models)
             waiting[role].append(WaitingRequest(active, index))
     return waiting
 
 
-def _ask_directly(
+def _send_directly(
     model: Model,
     waiting: list[WaitingRequest],
     store: RunStore,
@@ -225,35 +243,46 @@ def _ask_directly(
         model: The model.
         waiting: The requests.
         store: Stores the responses.
-        budget: Stops sending when it is spent.
+        budget: Stops sending when one of its limits is reached.
         progress: Is called with the number of finished questions.
     """
 
-    def kind_and_images(pending: WaitingRequest) -> tuple[str, int]:
+    def kind_and_images(pending: WaitingRequest) -> tuple[RequestKind, int]:
         return pending.request.kind, id(pending.images)
 
-    for _, group in itertools.groupby(waiting, key=kind_and_images):
-        requests = list(group)
-        size = max(model.batch_size, 1)
-        for start in range(0, len(requests), size):
-            part = requests[start : start + size]
-            pairs = [(pending.active, pending.index) for pending in part]
-            ask_together(model, part[0].request.kind, pairs, store, budget, progress)
+    size = max(model.batch_size, 1)
+    for (kind, _), group in itertools.groupby(waiting, key=kind_and_images):
+        items_and_indices = [(pending.active, pending.index) for pending in group]
+        for start in range(0, len(items_and_indices), size):
+            part = items_and_indices[start : start + size]
+            send_together(model, kind, part, store, budget, progress)
 
 
-def _collect(senders: list[BatchSender], store: RunStore, *, waits: bool) -> None:
-    """Fetch and submit batches until each request of the wave has a reply or a failure."""
+def _wait_for_replies(senders: list[BatchSender], store: RunStore, *, waits: bool) -> None:
+    """Submit and fetch batches until each request of the present wave has a reply or a failure.
+
+    The service is queried again and again, with pauses that become longer as long as no batch changes its state.
+
+    Args:
+        senders: Submit and fetch the batches of one role each.
+        store: The store of the run, whose folder the message of the error names.
+        waits: Whether to wait until the service has finished. If not, an unfinished batch is an error.
+
+    Raises:
+        PendingBatchesError: A batch is not finished, and `waits` is False.
+    """
     pause = FIRST_PAUSE
     while True:
-        has_news = False
+        has_changed = False
         for sender in senders:
-            has_news |= sender.advance()
+            if sender.fetch_and_submit():
+                has_changed = True
         pending = [sender for sender in senders if sender.is_waiting]
         if not pending:
             return
         if not waits:
             raise _pending_error(pending, store)
-        if has_news:
+        if has_changed:
             pause = FIRST_PAUSE
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
@@ -264,19 +293,20 @@ def _pending_error(pending: list[BatchSender], store: RunStore) -> PendingBatche
     ids = []
     for sender in pending:
         ids.extend(sent_batch.batch.id for sent_batch in sender.open.values())
-    return PendingBatchesError(_pending_sentence(pending, store), ids)
+    return PendingBatchesError(_describe_pending(pending, store), ids)
 
 
-def _pending_sentence(pending: list[BatchSender], store: RunStore) -> str:
-    """Return which batches have not ended, and how to resume or cancel them."""
+def _describe_pending(pending: list[BatchSender], store: RunStore) -> str:
+    """Return a message that says which batches have not ended, and how to resume or cancel them."""
     sent: list[SentBatch] = []
     for sender in pending:
         sent.extend(sender.open.values())
     if not sent:
         return "no batch is open; repeat the command to continue"
-    named = "; ".join(sent_batch.sentence for sent_batch in sent[:MOST_NAMED])
-    if len(sent) > MOST_NAMED:
-        named += f"; and {len(sent) - MOST_NAMED} more"
+    named = "; ".join(sent_batch.description for sent_batch in sent[:MAX_NAMED_BATCHES])
+    n_unnamed = len(sent) - MAX_NAMED_BATCHES
+    if n_unnamed > 0:
+        named += f"; and {n_unnamed} more"
     folder = shell_word(store.folder)
     return (
         f"not finished: {named}; repeat the command to fetch the replies (batches take up to {BATCH_HOURS} hours), or cancel "
@@ -314,7 +344,7 @@ class BatchSender:
             model: The model.
             store: Stores the responses.
             ledger: The file that records which batches were submitted.
-            budget: Stops sending when it is spent.
+            budget: Stops sending when one of its limits is reached.
             progress: Is called with each response.
             loop: Runs the asynchronous calls of the model.
 
@@ -335,18 +365,18 @@ class BatchSender:
         self._author = store.authors.get(role, "")
         self._attempts = Counter[str]()
         self._waiting: dict[str, list[WaitingRequest]] = {}
-        """Requests of the wave without a reply, by key."""
-        self._most_requests = self._endpoint.limits.requests
+        """Requests of the present wave that have no reply, by key. Equal requests of several samples have one key."""
+        self._max_requests_per_batch = self._endpoint.limits.requests
         self._one_at_a_time = False
         """Whether only one batch may be open at a time, because the account's queue was full."""
-        self._granted: set[str] = set()
+        self._charged_keys: set[str] = set()
         """Keys of requests that are already charged to the budget but not submitted."""
-        self._strangers: list[str] = []
+        self._foreign_batch_ids: list[str] = []
         """Ids of batches that were mistaken for a batch of this run."""
-        self._was_tried = False
+        self._was_one_sent_directly = False
         """Whether a request of this session was sent directly."""
         self.open: dict[str, SentBatch] = {}
-        """Open batches, by mark."""
+        """Batches whose results have not been fetched, by the id of their submission."""
         for batch in ledger.of_role(role):
             if batch.submission.author != self._author:
                 raise StoreError(
@@ -359,7 +389,13 @@ class BatchSender:
     # --- batches of earlier sessions ---
 
     def _recover(self, batch: RunBatch) -> None:
-        """Register an open batch of an earlier session. If its id is unknown, look for it at the service."""
+        """Register an open batch of an earlier session. If its id is unknown, look for it at the service.
+
+        The id is unknown if the earlier session was killed before the service confirmed the submission.
+
+        Raises:
+            ModelError: The service cannot say whether it has the batch.
+        """
         submission = batch.submission
         if not batch.id:
             try:
@@ -370,137 +406,157 @@ class BatchSender:
                     f"does not list its batches; if it has none, remove the last line of {self._ledger.path}"
                 ) from None
             if not found_batch:
-                self._ledger.add(Loss(submission.mark, "it never reached the service"))
+                self._ledger.add(
+                    LostBatch(submission.submission_id, "it never reached the service")
+                )
                 return
-            self._ledger.add(Acceptance(submission.mark, found_batch))
-        self.open[submission.mark] = SentBatch(batch)
+            self._ledger.add(BatchAcceptance(submission.submission_id, found_batch))
+        self.open[submission.submission_id] = SentBatch(batch)
         self._announce(
             f"found batch {batch.id}, submitted earlier with {len(batch.keys):,} requests"
         )
 
     def _find_batch_id(self, submission: Submission) -> str:
-        """Ask the service for the identifier of a batch whose submission it did not confirm.
+        """Ask the service for the id of a batch whose submission it did not confirm.
 
-        Batches that are known already are excluded.
+        Batches with a known id are other batches, so they are excluded.
 
         Returns:
-            The identifier; empty if the service has no such batch.
+            The id; empty if the service has no such batch.
         """
-        known_ids = [*self._ledger.ids(), *submission.earlier, *self._strangers]
-        return self._loop.run(
-            self._endpoint.find(submission.mark, submission.since, len(submission.keys), known_ids)
+        known_ids = [*self._ledger.ids(), *submission.earlier, *self._foreign_batch_ids]
+        n_requests = len(submission.keys)
+        search = self._endpoint.find(
+            submission.submission_id, submission.since, n_requests, known_ids
         )
+        return self._loop.run(search)
 
     # --- one wave ---
 
-    def begin(self, waiting: Iterable[WaitingRequest]) -> None:
-        """Begin a wave of requests that have no reply in the store."""
+    def begin_wave(self, waiting: Iterable[WaitingRequest]) -> None:
+        """Take on the requests that the protocols need next, and answer those that are in finished batches already."""
         self._waiting = {}
         for pending in waiting:
             self._waiting.setdefault(pending.request.key, []).append(pending)
         for batch in self._ledger.of_role(self._role):
-            if batch.word:
-                self._take(batch)
+            if batch.service_status:
+                self._deliver_results(batch)
 
     @property
     def is_waiting(self) -> bool:
         """Whether requests of the wave are in open batches."""
         return bool(self._waiting) and bool(self.open)
 
-    def advance(self) -> bool:
-        """Fetch finished batches, and submit requests that are in no batch. Returns whether a batch has changed."""
-        has_news = False
-        for mark, sent in list(self.open.items()):
-            earlier = sent.state
-            sent.state = self._ask_state(sent)
-            if sent.state is None:
+    def fetch_and_submit(self) -> bool:
+        """Fetch the results of finished batches, and submit the requests that are in no batch.
+
+        Returns:
+            Whether anything has changed: the state of a batch, or a batch was submitted.
+        """
+        has_changed = False
+        for submission_id, sent in list(self.open.items()):
+            earlier_state = sent.state
+            state = self._query_state(sent)
+            sent.state = state
+            if state is None:
                 continue
-            if earlier is None or sent.state.word != earlier.word:
-                has_news = True
-                self._announce(sent.sentence)
-            if sent.state.status == "running":
+            if earlier_state is None or state.service_status != earlier_state.service_status:
+                has_changed = True
+                self._announce(sent.description)
+            if state.status == "running":
                 continue
-            if sent.state.status == "failed":
-                del self.open[mark]
-                self._submit_again_in_smaller_batches(sent)
+            if state.status == "failed":
+                del self.open[submission_id]
+                self._submit_again_in_smaller_batches(sent.batch, state)
                 continue
             try:
-                content = self._loop.run(self._endpoint.results(sent.batch.id))
+                results = self._loop.run(self._endpoint.results(sent.batch.id))
             except BatchError as error:
                 if not error.fault.retry:
                     raise
-                self._announce(f"{error}; asking again")
+                self._announce(f"{error}; trying again")
                 continue
-            del self.open[mark]
-            self._fetch(sent, content)
-        if self._submit_rest():
-            has_news = True
-        return has_news
+            del self.open[submission_id]
+            self._store_results(sent.batch, state, results)
+        if self._submit_remaining():
+            has_changed = True
+        return has_changed
 
-    def _ask_state(self, sent: SentBatch) -> BatchState | None:
+    def _query_state(self, sent: SentBatch) -> BatchState | None:
         """Return the state of a batch, or the last known state if the service cannot be reached at the moment."""
         try:
             return self._loop.run(self._endpoint.state(sent.batch.id))
         except BatchError as error:
             if not error.fault.retry:
                 raise
-            self._announce(f"{error}; asking again")
+            self._announce(f"{error}; trying again")
             return sent.state
 
-    def _submit_again_in_smaller_batches(self, sent: SentBatch) -> None:
+    def _submit_again_in_smaller_batches(self, batch: RunBatch, state: BatchState) -> None:
         """Handle a batch that the service refused because its queue is full: later batches have half as many requests.
 
-        The requests of the batch wait again.
+        The requests of the batch wait to be submitted again.
+
+        Args:
+            batch: The batch.
+            state: Its state, which says why it was refused.
 
         Raises:
             ModelError: The batch was refused for another reason, or cannot be made smaller.
         """
-        state = sent.state
-        if state is None:
-            return
-        self._ledger.add(Loss(sent.batch.submission.mark, state.detail))
-        count = len(sent.batch.keys)
-        if not state.is_overfull or count == 1:
-            raise ModelError(
-                f"{self._model.name}: batch {sent.batch.id} was refused: {without_secrets(state.detail)}"
-            )
-        self._granted |= sent.batch.keys & self._waiting.keys()
+        self._ledger.add(LostBatch(batch.submission.submission_id, state.detail))
+        reason = without_secrets(state.detail)
+        n_requests = len(batch.keys)
+        if not state.is_overfull or n_requests == 1:
+            raise ModelError(f"{self._model.name}: batch {batch.id} was refused: {reason}")
+        self._charged_keys |= batch.keys & self._waiting.keys()
         self._one_at_a_time = True
-        self._most_requests = max(1, count // 2)
+        self._max_requests_per_batch = max(1, n_requests // 2)
         self._announce(
-            f"batch {sent.batch.id} was refused ({without_secrets(state.detail)}); submitting at most "
-            f"{self._most_requests:,} requests at once"
+            f"batch {batch.id} was refused ({reason}); submitting at most "
+            f"{self._max_requests_per_batch:,} requests at once"
         )
 
-    def _fetch(self, sent: SentBatch, content: bytes) -> None:
+    def _store_results(self, batch: RunBatch, state: BatchState, results: bytes) -> None:
         """Store the results of a finished batch, and pass its replies to the requests that wait for them.
 
-        If none of the results belongs to this batch, it was found by mistake and belongs to another program. Then the
-        service is asked for the right one, and if there is none, the requests are sent again.
+        If none of the results is for a request of this batch, the batch with this id is one of another program, which
+        the service found by time and size. Then the service is asked for the right one. If there is none, the requests
+        are submitted again.
+
+        Args:
+            batch: The batch.
+            state: Its final state.
+            results: Its results as the service sent them, one line of JSON per request.
         """
-        content = without_secrets(content.decode("utf-8", "replace")).encode()
-        word = sent.state.word if sent.state else "ended"
-        batch = sent.batch
-        keys = set()
+        content = without_secrets(results.decode("utf-8", "replace")).encode()
+        keys_with_result = set()
         for line in content.split(b"\n"):
             if line.strip():
-                keys.add(self._read(batch, line)[0])
-        if keys and not keys & batch.keys:
-            # It was found by its time and size, but belongs to another program.
-            self._strangers.append(batch.id)
-            found_batch = self._find_batch_id(batch.submission)
-            if found_batch:
-                self._ledger.add(Acceptance(batch.submission.mark, found_batch))
-                self.open[batch.submission.mark] = SentBatch(batch)
-                return
-            self._ledger.add(Loss(batch.submission.mark, f"{batch.id} is another batch"))
-            self._granted |= batch.keys & self._waiting.keys()
+                key, _ = self._decode_result(batch, line)
+                keys_with_result.add(key)
+        is_foreign = bool(keys_with_result) and not keys_with_result & batch.keys
+        if not is_foreign:
+            self._ledger.store_results(batch, content, state.service_status)
+            self._deliver_results(batch)
             return
-        self._ledger.keep_results(batch, content, word)
-        self._take(batch)
 
-    def _read(self, batch: RunBatch, line: bytes) -> tuple[str, HttpReply | ServerFault]:
-        """Return the key and the outcome in one line of a batch's results. Raises ModelError."""
+        submission_id = batch.submission.submission_id
+        self._foreign_batch_ids.append(batch.id)
+        right_id = self._find_batch_id(batch.submission)
+        if right_id:
+            self._ledger.add(BatchAcceptance(submission_id, right_id))
+            self.open[submission_id] = SentBatch(batch)
+        else:
+            self._ledger.add(LostBatch(submission_id, f"{batch.id} is another batch"))
+            self._charged_keys |= batch.keys & self._waiting.keys()
+
+    def _decode_result(self, batch: RunBatch, line: bytes) -> tuple[str, HttpReply | ServerFault]:
+        """Return the key of a request and its outcome, from one line of a batch's results.
+
+        Raises:
+            ModelError: The line does not have the format of the service's results.
+        """
         try:
             result = self._endpoint.read(line)
         except (*JSON_FAULTS, ValueError) as error:
@@ -509,27 +565,39 @@ class BatchSender:
             ) from None
         return result.key, result.outcome
 
-    def _take(self, batch: RunBatch) -> None:
+    def _deliver_results(self, batch: RunBatch) -> None:
         """Pass the results of a finished batch to the requests that wait for them.
 
-        A request without a result counts as unfinished.
+        A request of the batch for which there is no result counts as unfinished, as if the service had said so.
         """
-        wanted = batch.keys & self._waiting.keys()
-        if wanted:
-            outcomes: dict[str, HttpReply | ServerFault] = dict.fromkeys(
-                wanted, unfinished(batch.word)
-            )
+        waiting_keys = batch.keys & self._waiting.keys()
+        outcomes: dict[str, HttpReply | ServerFault] = {}
+        if waiting_keys:
+            without_result = unfinished(batch.service_status)
+            outcomes = dict.fromkeys(waiting_keys, without_result)
             for line in self._ledger.results(batch):
-                key, outcome = self._read(batch, line)
-                if key in wanted:
+                key, outcome = self._decode_result(batch, line)
+                if key in waiting_keys:
                     outcomes[key] = outcome
-            for key, outcome in outcomes.items():
-                self._settle(batch, key, outcome)
-        if not batch.is_counted:
-            self._ledger.add(Count(batch.submission.mark))
+        for key, outcome in outcomes.items():
+            self._handle_outcome(batch, key, outcome)
+        if not batch.are_failures_counted:
+            self._ledger.add(CountedFailures(batch.submission.submission_id))
 
-    def _settle(self, batch: RunBatch, key: str, outcome: HttpReply | ServerFault) -> None:
-        """Store the reply to a request, or its failure. After a temporary failure the request remains to be submitted."""
+    def _handle_outcome(self, batch: RunBatch, key: str, outcome: HttpReply | ServerFault) -> None:
+        """Store the reply to a request, or its final failure.
+
+        After a temporary failure nothing is stored, so that the request is submitted again. So it is after the service
+        rejected a parameter that can be left out.
+
+        Args:
+            batch: The batch that contained the request.
+            key: The key of the request.
+            outcome: The reply of the service, or the reason why there is none.
+
+        Raises:
+            ModelError: The failure shows that the model cannot be used at all.
+        """
         request = self._waiting[key][0].request
         form = batch.submission.form
         result: Response | ServerFault
@@ -538,164 +606,213 @@ class BatchSender:
         else:
             result = outcome
         if isinstance(result, Response):
-            self._keep(key, batched_response(result, batch.id))
+            self._store_response(key, batched_response(result, batch.id))
             return
-        if batch.is_counted:  # it failed in an earlier session; this session sends it again
+        if (
+            batch.are_failures_counted
+        ):  # it failed in an earlier session; this session sends it again
             return
+
         self._attempts[key] += 1
         if result.rejected_parameter:
-            if form != self._model.batch_form or self._model.adapt_batches(result):
+            was_form_changed = form != self._model.batch_form or self._model.adapt_batches(result)
+            if was_form_changed:
                 return
-        elif result.retry and self._attempts[key] < MOST_ATTEMPTS:
+        elif result.retry and self._attempts[key] < MAX_ATTEMPTS:
             return
-        self._keep(key, failed(result.kind, result.detail, self._attempts[key]))
+        self._store_response(key, failed(result.kind, result.detail, self._attempts[key]))
         if result.fatal:
             raise ModelError(f"{self._model.name}: {result.detail}")
 
-    def _keep(self, key: str, response: Response) -> None:
+    def _store_response(self, key: str, response: Response) -> None:
         """Store the response to a request, and pass it to every question that waits for the same request.
 
         Args:
             key: The key of the request.
             response: The response or failure.
         """
-        first, *other_presentations = self._waiting.pop(key)
-        self._granted.discard(key)
-        before = self._store.counts
+        first, *others = self._waiting.pop(key)
+        self._charged_keys.discard(key)
+        counts_before = self._store.counts
+
         response = check_response(first.request, response)
-        self._store.append([Exchange(first.active.label, first.request, response)])
-        self._budget.settle(response)
+        exchange = Exchange(first.active.label, first.request, response)
+        self._store.append([exchange])
+        self._budget.record_response(response)
         first.active.responses[first.index] = response
-        for other in other_presentations:
+        for other in others:
             shared = self._store.share(other.active.label, other.request, response)
             other.active.responses[other.index] = shared
-        self._progress(sent_since(self._store, before))
+        self._progress(progress_since(self._store, counts_before))
 
     # --- submitting ---
 
-    def _submit_rest(self) -> bool:
-        """Submit the requests that are in no open batch. Returns whether any were sent."""
-        in_batches_now: set[str] = set()
-        for sent in self.open.values():
-            in_batches_now |= sent.batch.keys
-        rest = [key for key in self._waiting if key not in in_batches_now]
-        if not rest or (self._one_at_a_time and self.open):
+    def _submit_remaining(self) -> bool:
+        """Submit the requests that are in no open batch, in batches of the size that the service accepts.
+
+        The first request of the session is sent directly. If only one batch may be open at a time, only one is
+        submitted.
+
+        Returns:
+            Whether any request was sent.
+        """
+        if self._one_at_a_time and self.open:
             return False
-        allowed = []
-        for key in rest:
-            if key in self._granted or self._budget.take():
-                self._granted.add(key)
-                allowed.append(key)
-            else:
-                del self._waiting[key]
-        if not allowed:
+        allowed_keys = self._charge_remaining()
+        if not allowed_keys:
             return False
-        if not self._was_tried:
-            self._was_tried = True
-            self._try_directly(allowed.pop(0), more=len(allowed))
-        lines = list[bytes]()
-        keys = list[str]()
-        size = self._endpoint.overhead
-        for key in allowed:
-            line = self._line(key)
+        if not self._was_one_sent_directly:
+            self._was_one_sent_directly = True
+            first_key = allowed_keys.pop(0)
+            self._send_one_directly(first_key, is_announced=bool(allowed_keys))
+
+        keys: list[str] = []
+        lines: list[bytes] = []
+        n_bytes = self._endpoint.overhead
+        for key in allowed_keys:
+            line = self._encode_request(key)
             if line is None:
                 continue
-            is_full = size + len(line) > self._endpoint.limits.size
-            if keys and (is_full or len(keys) == self._most_requests):
+            has_too_many_bytes = n_bytes + len(line) > self._endpoint.limits.size
+            has_most_requests = len(keys) == self._max_requests_per_batch
+            if keys and (has_too_many_bytes or has_most_requests):
                 self._submit(keys, lines)
-                lines = list[bytes]()
-                keys = list[str]()
-                size = self._endpoint.overhead
                 if self._one_at_a_time:
                     return True
-            lines.append(line)
+                keys = []
+                lines = []
+                n_bytes = self._endpoint.overhead
             keys.append(key)
-            size += len(line)
+            lines.append(line)
+            n_bytes += len(line)
         if keys:
             self._submit(keys, lines)
         return True
 
-    def _try_directly(self, key: str, more: int) -> None:
+    def _charge_remaining(self) -> list[str]:
+        """Charge the requests that are in no open batch to the budget, and return the keys of those that it allows.
+
+        The others no longer wait. A request that was charged before, but not submitted, is not charged again.
+        """
+        keys_in_batches: set[str] = set()
+        for sent in self.open.values():
+            keys_in_batches |= sent.batch.keys
+        remaining = [key for key in self._waiting if key not in keys_in_batches]
+        allowed = []
+        for key in remaining:
+            if key in self._charged_keys or self._budget.allow_request():
+                self._charged_keys.add(key)
+                allowed.append(key)
+            else:
+                del self._waiting[key]
+        return allowed
+
+    def _send_one_directly(self, key: str, *, is_announced: bool) -> None:
         """Send one request without a batch, to find out whether the model accepts it.
 
         In a batch, a wrong key, name or setting would show only after hours.
 
         Args:
             key: The key of the request.
-            more: The number of requests that will follow in batches. If there are any, the user is told.
+            is_announced: Whether to tell the user, because further requests follow in batches.
         """
         waiting = self._waiting[key][0]
-        if more:
+        if is_announced:
             self._announce(
-                "sending one request directly, at the full price, to see that the model accepts it"
+                "sending one request directly, at the full price, to check that the model accepts it"
             )
         response = self._loop.run(self._model.ask(waiting.request, waiting.images))
-        self._keep(key, response)
+        self._store_response(key, response)
 
-    def _line(self, key: str) -> bytes | None:
+    def _encode_request(self, key: str) -> bytes | None:
         """Encode a request as a line of a batch file.
 
+        Args:
+            key: The key of the request.
+
         Returns:
-            The line; None if the request cannot be sent in a batch, such as one that is too large. Its failure is then
-            stored.
+            The line; None if the request cannot be sent in a batch, for example because it is too large. Then a
+            failure is stored as its response.
         """
         waiting = self._waiting[key][0]
         try:
             body = self._loop.run(self._model.batch_body(waiting.request, waiting.images))
         except DataError as error:
-            self._keep(key, failed("bad_request", str(error)))
+            self._store_response(key, failed("bad_request", str(error)))
             return None
         line = self._endpoint.line(key, body)
         max_bytes = self._endpoint.limits.size - self._endpoint.overhead
         if len(line) > max_bytes:
             detail = f"the request has {len(line):,} bytes, and a batch may have {max_bytes:,}"
-            self._keep(key, failed("bad_request", detail))
+            self._store_response(key, failed("bad_request", detail))
             return None
         return line
 
     def _submit(self, keys: list[str], lines: list[bytes]) -> None:
-        """Submit a batch, recording it in the ledger before and after."""
-        mark = uuid.uuid4().hex
+        """Submit a batch of requests to the service.
+
+        The ledger records it before, so that a batch is not lost if this process is killed, and again with its id.
+
+        Args:
+            keys: The keys of the requests.
+            lines: The encoded requests, in the same order.
+
+        Raises:
+            BatchError: The service refused the batch, or could not be reached.
+        """
+        submission_id = uuid.uuid4().hex
         since = time.time()
         submission = Submission(
-            mark,
+            submission_id,
             self._role,
             self._author,
             self._model.batch_form,
             tuple(keys),
             since,
-            self._earlier_batch_ids(since),
+            self._existing_batch_ids(since),
         )
         known_ids = [*self._ledger.ids(), *submission.earlier]
         self._ledger.add(submission)
         try:
-            batch_id = self._loop.run(
-                self._endpoint.submit(lines, mark, submission.since, known_ids)
-            )
+            batch_id = self._loop.run(self._endpoint.submit(lines, submission_id, since, known_ids))
         except BatchError as error:
-            if not error.fault.retry:  # it was refused; otherwise it may have arrived
-                self._ledger.add(Loss(mark, "the service refused it"))
+            was_refused = not error.fault.retry  # otherwise the service may have received it
+            if was_refused:
+                self._ledger.add(LostBatch(submission_id, "the service refused it"))
             raise
-        self._ledger.add(Acceptance(mark, batch_id))
-        self._granted.difference_update(keys)
-        batch = self._ledger.batch(mark)
-        self.open[mark] = SentBatch(batch)
-        megabytes = sum(map(len, lines)) / MEGABYTE
+        self._ledger.add(BatchAcceptance(submission_id, batch_id))
+        self._charged_keys.difference_update(keys)
+        self.open[submission_id] = SentBatch(self._ledger.batch(submission_id))
+        megabytes = sum(len(line) for line in lines) / MEGABYTE
         self._announce(
-            f"submitted batch {batch_id} with {len(keys):,} requests ({megabytes:,.1f} MB){self._likely_cost(keys)}; "
+            f"submitted batch {batch_id} with {len(keys):,} requests ({megabytes:,.1f} MB){self._describe_cost(keys)}; "
             f"replies take up to {BATCH_HOURS} hours; stopping this command does not stop the batch, and the same command "
             "fetches its replies"
         )
 
-    def _earlier_batch_ids(self, since: float) -> tuple[str, ...]:
-        """Return ids of the account's batches that could be mistaken for the next one; empty if the service lists none."""
+    def _existing_batch_ids(self, since: float) -> tuple[str, ...]:
+        """Return the ids of batches of the account that could later be mistaken for a batch submitted now.
+
+        Args:
+            since: The present time, in seconds since 1970.
+
+        Returns:
+            The ids; empty if the service does not list its batches.
+        """
         try:
             return tuple(self._loop.run(self._endpoint.earlier(since)))
         except BatchError:
             return ()
 
-    def _likely_cost(self, keys: list[str]) -> str:
-        """Return the estimated price of these requests as the end of a sentence; "" if no price is known."""
+    def _describe_cost(self, keys: list[str]) -> str:
+        """Return the estimated cost of requests in a batch, as a part of a message that begins with a comma.
+
+        Args:
+            keys: The keys of the requests.
+
+        Returns:
+            The text; empty if the user gave no price.
+        """
         price = self._budget.price
         if price is None:
             return ""

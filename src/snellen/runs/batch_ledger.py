@@ -1,7 +1,7 @@
 """The ledger of the batches that a run has submitted, and of their results, in the folder of the run.
 
-    batches.jsonl         one event per line: a batch is about to be submitted, was accepted, has ended, was counted
-    batches/MARK.jsonl    the results of a batch as the service wrote them
+    batches.jsonl         one event per line: a batch is about to be submitted, was accepted, has ended, ...
+    batches/ID.jsonl      the results of a batch as the service wrote them; ID is that of the submission
 
 A batch is recorded before it is submitted. If a process is killed while the service accepts the batch, the ledger has a
 submission without an id, and the next process looks for it among the batches of the account.
@@ -25,16 +25,17 @@ from snellen.runs.locks import write_elsewhere
 
 BATCHES = "batches.jsonl"
 RESULTS = "batches"
-MOST_NAMED = 3
-"""Batches that a message names."""
+MAX_NAMED_BATCHES = 3
+"""Maximum number of batches that a message names."""
 
 
-class Submission(Struct, frozen=True, tag="submission"):
-    """A batch that is about to be submitted."""
+class Submission(Struct, frozen=True, tag="submission", rename={"submission_id": "mark"}):
+    """Event: a batch is about to be submitted."""
 
-    mark: str
-    """Identifies the submission, before the service has given the batch an id."""
+    submission_id: str
+    """Identifies the submission, because the batch has no id until the service has accepted it."""
     role: str
+    """Role of the model that answers the requests."""
     author: str
     """The model and all that its replies depend on, as in `RunManifest.authors`."""
     form: str
@@ -44,39 +45,49 @@ class Submission(Struct, frozen=True, tag="submission"):
     since: float
     """Seconds since 1970."""
     earlier: tuple[str, ...] = ()
-    """Ids of batches of the account that were there before and could be taken for this one."""
+    """Ids of batches of the account that existed before and could be mistaken for this one."""
 
 
-class Acceptance(Struct, frozen=True, tag="acceptance"):
-    """The service has accepted a batch."""
+class BatchAcceptance(
+    Struct,
+    frozen=True,
+    tag="acceptance",
+    rename={"submission_id": "mark", "batch_id": "batch"},
+):
+    """Event: the service has accepted a batch."""
 
-    mark: str
-    batch: str
+    submission_id: str
+    batch_id: str
     """The service's id of the batch."""
 
 
-class Ending(Struct, frozen=True, tag="ending"):
-    """A batch has ended, and its results are stored."""
+class BatchEnding(
+    Struct,
+    frozen=True,
+    tag="ending",
+    rename={"submission_id": "mark", "service_status": "word"},
+):
+    """Event: a batch has ended, and its results are stored."""
 
-    mark: str
-    word: str
-    """The service's word for how it ended, such as completed or expired."""
+    submission_id: str
+    service_status: str
+    """How it ended, as the service names it, such as completed or expired."""
 
 
-class Count(Struct, frozen=True, tag="count"):
-    """The failures in a batch were counted; a later session submits these requests again."""
+class CountedFailures(Struct, frozen=True, tag="count", rename={"submission_id": "mark"}):
+    """Event: the failed requests of a batch were handled by a session. A later session submits them again."""
 
-    mark: str
+    submission_id: str
 
 
-class Loss(Struct, frozen=True, tag="loss"):
-    """A batch was not carried out, or never reached the service. Its requests are free to be submitted."""
+class LostBatch(Struct, frozen=True, tag="loss", rename={"submission_id": "mark"}):
+    """Event: a batch was not carried out, or never reached the service. Its requests can be submitted again."""
 
-    mark: str
+    submission_id: str
     why: str
 
 
-Event = Submission | Acceptance | Ending | Count | Loss
+Event = Submission | BatchAcceptance | BatchEnding | CountedFailures | LostBatch
 _decode = msgspec.json.Decoder(Event).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -90,14 +101,15 @@ class RunBatch:
         self.keys = frozenset(submission.keys)
         self.id = ""
         """The service's id; empty until the batch was accepted."""
-        self.word = ""
-        """How it ended; empty while it is open."""
-        self.is_counted = False
+        self.service_status = ""
+        """How it ended, as the service names it; empty until its results were fetched."""
+        self.are_failures_counted = False
+        """Whether an earlier session handled its failed requests, so that they are submitted again."""
 
     @property
     def is_open(self) -> bool:
         """Whether its results have not been fetched yet."""
-        return not self.word
+        return not self.service_status
 
 
 class BatchLedger:
@@ -116,56 +128,61 @@ class BatchLedger:
             self._apply(event)
 
     def _events(self) -> Iterator[Event]:
-        """Yield the recorded events, the oldest first; raises StoreError for a damaged line."""
+        """Yield the recorded events, the oldest first. Raises StoreError for a damaged line."""
         if not self.path.exists():
             return
-        for number, line in enumerate(read_file(self.path).split(b"\n"), 1):
+        for line_number, line in enumerate(read_file(self.path).split(b"\n"), 1):
+            if not line:
+                continue
             try:
-                if line:
-                    yield _decode(line)
+                event = _decode(line)
             except JSON_FAULTS as error:
                 raise StoreError(
-                    f"{self.path}:{number}: {error}; correct the line or remove it: a batch without its line "
-                    "is submitted, and paid, again"
+                    f"{self.path}:{line_number}: {error}; correct the line or remove it (a batch whose line is "
+                    "removed is submitted again, and costs again)"
                 ) from None
+            yield event
 
     def _apply(self, event: Event) -> None:
-        """Change the batches by one event: submitted, accepted, ended, counted or lost."""
+        """Update the batches by one event. A batch that was lost is removed."""
         if isinstance(event, Submission):
-            self._batches[event.mark] = RunBatch(event)
+            self._batches[event.submission_id] = RunBatch(event)
             return
-        batch = self._batches.get(event.mark)
+        batch = self._batches.get(event.submission_id)
         if batch is None:
             return
-        if isinstance(event, Acceptance):
-            batch.id = event.batch
-        elif isinstance(event, Ending):
-            batch.word = event.word
-        elif isinstance(event, Count):
-            batch.is_counted = True
+        if isinstance(event, BatchAcceptance):
+            batch.id = event.batch_id
+        elif isinstance(event, BatchEnding):
+            batch.service_status = event.service_status
+        elif isinstance(event, CountedFailures):
+            batch.are_failures_counted = True
         else:
-            del self._batches[event.mark]
+            del self._batches[event.submission_id]
 
     def add(self, event: Event) -> None:
-        """Write an event to the disk. Raises StoreError."""
+        """Append an event to the ledger's file, and apply it. Raises StoreError if the file cannot be written."""
+        line = _encode(event) + b"\n"
         try:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             try:
-                # A process that was killed within a line leaves it without an end.
-                size = os.fstat(file).st_size
-                is_torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-                os.write(file, b"\n" * is_torn + _encode(event) + b"\n")
-                os.fsync(file)
+                # A process that was killed while it wrote a line leaves the line without an end.
+                size = os.fstat(descriptor).st_size
+                is_last_line_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+                if is_last_line_torn:
+                    line = b"\n" + line
+                os.write(descriptor, line)
+                os.fsync(descriptor)
             finally:
-                os.close(file)
+                os.close(descriptor)
             sync_folder(self._folder)
         except OSError as error:
             raise unwritable(self._folder, error, write_elsewhere()) from None
         self._apply(event)
 
-    def batch(self, mark: str) -> RunBatch:
+    def batch(self, submission_id: str) -> RunBatch:
         """Return the batch of a submission."""
-        return self._batches[mark]
+        return self._batches[submission_id]
 
     def of_role(self, role: str) -> list[RunBatch]:
         """Return the batches of a role in order of submission."""
@@ -183,19 +200,28 @@ class BatchLedger:
         """Return the ids of all batches."""
         return [batch.id for batch in self._batches.values() if batch.id]
 
-    def keep_results(self, batch: RunBatch, content: bytes, word: str) -> None:
-        """Store the results of a batch, and that it has ended. Raises StoreError."""
-        path = self._results(batch)
+    def store_results(self, batch: RunBatch, content: bytes, service_status: str) -> None:
+        """Store the results of a batch, and record that it has ended.
+
+        Args:
+            batch: The batch.
+            content: Its results as the service wrote them, one line of JSON per request.
+            service_status: How it ended, as the service names it.
+
+        Raises:
+            StoreError: The results cannot be written.
+        """
+        path = self._results_path(batch)
         try:
             path.parent.mkdir(exist_ok=True)
             write_atomically(path, content)
         except OSError as error:
             raise unwritable(self._folder, error, write_elsewhere()) from None
-        self.add(Ending(batch.submission.mark, word))
+        self.add(BatchEnding(batch.submission.submission_id, service_status))
 
     def results(self, batch: RunBatch) -> Iterator[bytes]:
         """Yield the lines of a batch's results. Raises StoreError."""
-        path = self._results(batch)
+        path = self._results_path(batch)
         try:
             content = read_file(path)
         except OSError as error:
@@ -204,12 +230,12 @@ class BatchLedger:
             if line.strip():
                 yield line
 
-    def _results(self, batch: RunBatch) -> Path:
-        return self._folder / RESULTS / f"{batch.submission.mark}.jsonl"
+    def _results_path(self, batch: RunBatch) -> Path:
+        return self._folder / RESULTS / f"{batch.submission.submission_id}.jsonl"
 
 
 def open_keys(folder: Path) -> frozenset[str]:
-    """Return the keys of the requests that are in batches which have not ended."""
+    """Return the keys of the requests of a run that are in batches whose results have not been fetched."""
     keys: set[str] = set()
     for batch in BatchLedger(folder).unfetched():
         keys |= batch.keys
@@ -217,11 +243,11 @@ def open_keys(folder: Path) -> frozenset[str]:
 
 
 def check_no_open_batches(folder: Path, batched: Mapping[str, bool]) -> None:
-    """Check that no request of open batches would be sent, and paid, again.
+    """Check that a run does not send requests again that are in open batches, because they would be paid twice.
 
     Args:
         folder: The folder of the run.
-        batched: Whether the model of each role submits batches.
+        batched: For each role, whether its model submits batches now.
 
     Raises:
         StoreError: A role has open batches, and its model sends requests directly.

@@ -42,8 +42,8 @@ from snellen.records import (
 from snellen.runs.run_store import RunStore
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 
-# --- what one call of a run may take: requests, time, money -----------------------------------------------------------
-# Once it is spent, only requests already on their way are still answered.
+# --- limits on the requests, the time and the money of one session -----------------------------------------------------
+# After a limit is reached, only requests that were already sent are still answered.
 
 
 MILLION = 1_000_000
@@ -52,8 +52,8 @@ MILLION = 1_000_000
 def cost_of(usage: Usage, price: TokenPrice) -> float:
     """Return the cost of some requests, in the currency of the price.
 
-    Tokens in batches cost half, including cached ones. In a sum over requests, the share of cached tokens is assumed to
-    be the same in batches and outside.
+    Tokens of requests that were submitted in a batch cost half, including cached ones. `usage` may be a sum over
+    several requests. The share of cached tokens is then assumed to be the same in batches and outside.
 
     Args:
         usage: The number of tokens.
@@ -65,24 +65,30 @@ def cost_of(usage: Usage, price: TokenPrice) -> float:
     output_price = price[1]
     cached_price = price[2] if len(price) > 2 else input_price
     stored_price = price[3] if len(price) > 3 else input_price
-    input_tokens = usage.prompt_tokens or 0
-    cached = usage.cached_tokens or 0
-    stored = usage.stored_tokens or 0
-    other = max(0, input_tokens - cached - stored)
-    input_cost = other * input_price + cached * cached_price + stored * stored_price
 
-    discount = 1 - BATCH_PRICE_SHARE
+    input_tokens = usage.prompt_tokens or 0
+    cached_tokens = usage.cached_tokens or 0
+    stored_tokens = usage.stored_tokens or 0
+    other_tokens = max(0, input_tokens - cached_tokens - stored_tokens)
+    input_cost = other_tokens * input_price
+    input_cost += cached_tokens * cached_price
+    input_cost += stored_tokens * stored_price
+    batch_discount = 1 - BATCH_PRICE_SHARE
     if input_tokens:
         batch_share = (usage.batch_prompt_tokens or 0) / input_tokens
-        input_cost *= 1 - discount * batch_share
+        input_cost *= 1 - batch_discount * batch_share
+
     output_tokens = usage.completion_tokens or 0
     batch_output_tokens = usage.batch_completion_tokens or 0
-    output_cost = (output_tokens - discount * batch_output_tokens) * output_price
+    output_cost = (output_tokens - batch_discount * batch_output_tokens) * output_price
     return (input_cost + output_cost) / MILLION
 
 
 class BudgetUse(Struct, frozen=True):
-    """The part of the budget that earlier rounds of a call used."""
+    """The part of a session's budget that its earlier rounds used.
+
+    An adaptive run has several rounds, each of which evaluates further questions.
+    """
 
     requests: int = 0
     paid: float = 0.0
@@ -93,7 +99,10 @@ NO_BUDGET_USED = BudgetUse()
 
 
 class RunBudget:
-    """Counts requests as they are sent and answered. Each of several workers has an equal share."""
+    """The limits on the requests, the time and the cost of a session, and what was used of them so far.
+
+    Each of several worker processes has an equal share of the requests and of the cost.
+    """
 
     def __init__(
         self,
@@ -102,86 +111,99 @@ class RunBudget:
         earlier: BudgetUse = NO_BUDGET_USED,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Compute what is left to use for one worker of a run.
+        """Compute the limits of one worker process.
 
         Args:
-            execution: The limits of the whole run: requests, cost, and time in seconds.
-            worker: Number of this worker; requests and cost are divided among all workers.
-            earlier: What earlier sessions of the run used.
-            clock: The present time in seconds.
+            execution: The limits of the session: requests, cost, and time in seconds.
+            worker: Index of this worker; requests and cost are divided among all workers.
+            earlier: What earlier rounds of the session used.
+            clock: Returns the present time in seconds.
         """
         self._execution = execution
         self._clock = clock
         workers = execution.workers
-        self._requests: int | None = None
+        self._max_requests: int | None = None
         if execution.max_requests is not None:
             remaining = max(0, execution.max_requests - earlier.requests)
             share, rest = divmod(remaining, workers)
-            self._requests = share + 1 if worker < rest else share
-        self._cost: float | None = None
+            self._max_requests = share + 1 if worker < rest else share
+        self._max_cost: float | None = None
         if execution.max_cost is not None:
-            self._cost = (execution.max_cost - earlier.paid) / workers
-        self._ends: float | None = None
+            self._max_cost = (execution.max_cost - earlier.paid) / workers
+        self._deadline: float | None = None
         if execution.max_time is not None:
-            self._ends = clock() + execution.max_time - earlier.seconds
-        self._taken = self._answered = self._counted = self._uncounted = 0
+            self._deadline = clock() + execution.max_time - earlier.seconds
+        self._n_sent = 0
+        self._n_settled = 0
+        """Requests that were answered or failed."""
+        self._n_priced = 0
+        """Responses with token counts, so that their cost is known."""
+        self._n_unpriced = 0
+        """Replies without token counts."""
         self.paid = 0.0
         """Cost of the replies so far, in the currency of the price."""
-        self.spent = ""
-        """The setting whose budget is used up, as text; empty before that."""
+        self.exhausted_by = ""
+        """The setting whose limit was reached, such as `--max-requests 100`; empty before that."""
 
     @property
     def is_limited(self) -> bool:
-        return (self._requests, self._cost, self._ends) != (None, None, None)
+        """Whether the user set a limit on requests, cost or time."""
+        limits = (self._max_requests, self._max_cost, self._deadline)
+        return limits != (None, None, None)
 
     @property
     def price(self) -> TokenPrice | None:
         """Price per million input and output tokens, if it was given."""
         return self._execution.price
 
-    def take(self) -> bool:
-        """Count one more request as sent, and return True, or return False if the budget does not allow it.
+    def allow_request(self) -> bool:
+        """Return whether another request may be sent. If so, it is counted as sent.
 
         Requests in flight and replies without token counts are charged the mean price of the other replies. If the
         first replies have no counts, no further request is allowed.
         """
-        if not self.spent:
-            self.spent = self._reason()
-        if self.spent:
+        if not self.exhausted_by:
+            self.exhausted_by = self._reached_limit()
+        if self.exhausted_by:
             return False
-        self._taken += 1
+        self._n_sent += 1
         return True
 
-    def settle(self, response: Response) -> None:
-        """Record that a sent request was answered or failed."""
-        self._answered += 1
+    def record_response(self, response: Response) -> None:
+        """Record that a sent request was answered or failed, and add the cost of the response if it is known."""
+        self._n_settled += 1
         if self._execution.price is None:
             return
         usage = response.usage
         if usage is None or (usage.prompt_tokens is None and usage.completion_tokens is None):
-            self._uncounted += response.error is None
-        else:
-            self._counted += 1
-            self.paid += cost_of(usage, self._execution.price)
+            if response.error is None:
+                self._n_unpriced += 1
+            return
+        self._n_priced += 1
+        self.paid += cost_of(usage, self._execution.price)
 
-    def _reason(self) -> str:
-        """Return the setting that forbids to send another request, such as `--max-requests 100`; empty if none does."""
-        if self._requests is not None and self._taken >= self._requests:
+    def _reached_limit(self) -> str:
+        """Return the setting that forbids another request, such as `--max-requests 100`; empty if none does."""
+        if self._max_requests is not None and self._n_sent >= self._max_requests:
             return setting("max_requests", self._execution.max_requests)
-        if self._ends is not None and self._clock() >= self._ends:
+        if self._deadline is not None and self._clock() >= self._deadline:
             return setting("max_time", self._execution.max_time)
-        if self._cost is not None:
-            if self._uncounted and not self._counted:
-                return (
-                    f"{setting('max_cost', self._execution.max_cost)}, which cannot be enforced because the replies have "
-                    f"no token counts (use {setting('max_requests')} instead)"
-                )
-            answered = self._answered - self._uncounted  # a failure costs nothing
-            mean_cost = self.paid / answered if answered else 0.0
-            n_unpaid = self._taken - answered + 1  # with the next request
-            expected_cost = self.paid + mean_cost * n_unpaid
-            if self._cost <= 0 or expected_cost > self._cost:
-                return setting("max_cost", self._execution.max_cost)
+        if self._max_cost is None:
+            return ""
+
+        max_cost_setting = setting("max_cost", self._execution.max_cost)
+        if self._n_unpriced and not self._n_priced:
+            return (
+                f"{max_cost_setting}, which cannot be enforced because the replies have no token counts (use "
+                f"{setting('max_requests')} instead)"
+            )
+        n_with_known_cost = self._n_settled - self._n_unpriced  # a failure costs nothing
+        mean_cost = self.paid / n_with_known_cost if n_with_known_cost else 0.0
+        n_with_unknown_cost = self._n_sent - n_with_known_cost
+        n_with_next_request = n_with_unknown_cost + 1
+        expected_cost = self.paid + mean_cost * n_with_next_request
+        if self._max_cost <= 0 or expected_cost > self._max_cost:
+            return max_cost_setting
         return ""
 
 
@@ -189,14 +211,19 @@ NO_BUDGET = RunBudget(ExecutionSpec())
 """Budget without limits."""
 
 
-# --- one driver -------------------------------------------------------------------------------------------------------
+# --- the driver of models that answer lists of requests ----------------------------------------------------------------
+# The requests that a protocol needs next, and that can be sent at the same time, are called a wave. A protocol is a
+# generator: it yields a wave, and receives the responses to it.
 
 
 REQUEST_KINDS: tuple[RequestKind, ...] = ("generate", "loglikelihood")
 
 
 class WorkItem(Form):
-    """Work for a driver: waves of requests whose exchanges are stored under a label."""
+    """A unit of work for a driver, such as a sample under a protocol.
+
+    `start` returns a generator that yields waves of requests. The exchanges are stored under `label`.
+    """
 
     @property
     def label(self) -> str: ...
@@ -230,30 +257,32 @@ class ProgressUpdate(Struct, frozen=True):
     """Counts since the last update, for progress bars."""
 
     questions: int = 0
-    """Finished questions."""
+    """Questions that were finished."""
     requests: int = 0
+    """Requests that were sent."""
     failures: int = 0
+    """Requests that failed."""
     stored: int = 0
-    """Questions of `questions` whose replies were all stored before."""
+    """How many of `questions` sent no request, because all their replies were stored before."""
 
 
-def finished_questions(item: WorkItem, *, is_stored: bool) -> ProgressUpdate:
-    """Return the update for a finished item.
+def progress_of_finished(item: WorkItem, *, is_stored: bool) -> ProgressUpdate:
+    """Return the progress update that says that a unit of work is finished.
 
     Args:
-        item: The item.
-        is_stored: Whether all its replies were stored before, so that nothing was asked.
+        item: The unit of work, such as a sample under a protocol.
+        is_stored: Whether all its replies were stored before, so that no request was sent.
     """
-    questions = questions_of(item)
-    return ProgressUpdate(questions=questions, stored=questions if is_stored else 0)
+    n_questions = count_questions(item)
+    return ProgressUpdate(questions=n_questions, stored=n_questions if is_stored else 0)
 
 
-def sent_since(store: RunStore, before: tuple[int, int]) -> ProgressUpdate:
-    """Return how many requests were sent and how many failed since an earlier moment.
+def progress_since(store: RunStore, before: tuple[int, int]) -> ProgressUpdate:
+    """Return the progress update that says how many requests were sent and how many failed since an earlier moment.
 
     Args:
-        store: The store of the run's requests. It counts a request that fails again only once.
-        before: Its counts of requests and failures at that moment.
+        store: The store of the run's requests and responses. It counts a request that fails again only once.
+        before: Its `counts` at that moment: the number of requests, and of those that failed.
     """
     requests_before, failures_before = before
     requests, failures = store.counts
@@ -264,28 +293,33 @@ ProgressCallback = Callable[[ProgressUpdate], object]
 
 
 class ActiveItem:
-    """An item in progress: its current requests, and their responses so far."""
+    """A unit of work in progress: the requests that it needs now, and their responses so far."""
 
     def __init__(self, item: WorkItem) -> None:
-        """Start a unit of work, such as a sample under a protocol. Its first requests are fetched separately."""
+        """Start a unit of work, such as a sample under a protocol. The first call of `advance` gets its requests."""
         self.item = item
         self.label = item.label
-        self._wave = item.start()
+        self._generator = item.start()
         self.requests: list[Request] = []
         self.responses: list[Response | None] = []
+        """The response to each of `requests`; None if it is missing."""
 
     def advance(self, store: RunStore) -> bool:
-        """Advance until a response is missing; returns False if the protocol has ended."""
+        """Get the next requests of the protocol, until one of them has no response in the store.
+
+        Returns:
+            Whether a response is missing. False means that the protocol has ended.
+        """
         while None not in self.responses:
             responses = [response for response in self.responses if response is not None]
             try:
-                self.requests = advance_item(self._wave, responses)
+                self.requests = next_requests(self._generator, responses)
             except StopIteration:
                 return False
             self.responses = [store.find(self.label, request) for request in self.requests]
         return True
 
-    def missing(self) -> list[int]:
+    def missing_indices(self) -> list[int]:
         """Return the indices of the requests without a response."""
         indices = []
         for index, response in enumerate(self.responses):
@@ -294,18 +328,26 @@ class ActiveItem:
         return indices
 
 
-def questions_of(item: WorkItem) -> int:
-    """Return the number of questions in an item; each turn of a dialogue is a question."""
+def count_questions(item: WorkItem) -> int:
+    """Return the number of questions in a unit of work; each turn of a dialogue is a question."""
     if isinstance(item, SampleItem):
         return len(item.sample.rounds)
     return 1
 
 
-def advance_item(wave: RequestGenerator, responses: list[Response]) -> list[Request]:
-    """Return the next requests of a protocol, given the responses to its last requests (none at the start)."""
+def next_requests(generator: RequestGenerator, responses: list[Response]) -> list[Request]:
+    """Return the next requests of a protocol.
+
+    Args:
+        generator: The protocol, as a generator of lists of requests.
+        responses: The responses to its last requests; empty at the start.
+
+    Raises:
+        StopIteration: The protocol needs no further requests.
+    """
     if not responses:
-        return next(wave)
-    return wave.send(responses)
+        return next(generator)
+    return generator.send(responses)
 
 
 def drive(
@@ -336,22 +378,22 @@ def drive(
     window = window or model.batch_size
     if isinstance(model, PrefetchesImages):
         items = announce_images(items, model, window)
-    live: list[ActiveItem] = []
-    waiting = 0
+    unfinished: list[ActiveItem] = []
+    n_waiting_requests = 0
     for item in items:
         active = ActiveItem(item)
         if active.advance(store):
-            live.append(active)
-            waiting += len(active.missing())
+            unfinished.append(active)
+            n_waiting_requests += len(active.missing_indices())
         else:
-            progress(finished_questions(item, is_stored=True))
-        if waiting >= window:
-            live = _serve(models, live, store, budget, progress)
-            waiting = sum(len(active.missing()) for active in live)
-        if budget.spent:
+            progress(progress_of_finished(item, is_stored=True))
+        if n_waiting_requests >= window:
+            unfinished = _send_waves(models, unfinished, store, budget, progress)
+            n_waiting_requests = sum(len(active.missing_indices()) for active in unfinished)
+        if budget.exhausted_by:
             return
-    while live and not budget.spent:
-        live = _serve(models, live, store, budget, progress)
+    while unfinished and not budget.exhausted_by:
+        unfinished = _send_waves(models, unfinished, store, budget, progress)
 
 
 def announce_images(
@@ -364,64 +406,65 @@ def announce_images(
         model: A model that can load images in advance.
         ahead: How many units of work in advance.
     """
-    coming: deque[WorkItem] = deque()
+    upcoming: deque[WorkItem] = deque()
     for item in items:
         if isinstance(item, SampleItem):
             model.expect(item.sample.images, item.images)
-        coming.append(item)
-        if len(coming) > ahead:
-            yield coming.popleft()
-    yield from coming
+        upcoming.append(item)
+        if len(upcoming) > ahead:
+            yield upcoming.popleft()
+    yield from upcoming
 
 
-def _serve(
+def _send_waves(
     models: Mapping[str, Model],
-    live: list[ActiveItem],
+    active_items: list[ActiveItem],
     store: RunStore,
     budget: RunBudget,
     progress: ProgressCallback,
 ) -> list[ActiveItem]:
-    """Send the next requests of all samples that are being evaluated, and store the responses.
+    """Send the requests that units of work need next, and store the responses.
 
     Requests are sent together if they are for the same model, of the same kind, and with the same source of images.
 
     Args:
         models: The model in each role.
-        live: The samples.
+        active_items: The units of work, such as samples that are being evaluated.
         store: Stores the responses.
-        budget: Stops sending when it is spent.
-        progress: Is called for each finished sample.
+        budget: Stops sending when one of its limits is reached.
+        progress: Is called for each finished unit of work.
 
     Returns:
-        The samples that need further requests.
+        The units of work that need further requests.
     """
     waiting: dict[tuple[str, RequestKind], list[tuple[ActiveItem, int]]] = {}
     for role in models:
         for kind in REQUEST_KINDS:
             waiting[role, kind] = []
-    for active in live:
-        for index in active.missing():
+    for active in active_items:
+        for index in active.missing_indices():
             request = active.requests[index]
-            role = played_role(request.role, models)
+            role = checked_role(request.role, models)
             waiting[role, request.kind].append((active, index))
 
-    def source_of_images(pair: tuple[ActiveItem, int]) -> int:
-        active, _ = pair
+    def source_of_images(item_and_index: tuple[ActiveItem, int]) -> int:
+        active, _ = item_and_index
         return id(active.item.images)
 
-    for (role, kind), pairs in waiting.items():
-        for _, group in itertools.groupby(pairs, key=source_of_images):
-            ask_together(models[role], kind, list(group), store, budget, progress)
+    for (role, kind), items_and_indices in waiting.items():
+        for _, group in itertools.groupby(items_and_indices, key=source_of_images):
+            send_together(models[role], kind, list(group), store, budget, progress)
+
     unfinished = []
-    for active in live:
+    for active in active_items:
         if active.advance(store):
             unfinished.append(active)
         else:
-            progress(finished_questions(active.item, is_stored=False))
+            progress(progress_of_finished(active.item, is_stored=False))
     return unfinished
 
 
-def played_role(role: str, models: Mapping[str, object]) -> str:
+def checked_role(role: str, models: Mapping[str, object]) -> str:
     """Return the role unchanged. Raises ModelError if no model has the role."""
     if role not in models:
         raise ModelError(
@@ -430,7 +473,7 @@ def played_role(role: str, models: Mapping[str, object]) -> str:
     return role
 
 
-def ask_together(
+def send_together(
     model: Model,
     kind: RequestKind,
     waiting: list[tuple[ActiveItem, int]],
@@ -438,29 +481,35 @@ def ask_together(
     budget: RunBudget,
     progress: ProgressCallback,
 ) -> None:
-    """Send each distinct request once, as far as the budget allows, and share its response with equal requests.
+    """Send requests to a model in one call, store the responses, and pass them to the units of work.
+
+    Of equal requests only the first is sent, and its response is shared with the others. Requests that the budget does
+    not allow are not sent, and get no response.
 
     Args:
         model: The model of the requests' role.
         kind: Kind of all requests.
-        waiting: Items with the index of a request, all with the same source of images.
+        waiting: The requests, each as a unit of work and the index of the request in it. All have the same source of
+            images.
         store: Stores the responses.
         budget: Limits the requests to send.
         progress: Receives an update.
     """
     identities = [store.identity(active.requests[index]) for active, index in waiting]
-    # The first item and index of each distinct request.
-    first: dict[bytes, tuple[ActiveItem, int]] = {}
-    for pair, identity in zip(waiting, identities, strict=True):
-        first.setdefault(identity, pair)
-    sent = [pair for pair in first.values() if budget.take()]
+    first_with_identity: dict[bytes, tuple[ActiveItem, int]] = {}
+    for item_and_index, identity in zip(waiting, identities, strict=True):
+        first_with_identity.setdefault(identity, item_and_index)
+    sent = []
+    for item_and_index in first_with_identity.values():
+        if budget.allow_request():
+            sent.append(item_and_index)
     if not sent:
         return
     requests = [active.requests[index] for active, index in sent]
-    images = waiting[0][0].item.images
-    responses = answer_batch(model, kind, requests, images)
+    first_active, _ = waiting[0]
+    responses = answer_batch(model, kind, requests, first_active.item.images)
 
-    before = store.counts
+    counts_before = store.counts
     exchanges = []
     response_by_identity = {}
     for (active, _), request, response in zip(sent, requests, responses, strict=True):
@@ -468,21 +517,35 @@ def ask_together(
         response_by_identity[store.identity(request)] = response
     store.append(exchanges)
     for response in responses:
-        budget.settle(response)
+        budget.record_response(response)
+
     for (active, index), identity in zip(waiting, identities, strict=True):
         shared = response_by_identity.get(identity)
-        if shared is None:
+        if shared is None:  # the budget did not allow the request
             continue
-        if first[identity] != (active, index):
+        was_sent_itself = first_with_identity[identity] == (active, index)
+        if not was_sent_itself:
             shared = store.share(active.label, active.requests[index], shared)
         active.responses[index] = shared
-    progress(sent_since(store, before))
+    progress(progress_since(store, counts_before))
 
 
 def answer_batch(
     model: Model, kind: RequestKind, requests: list[Request], images: Images
 ) -> list[Response]:
-    """Return checked responses to requests of one kind. Raises ModelError if their number or type is wrong."""
+    """Send requests of one kind to a model in one call, and return the checked responses in the same order.
+
+    A response that does not answer its request is replaced by a failure (`check_response`).
+
+    Args:
+        model: The model.
+        kind: Whether the requests are for generated replies or for log-likelihoods.
+        requests: The requests.
+        images: The source of their images.
+
+    Raises:
+        ModelError: The model did not return one `Response` per request.
+    """
     ask = model.generate if kind == "generate" else model.loglikelihood
     responses = list(ask(requests, images))
     if len(responses) != len(requests):
@@ -501,44 +564,63 @@ def answer_batch(
 
 
 def check_response(request: Request, response: Response) -> Response:
-    """Return the response, or a failure if it does not answer the request."""
+    """Return the response of a model, or a failure if it does not answer the request.
+
+    A generated reply must have a text. A request that scores options must have one log-likelihood per option
+    (continuation). Log-likelihoods of options with a probability of zero are stored as `IMPOSSIBLE`.
+    """
     if response.error is not None:
         return response
     if request.kind == "generate":
         if response.text is None:
             return failed("model", "the model gave no text")
-        return _readable(response, response.text)
+        return _with_whole_characters(response, response.text)
 
     if len(response.scores) != len(request.continuations):
         return failed(
             "model",
             f"the model gave {len(response.scores)} scores for {len(request.continuations)} continuations",
         )
-    invalid = _no_log_likelihoods(response.scores)
+    invalid = _invalid_log_likelihoods(response.scores)
     if invalid:
         return failed("model", f"the model gave {invalid[0]} for a log-likelihood")
     if not any(score.is_impossible for score in response.scores):
         return response
     scores: list[ContinuationScore] = []
     for score in response.scores:
-        scores.append(replace(score, sum=IMPOSSIBLE) if score.is_impossible else score)
+        if score.is_impossible:
+            scores.append(replace(score, sum=IMPOSSIBLE))
+        else:
+            scores.append(score)
     return replace(response, scores=tuple(scores))
 
 
-def _no_log_likelihoods(scores: Sequence[ContinuationScore]) -> list[float]:
+def _invalid_log_likelihoods(scores: Sequence[ContinuationScore]) -> list[float]:
     """Return the scores of options that cannot be log-likelihoods: NaN and plus infinity.
 
-    If every option has a probability of zero (minus infinity), something is wrong, and all scores are returned.
+    A single option may have a probability of zero, which is a log-likelihood of minus infinity. If every option has,
+    the scores are wrong, and all of them are returned.
     """
-    sums = [score.sum for score in scores]
+    log_likelihoods = [score.sum for score in scores]
     if all(score.is_impossible for score in scores):
-        return sums
-    return [value for value in sums if math.isnan(value) or value == math.inf]
+        return log_likelihoods
+    invalid = []
+    for value in log_likelihoods:
+        if math.isnan(value) or value == math.inf:
+            invalid.append(value)
+    return invalid
 
 
-def _readable(response: Response, text: str) -> Response:
-    """Return the response with lone surrogates in its text replaced, because files cannot contain them."""
-    readable_text = whole_characters(text)
-    if readable_text == text:
+def _with_whole_characters(response: Response, text: str) -> Response:
+    """Return a response with the unpaired surrogates (half characters) in its text replaced.
+
+    UTF-8 files cannot contain them. The response gets a note that says that they were replaced.
+
+    Args:
+        response: The response.
+        text: Its text.
+    """
+    storable_text = whole_characters(text)
+    if storable_text == text:
         return response
-    return replace(response, text=readable_text, notes=(*response.notes, HALF_CHARACTERS))
+    return replace(response, text=storable_text, notes=(*response.notes, HALF_CHARACTERS))

@@ -44,31 +44,36 @@ def drive_model(
         ModelError: A model is unusable. Replies that arrived before are stored.
         PendingBatchesError: Batches have not ended, and `waits` is False.
     """
-    if any(map(sends_batches, (model, *roles.values()))):
+    if any(sends_batches(each) for each in (model, *roles.values())):
         from snellen.runs.batch_driver import drive_batches
 
         drive_batches(
             model, items, store, roles=roles, budget=budget, progress=progress, waits=waits
         )
         return
-    served = {
-        role: role_model for role, role_model in roles.items() if isinstance(role_model, AsyncModel)
-    }
-    if not isinstance(model, AsyncModel) and not served:
-        local = {
-            role: role_model
-            for role, role_model in roles.items()
-            if not isinstance(role_model, AsyncModel)
-        }
-        drive(model, items, store, roles=local, window=window, budget=budget, progress=progress)
-        return
-    # A twentieth of a short command goes into loading asyncio.
-    from snellen.runs.async_driver import drive_async, in_batches, run_async
 
-    if isinstance(model, AsyncModel) and len(served) == len(roles):
-        run_async(drive_async(model, items, store, roles=served, budget=budget, progress=progress))
+    local_roles: dict[str, Model] = {}
+    async_roles: dict[str, AsyncModel] = {}
+    for role, role_model in roles.items():
+        if isinstance(role_model, AsyncModel):
+            async_roles[role] = role_model
+        else:
+            local_roles[role] = role_model
+    if not isinstance(model, AsyncModel) and not async_roles:
+        drive(
+            model, items, store, roles=local_roles, window=window, budget=budget, progress=progress
+        )
         return
-    with in_batches({EVALUATED: model, **roles}) as models:
+
+    # Imported here because loading asyncio takes a twentieth of the time of a short command.
+    from snellen.runs.async_driver import drive_async, run_async, synchronous_models
+
+    if isinstance(model, AsyncModel) and not local_roles:
+        run_async(
+            drive_async(model, items, store, roles=async_roles, budget=budget, progress=progress)
+        )
+        return
+    with synchronous_models({EVALUATED: model, **roles}) as models:
         evaluated = models.pop(EVALUATED)
         drive(
             evaluated, items, store, roles=models, window=window, budget=budget, progress=progress
@@ -79,19 +84,21 @@ def drive_model(
 
 
 def load_roles(models: Mapping[str, Any]) -> dict[str, Model | AsyncModel]:
-    """Load the model of each role. Roles with the same model string or object share one loaded model.
+    """Load the model of each role, and return the loaded models by role.
+
+    Roles with the same model string or object share one loaded model. Raises the errors of `load_model`.
 
     Args:
-        models: Model strings or objects by role. The errors of `load_model` are raised.
+        models: Model strings or objects by role.
     """
-    loaded: dict[int | str, Model | AsyncModel] = {}
-    roles = {}
+    loaded_models: dict[int | str, Model | AsyncModel] = {}
+    loaded_by_role = {}
     for role, model in models.items():
         identity = _identity(model)
-        if identity not in loaded:
-            loaded[identity] = load_model(model)
-        roles[role] = loaded[identity]
-    return roles
+        if identity not in loaded_models:
+            loaded_models[identity] = load_model(model)
+        loaded_by_role[role] = loaded_models[identity]
+    return loaded_by_role
 
 
 def load_evaluated(model: Any, models: Mapping[str, Any], roles: Roles) -> Model | AsyncModel:
@@ -109,5 +116,5 @@ def load_evaluated(model: Any, models: Mapping[str, Any], roles: Roles) -> Model
 
 
 def _identity(model: Any) -> int | str:
-    """Return what tells models apart: a model string, or the id of an object."""
+    """Return a value that is equal for the same model: the model string, or the `id` of a Python object."""
     return model if isinstance(model, str) else id(model)

@@ -98,10 +98,10 @@ def benchmarks_without_prompts(
 
 def prompts_of(spec: BenchmarkSpec) -> dict[str, PromptSet]:
     """Return the sets of prompts of a benchmark, from its current entry. A build does not contain them."""
-    return entry_of_today(spec).prompts
+    return current_entry(spec).prompts
 
 
-def entry_of_today(spec: BenchmarkSpec) -> BenchmarkSpec:
+def current_entry(spec: BenchmarkSpec) -> BenchmarkSpec:
     """Return the current entry of a built benchmark, which may differ from the entry it was built from."""
     return entries().get(spec.name, spec)
 

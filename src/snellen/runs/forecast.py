@@ -18,7 +18,7 @@ from snellen.records import (
     in_batch,
 )
 from snellen.runs.batch_ledger import open_keys
-from snellen.runs.drivers import SampleItem, advance_item, cost_of
+from snellen.runs.drivers import SampleItem, cost_of, next_requests
 from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import RunPlan
 from snellen.runs.run_folder import holds_answers
@@ -175,7 +175,7 @@ def _requests(item: SampleItem, reply: Reply) -> Iterator[Request]:
     responses: list[Response] = []
     while True:
         try:
-            requests = advance_item(wave, responses)
+            requests = next_requests(wave, responses)
         except StopIteration:
             return
         yield from requests

@@ -20,40 +20,43 @@ GRACE_SECONDS = 30.0
 """Maximum seconds to wait for replies in flight."""
 SAME_SIGNAL_SECONDS = 0.5
 """Signals within this many seconds count as one, because a terminal and a parent process may both pass it on."""
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_USUAL = (signal.SIG_DFL, signal.default_int_handler)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_DEFAULT_HANDLERS = (signal.SIG_DFL, signal.default_int_handler)
 
 _stop_requests: dict[asyncio.AbstractEventLoop, StopRequest] = {}
 
 
 class StopRequest:
-    """State of a request to stop the current task's coroutine, made by a signal or by `stop_loop`."""
+    """Whether the current asyncio task was asked to stop, by a signal or by `stop_loop`, and how it stops.
+
+    Args:
+        send_nothing_more: Called at the first signal. It has to stop sending requests.
+    """
 
     def __init__(self, send_nothing_more: Callable[[], object]) -> None:
-        """`send_nothing_more` is called at the first signal."""
         self._send_nothing_more = send_nothing_more
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
-        self._began = 0.0
+        self._first_signal_time = 0.0
         self.signal = 0
-        """The first signal; 0 before that."""
+        """Number of the first signal; 0 before that."""
 
     def stop(self, number: int = signal.SIGINT) -> None:
         """Stop sending requests and wait for the replies to those that were sent; on a second call, stop at once.
 
-            A second call within `SAME_SIGNAL_SECONDS` is ignored, because a terminal and a parent process may both pass
-        on the same signal.
+        A second call within `SAME_SIGNAL_SECONDS` is ignored, because a terminal and a parent process may both pass on
+        the same signal.
 
-            Args:
-                number: The number of the signal that was received.
+        Args:
+            number: The number of the signal that was received.
         """
         if not self.signal:
             self.signal = number
-            self._began = time.monotonic()
+            self._first_signal_time = time.monotonic()
             self._loop.call_later(GRACE_SECONDS, self._cancel)
             self._send_nothing_more()
             return
-        seconds_since_first = time.monotonic() - self._began
+        seconds_since_first = time.monotonic() - self._first_signal_time
         if seconds_since_first > SAME_SIGNAL_SECONDS:
             self._cancel()
 
@@ -67,12 +70,14 @@ class StopRequest:
 
         A signal that the program ignores or handles itself is not touched.
         """
-        handlers: dict[signal.Signals, Any] = {}
+        replaced_handlers: dict[signal.Signals, Any] = {}
         _stop_requests[self._loop] = self
         if threading.current_thread() is threading.main_thread():
-            handlers = {number: signal.getsignal(number) for number in STOPPING}
-        ours = [number for number, handler in handlers.items() if _is_replaceable(handler)]
-        for number in ours:
+            for number in STOP_SIGNALS:
+                handler = signal.getsignal(number)
+                if _is_replaceable(handler):
+                    replaced_handlers[number] = handler
+        for number in replaced_handlers:
             self._loop.add_signal_handler(number, self.stop, number)
         try:
             yield
@@ -81,23 +86,31 @@ class StopRequest:
                 raise
         finally:
             del _stop_requests[self._loop]
-            for number in ours:
+            for number, handler in replaced_handlers.items():
                 self._loop.remove_signal_handler(number)
-                signal.signal(number, handlers[number])
+                signal.signal(number, handler)
         if self.signal:
             raise Interrupted(self.signal)
 
 
 def _is_replaceable(handler: object) -> bool:
-    """Return whether a handler belongs to Python, to an asyncio runner, or to Snellen's command line."""
-    function = getattr(handler, "func", handler)  # a runner's is a partial
+    """Return whether a signal handler belongs to Python, to an asyncio runner, or to Snellen's command line.
+
+    Any other handler is the user's, and stays in place.
+    """
+    function = getattr(handler, "func", handler)  # the handler of an asyncio runner is a partial
     module = getattr(function, "__module__", "")
-    return handler in _USUAL or module in ("snellen.cli", "asyncio.runners")
+    return handler in _DEFAULT_HANDLERS or module in ("snellen.cli", "asyncio.runners")
 
 
 def stop_loop(loop: asyncio.AbstractEventLoop) -> bool:
-    """Request that the coroutine in another thread's event loop stops. Returns whether it handles such requests."""
-    if (request := _stop_requests.get(loop)) is None:
+    """Ask the coroutine in the event loop of another thread to stop.
+
+    Returns:
+        Whether it will: the coroutine is inside a `StopRequest.listening` block.
+    """
+    stop_request = _stop_requests.get(loop)
+    if stop_request is None:
         return False
-    loop.call_soon_threadsafe(request.stop)
+    loop.call_soon_threadsafe(stop_request.stop)
     return True

@@ -34,7 +34,7 @@ from snellen.runs.finding import (
     SelectedBenchmark,
     announce_nothing,
     benchmarks_without_prompts,
-    entry_of_today,
+    current_entry,
     find_benchmarks,
     held_out_benchmarks,
     open_benchmark,
@@ -270,7 +270,7 @@ def _find_templates(
             return declared_templates(name, prompt_sets)
         return named_templates(name, published)
     templates = named_templates(name, published)
-    return with_defaults_of(templates, [entry_of_today(spec) for spec in specs])
+    return with_defaults_of(templates, [current_entry(spec) for spec in specs])
 
 
 def _published_templates(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, str]:
@@ -287,7 +287,7 @@ def _published_prompts(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, Pro
     """Return, by benchmark, the set of prompts of its published number."""
     sets = {}
     for use in benchmarks:
-        entry = entry_of_today(use.benchmark.spec)
+        entry = current_entry(use.benchmark.spec)
         if entry.published and entry.published.prompt:
             sets[use.benchmark.name] = entry.prompts[entry.published.prompt]
     return sets

@@ -38,7 +38,7 @@ from snellen.models.base import (
 )
 from snellen.models.identity import identity_of
 from snellen.records import EVALUATED, Failure, ImageRef, Request, RequestKind, Response
-from snellen.runs.async_driver import in_batches
+from snellen.runs.async_driver import synchronous_models
 from snellen.runs.drivers import answer_batch
 from snellen.runs.driving import load_evaluated, load_roles
 
@@ -128,7 +128,7 @@ class RayWorker:
             }
             # Those behind a network are asked in batches too, and stay open for as long as the worker lives.
             self._open = ExitStack()
-            self._models = self._open.enter_context(in_batches(loaded))
+            self._models = self._open.enter_context(synchronous_models(loaded))
             return {
                 role: WorkerModel(
                     role_model.name,

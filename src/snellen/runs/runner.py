@@ -198,7 +198,7 @@ def _run_session(
                 dict(store.answered),
                 dict(store.failed),
                 reasons=dict(store.reasons),
-                exhausted_budget=budget.spent,
+                exhausted_budget=budget.exhausted_by,
                 paid=budget.paid,
                 sent=store.sent,
             )
@@ -207,7 +207,7 @@ def _run_session(
         outcome = ask(resume_withdrawn(folder, plan.worker, models), progress)
     finally:  # also when it is interrupted, so that resuming asks them again
         withdrawn = withdraw(folder, plan.worker, models)
-    if withdrawn and not budget.spent:
+    if withdrawn and not budget.exhausted_by:
         logger.warning(
             "spot checks found that some answers may be wrong; %s are asked again one row at a time",
             f"{len(withdrawn):,}",
@@ -220,7 +220,7 @@ def _run_session(
             reasons=dict(Counter(outcome.reasons) + Counter(again.reasons)),
             sent=outcome.sent + again.sent,
         )
-    if not budget.spent:
+    if not budget.exhausted_by:
         withdrawn_path(folder, plan.worker).unlink(missing_ok=True)
 
     # A model with several roles reports the same findings in each.

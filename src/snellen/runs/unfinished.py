@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from snellen.protocols.base import declaration_of
-from snellen.runs.drivers import ProgressCallback, SampleItem, finished_questions
+from snellen.runs.drivers import ProgressCallback, SampleItem, progress_of_finished
 from snellen.runs.run_store import RunStore
 
 ONE_IN = 200
@@ -36,7 +36,7 @@ def unfinished_items(
             changed.add(kind)
             yield item
             continue
-        progress(finished_questions(item, is_stored=True))
+        progress(progress_of_finished(item, is_stored=True))
 
 
 def _seems_finished(item: SampleItem, store: RunStore) -> bool:

@@ -44,7 +44,7 @@ def batches_command(run: Path, cancels: bool) -> None:
             own_batches = [batch for batch in opened if batch.submission.role == role]
             for batch, state in batch_states(model, own_batches, cancels=cancels):
                 console.print(
-                    f"{batch.id}: {state.word}, {state.finished:,} of {len(batch.keys):,} requests finished",
+                    f"{batch.id}: {state.service_status}, {state.finished:,} of {len(batch.keys):,} requests finished",
                     soft_wrap=True,
                 )
     if not opened:
