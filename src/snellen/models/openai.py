@@ -25,7 +25,7 @@ from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
 from snellen.extraction.thoughts import split_thoughts
 from snellen.formats.json_files import JSON_FAULTS, decode_whole
-from snellen.models import chat, next_tokens, served, server_facts
+from snellen.models import chat, next_tokens, served, server_facts, sglang_scoring
 from snellen.models.api_keys import api_key, key_not_sent, refuse_secrets
 from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ReplyListener, ShownByName, failed
 from snellen.models.batches import BatchCalls, OpenAIBatches, only_one_server
@@ -56,9 +56,9 @@ class OpenAIOptions(ClientOptions, frozen=True):
 
     prefix: Literal["auto", "send", "drop"] = "auto"
     max_tokens_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
-    likelihood: Literal["auto", "extension", "next_tokens", "prompt_logprobs", "letters", "off"] = (
-        "auto"
-    )
+    likelihood: Literal[
+        "auto", "extension", "next_tokens", "generate", "prompt_logprobs", "letters", "off"
+    ] = "auto"
     """How continuations are scored (see `served`); auto uses what the server offers, but never letters."""
     detail: Literal["", "auto", "low", "high", "original"] = ""
     """The detail in which the service looks at an image (`image_url.detail`); empty if the service decides."""
@@ -226,9 +226,11 @@ class OpenAIModel(ShownByName):
         if likelihood != "auto" and likelihood != "off":
             self._likelihood_source = likelihood
         self._header_note: tuple[str, ...] | None = None
+        """Note on scored options, once it is known whether they follow the same header as replies."""
         self._gives_next_tokens: bool | None = None
         """Whether continuations can be scored by next tokens; None before it was tried."""
-        """Note on scored options, once it is known whether they follow the same header as replies."""
+        self._adapter: str | None = None
+        """The adapter (LoRA) that SGLang is asked for; None until it is known."""
         self._detecting = asyncio.Lock()
 
     def fingerprint(self) -> dict[str, str]:
@@ -472,6 +474,8 @@ class OpenAIModel(ShownByName):
             outcome = by_next_tokens
         elif source in ("next_tokens", "prompt_logprobs"):
             outcome = await self._score_prompts(request, images, dialect, answered_prompts)
+        elif source == "generate":
+            outcome = await self._score_generate(request, images)
         elif source == "extension":
             reply = await self._send(
                 served.EXTENSION_PATH,
@@ -563,6 +567,79 @@ class OpenAIModel(ShownByName):
             logprobs[beginning] = after.logprobs
         self._gives_next_tokens = True
         return next_tokens.summed_scores(endings, request.continuations, logprobs)
+
+    async def _score_generate(self, request: Request, images: Images) -> Response | ServerFault:
+        """Score continuations over SGLang: one request computes the prompt, further ones the longer options after it."""
+        tokenised = await self._tokenise_for_generate(request, images)
+        if isinstance(tokenised, ServerFault):
+            return tokenised
+        question, endings = tokenised
+
+        async def generate(body: bytes) -> HttpReply | ServerFault:
+            return await self._send(
+                sglang_scoring.GENERATE_PATH, images, lambda _: body, from_root=True
+            )
+
+        first_tokens = sorted({ending[0] for ending in endings})
+        reply = await generate(sglang_scoring.prompt_body(question, first_tokens))
+        if isinstance(reply, ServerFault):
+            return reply
+        prompt = sglang_scoring.read_prompt(reply, first_tokens, self.client.now())
+        if isinstance(prompt, ServerFault):
+            return prompt
+
+        logprobs: list[list[float]] = []
+        for ending, continuation in zip(endings, request.continuations, strict=True):
+            if len(ending) == 1:
+                logprobs.append([prompt.next_logprobs[ending[0]]])
+                continue
+            reply = await generate(sglang_scoring.option_body(question, ending, prompt.length))
+            if isinstance(reply, ServerFault):
+                return reply
+            values = sglang_scoring.read_option(
+                reply, question.context, continuation, self.client.now()
+            )
+            if isinstance(values, ServerFault):
+                return values
+            logprobs.append(values)
+        return sglang_scoring.summed_scores(logprobs, request.continuations)
+
+    async def _tokenise_for_generate(
+        self, request: Request, images: Images
+    ) -> tuple[sglang_scoring.ScoredQuestion, list[tuple[int, ...]]] | ServerFault:
+        """Return a question in the tokens that SGLang writes of it, and the tokens of each continuation."""
+        prompts: list[tuple[int, ...]] = []
+        mark = served.border_mark(request.continuations)
+        for continuation in (mark, *request.continuations):
+            reply = await self._send(
+                sglang_scoring.TOKENIZE_PATH,
+                images,
+                partial(sglang_scoring.tokenize_body, self._served, request, continuation),
+                from_root=True,
+            )
+            if isinstance(reply, ServerFault):
+                return reply
+            prompt = sglang_scoring.read_tokens(reply, self.client.now())
+            if isinstance(prompt, ServerFault):
+                return prompt
+            prompts.append(prompt)
+
+        context, (_, *endings) = sglang_scoring.context_and_endings(prompts)
+        for ending, continuation in zip(endings, request.continuations, strict=True):
+            if not ending:
+                return served.no_tokens(continuation)
+        if self._adapter is None:
+            self._adapter = sglang_scoring.adapter_of(self._model, await self._list_models())
+        try:
+            urls = sglang_scoring.image_urls(
+                request, lambda image: self._image_parts.part(image, images.read)
+            )
+        except DataError as error:
+            return ServerFault("bad_request", str(error))
+        question = sglang_scoring.ScoredQuestion(
+            context, urls, self._adapter, self._options.extra_body
+        )
+        return question, endings
 
     def _fault_of_next_tokens(self, fault: ServerFault) -> ServerFault | None:
         """Return a fault of next tokens for which the request is sent again; None to score options in the other way.

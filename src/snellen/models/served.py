@@ -1,6 +1,6 @@
 """Log-likelihoods from a server: encoding requests and reading replies. No I/O.
 
-There are these sources. `next_tokens` and `prompt_logprobs` give the same scores; a run uses no other two of them:
+There are these sources. `next_tokens`, `generate` and `prompt_logprobs` give the same scores; of the others a run uses one:
 
 extension        `snellen worker` announces in its list of models that it scores continuations itself.
 prompt_logprobs  vLLM gives the log-probability of each prompt token. Each continuation is sent as an open
@@ -8,9 +8,11 @@ prompt_logprobs  vLLM gives the log-probability of each prompt token. Each conti
                  all of these share are context, the others are scored. A token that straddles the
                  border thus belongs to the continuation, for all continuations alike, and what the
                  template writes before any reply, such as an empty thought, to none.
+generate         SGLang gives the log-probabilities of a prompt's tokens at its own address, for an option after a
+                 prompt that it has computed (see `sglang_scoring`). Again the same scores.
 next_tokens      vLLM gives the log-probabilities of chosen tokens after a prompt, which it computes only once for all
                  continuations (see `next_tokens`).
-letters          For servers that give only the most likely candidates of the first tokens (OpenAI, SGLang,
+letters          For servers that give only the most likely candidates of the first tokens (OpenAI,
                  llama.cpp): options are shown with letters, and the letters' probabilities are read.
                  This is a different quantity: never chosen by default, never mixed with the others.
 """
@@ -33,7 +35,7 @@ from snellen.models.connections import HttpReply
 from snellen.models.server_faults import ServerFault, no_completion
 from snellen.records import ContinuationScore, ImageRef, Message, Request, Response, TextPart
 
-LikelihoodSource = Literal["extension", "next_tokens", "prompt_logprobs", "letters"]
+LikelihoodSource = Literal["extension", "next_tokens", "generate", "prompt_logprobs", "letters"]
 ImageEncoder = Callable[[ImageRef], msgspec.Raw]
 
 EXTENSION_PATH = "/loglikelihood"
@@ -69,7 +71,8 @@ def likelihood_note(source: LikelihoodSource) -> str:
 def likelihood_source_of(reply: HttpReply, model: str) -> LikelihoodSource | ServerFault:
     """Return how a server scores continuations, by its list of models.
 
-    Without an announcement, vLLM is asked for next tokens, and any other server for prompt log-probabilities. A worker whose class cannot score is a fatal fault.
+    Without an announcement, vLLM is asked for next tokens, SGLang at its own address, and any other server for prompt
+    log-probabilities. A worker whose class cannot score is a fatal fault.
     """
     if reply.status != OK:
         return "prompt_logprobs"
@@ -77,7 +80,7 @@ def likelihood_source_of(reply: HttpReply, model: str) -> LikelihoodSource | Ser
         models = msgspec.json.decode(reply.body)["data"]
         entries = [entry for entry in models if entry.get("id") == model] or models
         extensions = []
-        is_vllm = any(entry.get("owned_by") == "vllm" for entry in entries)
+        owners = {entry.get("owned_by") for entry in entries}
         for entry in entries:
             extension = entry.get("snellen")
             if isinstance(extension, dict):
@@ -85,7 +88,9 @@ def likelihood_source_of(reply: HttpReply, model: str) -> LikelihoodSource | Ser
     except (*JSON_FAULTS, KeyError, TypeError, AttributeError):
         return "prompt_logprobs"
     if not extensions:
-        return "next_tokens" if is_vllm else "prompt_logprobs"
+        if "vllm" in owners:
+            return "next_tokens"
+        return "generate" if "sglang" in owners else "prompt_logprobs"
     if any(extension.get("loglikelihood") is True for extension in extensions):
         return "extension"
     return ServerFault(
@@ -277,14 +282,14 @@ def has_other_header(alone: PromptTokens, marked: PromptTokens) -> bool:
         alone: The tokens of a prompt that a reply follows.
         marked: The tokens of the same prompt, in which a mark follows in the place of an option.
     """
-    shared = _common_length([alone.ids, marked.ids])
+    shared = common_length([alone.ids, marked.ids])
     # A blank at the end of a prompt may be a token of its own, and the mark has up to MARK_TOKENS tokens.
     differs_before_reply = shared < len(alone.ids) - 1
     differs_before_mark = shared < len(marked.ids) - MARK_TOKENS
     return differs_before_reply or differs_before_mark
 
 
-def _common_length(texts: Sequence[Sequence[int]]) -> int:
+def common_length(texts: Sequence[Sequence[int]]) -> int:
     """Return the number of tokens that all texts have in common at their beginning."""
     length = 0
     for tokens in zip(*texts, strict=False):
@@ -292,6 +297,13 @@ def _common_length(texts: Sequence[Sequence[int]]) -> int:
             break
         length += 1
     return length
+
+
+def no_tokens(continuation: str) -> ServerFault:
+    """Return the fault of a continuation without tokens of its own."""
+    return ServerFault(
+        "bad_request", f"the continuation {continuation!r} has no tokens; there is nothing to score"
+    )
 
 
 def border_scores(
@@ -304,14 +316,12 @@ def border_scores(
         prompts: The prompt with each continuation.
         continuations: The continuations.
     """
-    border = _common_length([marked.ids, *(prompt.ids for prompt in prompts)])
+    border = common_length([marked.ids, *(prompt.ids for prompt in prompts)])
     scores = []
     for prompt, text in zip(prompts, continuations, strict=True):
         tail = prompt.logprobs[border:]
         if not tail:
-            return ServerFault(
-                "bad_request", f"the continuation {text!r} has no tokens; there is nothing to score"
-            )
+            return no_tokens(text)
         logprobs = [value for value in tail if value is not None]
         if len(logprobs) < len(tail):
             return ServerFault(
