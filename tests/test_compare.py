@@ -39,7 +39,7 @@ from snellen.cli import cli, show
 from snellen.metrics.declaration import reply_metric
 from snellen.records import Estimate, Failure, Sample, Score
 from snellen.report.findings import findings
-from snellen.report.paired_tables import comparison_tables, needed_words
+from snellen.report.paired_tables import comparison_tables, needed_questions_text
 from snellen.report.reported_runs import prepare_reported_runs
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec
@@ -83,7 +83,7 @@ def test_a_number_of_questions_that_nobody_has_is_no_advice(
 ) -> None:
     """Of 40 questions; twenty times as many may be found, and 1,374,240 may not."""
     [one] = [each for each in compared.compare().differences if each.scope == "benchmark"]
-    assert needed_words(replace(one, needed=needed)) == words
+    assert needed_questions_text(replace(one, needed=needed)) == words
 
 
 def test_two_runs_are_compared_as_a_pencil_does(compared: Results) -> None:

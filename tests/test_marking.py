@@ -57,7 +57,7 @@ def text_of(golds: tuple[str, ...], version: str, reply: str = "a red bus") -> s
         sample_id="s",
         variant=Variant(),
         question="What is it?",
-        golds=golds,
+        reference_answers=golds,
         reply=reply,
         version=version,
     )

@@ -646,7 +646,7 @@ def test_models_are_compared_on_the_questions_that_all_of_them_answered(
     ids = [set(run.benchmarks[0].samples) for run in results.runs]
     # 4, 8, 12 were refused by the first, 6 and 12 by the third.
     assert ids == [{"1", "2", "3", "5", "7", "9", "10", "11"}] * 3
-    assert {(one.sample_id, one.reason) for one in results.runs[0].left_out or ()} == {
+    assert {(one.sample_id, one.reason) for one in results.runs[0].excluded_questions or ()} == {
         ("4", "refused"),
         ("8", "refused"),
         ("12", "refused"),

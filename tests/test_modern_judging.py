@@ -236,7 +236,7 @@ def test_a_judge_may_write_as_much_as_its_prompt_asks_for(version: str, tokens: 
         variant=Variant(),
         question="Which?",
         reply="red",
-        golds=("red",),
+        reference_answers=("red",),
         version=version,
         scale=(0, 2),
     )

@@ -477,7 +477,7 @@ def test_ocrbench_v2_looks_for_short_answers_and_likens_long_ones(
     kind: str, form: str, gold: str, reply: str, value: float
 ) -> None:
     question = SimpleNamespace(
-        sample=SimpleNamespace(tags={"category": kind, "form": form}), golds=[gold]
+        sample=SimpleNamespace(tags={"category": kind, "form": form}), reference_answers=[gold]
     )
     assert ocrbench_v2_right(question, SimpleNamespace(text=reply)) == pytest.approx(value)
 

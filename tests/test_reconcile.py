@@ -40,7 +40,7 @@ def item(**changes: Any) -> ReconciledItem:
         "question": "Which colour?",
         "prompt": "Which colour? A. red B. blue",
         "options": ("red", "blue"),
-        "golds": ("red",),
+        "correct_answers": ("red",),
         "image": "a.png",
         "decoding": "temperature=0",
         "reply": "A",
@@ -53,7 +53,7 @@ def item(**changes: Any) -> ReconciledItem:
 @pytest.mark.parametrize(
     ("changes", "cause"),
     [
-        ({"golds": ("blue",)}, "right answer"),
+        ({"correct_answers": ("blue",)}, "right answer"),
         ({"options": ("red", "green")}, "options"),
         ({"prompt": "Say which colour: A. red B. blue", "reply": "B"}, "prompt"),
         ({"options": ("blue", "red"), "reply": "B"}, "option order"),

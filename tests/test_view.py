@@ -29,7 +29,7 @@ from snellen.api import Results
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.records import Failure, Request, Response, Score
-from snellen.report.progress_text import ProgressWords, progress_lines
+from snellen.report.progress_text import ProgressReporter, progress_lines
 from snellen.report.sample_cards import score_meanings
 from snellen.runs.locks import locked_run
 from snellen.runs.run_folder import read_manifest
@@ -644,7 +644,7 @@ def test_the_page_and_the_log_tell_the_time_left_by_this_sessions_answers_alone(
     sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path, name="run")
     journal, manifest = folder / "journal-0.jsonl", read_manifest(folder)
     lines = journal.read_bytes().splitlines(keepends=True)
-    progress, words = Progress(clock=lambda: now), ProgressWords(0, clock=lambda: now)
+    progress, words = Progress(clock=lambda: now), ProgressReporter(0, clock=lambda: now)
 
     def told(answers: int) -> tuple[float | None, str]:
         journal.write_bytes(b"".join(lines[:answers]))

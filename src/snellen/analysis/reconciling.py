@@ -64,7 +64,7 @@ class ReconciledItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The complete prompt."""
     options: tuple[str, ...] = ()
     """Option texts in the order shown."""
-    golds: tuple[str, ...] = ()
+    correct_answers: tuple[str, ...] = ()
     """Texts of the correct options, or the accepted answers."""
     image: str = ""
     decoding: str = ""
@@ -103,7 +103,7 @@ class BridgeStep(Struct, frozen=True):
 
     cause: str
     """A key of `CAUSES`, or `only in the first` or `only in the second`."""
-    words: str
+    description: str
     questions: int
     gains: int = field(name="gained")
     """Questions with a higher verdict on the second side."""
@@ -351,8 +351,8 @@ def _input_cause(first: ReconciledItem, second: ReconciledItem) -> Cause | None:
     """
     items = (first, second)
     options = [frozenset(map(folded_text, item.options)) for item in items]
-    golds = [frozenset(map(folded_text, item.golds)) for item in items]
-    if all(golds) and golds[0] != golds[1]:
+    correct_answers = [frozenset(map(folded_text, item.correct_answers)) for item in items]
+    if all(correct_answers) and correct_answers[0] != correct_answers[1]:
         return "right answer"
     if all(options) and options[0] != options[1]:
         return "options"

@@ -107,13 +107,15 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
     note = f"only the {len(common_keys):,} of {len(all_keys):,} questions that all {len(runs)} runs answered"
     restricted_runs = []
     for run, reasons in zip(runs, reasons_by_run, strict=True):
-        left_out: list[ExcludedQuestion] = []
+        excluded_questions: list[ExcludedQuestion] = []
         for key in all_keys:
             if key not in common_keys:
                 reason, detail = reasons.get(key, NEVER) or (None, "")
-                left_out.append(ExcludedQuestion(*key, reason, detail))
+                excluded_questions.append(ExcludedQuestion(*key, reason, detail))
         restricted_run = _noted(narrow_run(run, common_keys), note)
-        restricted_runs.append(replace(restricted_run, left_out=tuple(left_out)))
+        restricted_runs.append(
+            replace(restricted_run, excluded_questions=tuple(excluded_questions))
+        )
     return restricted_runs
 
 

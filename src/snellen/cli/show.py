@@ -208,13 +208,13 @@ def print_tables(tables: Iterable[Table]) -> None:
         >>> print_tables([Table("No songs", ("bird", "songs"), ())])
         No songs
     """
-    from snellen.report.terminal import plain_table, shown_words
+    from snellen.report.terminal import plain_table, unbroken_texts
 
     for table in tables:
         if not table.rows:
             console.print(Text(table.title))
             continue
-        columns = shown_words(table)
+        columns = unbroken_texts(table)
         full_width = 0
         for column in columns:
             full_width += max(len(cell) for cell in column) + 1

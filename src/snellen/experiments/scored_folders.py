@@ -257,7 +257,7 @@ def _announce_stop(run: ScoredRun, announce: Announce) -> None:
         if command:
             advice = f"to continue: {command}"
     state = "is under way" if is_held(run.folder) else "was stopped"
-    announce(f"{run.folder} {state}: {run.extent.words}; {advice}")
+    announce(f"{run.folder} {state}: {run.extent.text}; {advice}")
 
 
 def _score_folder(

@@ -132,7 +132,9 @@ def _rule_of(rows: Sequence[PredictedRow]) -> str:
 
 
 def _item_of_row(row: PredictedRow, rule_name: str, taken: TakenFile) -> ReconciledItem:
-    golds = tuple(row.options[place] for place in row.gold) if row.options else row.references
+    correct_answers = (
+        tuple(row.options[place] for place in row.gold) if row.options else row.references
+    )
     labels = _labels(row)
     read = _reads(rule_name)
     choice = read(row.reply or "", row.options, labels) if row.options and row.reply else None
@@ -145,7 +147,7 @@ def _item_of_row(row: PredictedRow, rule_name: str, taken: TakenFile) -> Reconci
         question=row.question,
         prompt=row.prompt,
         options=row.options,
-        golds=golds,
+        correct_answers=correct_answers,
         image=row.picture,
         decoding=row.decoding,
         reply=row.reply,
@@ -153,7 +155,7 @@ def _item_of_row(row: PredictedRow, rule_name: str, taken: TakenFile) -> Reconci
         is_drawn=is_drawn,
         judge=row.judge,
         metric="verdicts of the file" if row.verdict is not None else _metric(row),
-        verdict=_verdict(row, choice, golds),
+        verdict=_verdict(row, choice, correct_answers),
         category=row.tags.get("category") or row.tags.get("subject") or row.tags.get("split", ""),
     )
 
@@ -186,14 +188,14 @@ def _metric(row: PredictedRow) -> str:
     return "accuracy" if row.options else "typed match"
 
 
-def _verdict(row: PredictedRow, choice: int | None, golds: Sequence[str]) -> Fraction:
+def _verdict(row: PredictedRow, choice: int | None, correct_answers: Sequence[str]) -> Fraction:
     if row.verdict is not None:
         return Fraction(row.verdict).limit_denominator(10**6)
     if row.options:
         return Fraction(choice is not None and choice in row.gold)
-    if not row.reply or not golds:
+    if not row.reply or not correct_answers:
         return Fraction(0)
-    return Fraction(typed_match(row.reply, golds)).limit_denominator(10**6)
+    return Fraction(typed_match(row.reply, correct_answers)).limit_denominator(10**6)
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------------
@@ -253,9 +255,11 @@ def _items_of_run(
             reply = exchange.response.text
             is_cut = exchange.response.finish == "length"
         choice = readings.get(key)
-        golds: tuple[str, ...] = ()
+        correct_answers: tuple[str, ...] = ()
         if answer is not None:
-            golds = tuple(question.options[place] for place in answer.options) or answer.texts
+            correct_answers = (
+                tuple(question.options[place] for place in answer.options) or answer.texts
+            )
         reading = None
         if question.options:
             reading = "" if choice is None else question.options[choice]
@@ -265,7 +269,7 @@ def _items_of_run(
                 question=question.question,
                 prompt=prompt,
                 options=tuple(question.options[place] for place in order),
-                golds=golds,
+                correct_answers=correct_answers,
                 image=" ".join(str(image) for image in sample.images),
                 decoding=decoding,
                 reply=reply,

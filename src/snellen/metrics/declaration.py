@@ -274,7 +274,7 @@ class ReplyMetric(Metric, frozen=True, kw_only=True):
     measure: Measure
     mean_over: Literal["questions", "answers"] = "questions"
     """`answers`: the mean over answers (classes), with equal weights, of the mean over the questions with each."""
-    references: Literal["golds", "candidates"] = "golds"
+    references: Literal["reference_answers", "candidates"] = "reference_answers"
     """`candidates`: all answers published with a question, also wrong ones."""
 
     def __call__(self, reply: str, references: Sequence[str]) -> float:

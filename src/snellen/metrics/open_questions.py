@@ -96,7 +96,9 @@ def reply_values(questions: Sequence[AskedQuestion], metric: ReplyMetric) -> lis
 
 def _mean_over_replies(question: AskedQuestion, metric: ReplyMetric) -> float:
     """Return the mean value of the replies to a question."""
-    references = question.candidates if metric.references == "candidates" else question.golds
+    references = (
+        question.candidates if metric.references == "candidates" else question.reference_answers
+    )
     return _mean(
         [
             _reply_value(prediction, question.turn.question, references, metric)
@@ -141,7 +143,7 @@ def corpus_values(questions: Sequence[AskedQuestion], metric: CorpusMetric) -> l
                 if presentation < len(question.answered)
             ]
             replies = [questions[index].answered[presentation].text or "" for index in indexes]
-            references = [questions[index].golds for index in indexes]
+            references = [questions[index].reference_answers for index in indexes]
             corpus = metric.measure(replies, references)
             mean = _mean(corpus.per_caption)
             if not math.isclose(corpus.value, mean, rel_tol=1e-6, abs_tol=1e-9):

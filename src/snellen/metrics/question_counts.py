@@ -134,7 +134,7 @@ def _counts_of_questions(
                 text = _reply_text(question, question.answered_unbiased[presentation])
                 answered_indexes.append(index)
                 replies.append(AskedReply(text, question.turn.question))
-                references.append(question.golds)
+                references.append(question.reference_answers)
             counts_of_replies = metric.count(replies, references)
             for index, counts in zip(answered_indexes, counts_of_replies, strict=True):
                 counts_by_question[index].append(counts)

@@ -141,7 +141,7 @@ class AskedQuestion(Struct, frozen=True, gc=False):
         return self
 
     @property
-    def golds(self) -> tuple[str, ...]:
+    def reference_answers(self) -> tuple[str, ...]:
         """The accepted answers of an open question, or the texts of the correct options."""
         if self.answer is None:
             return ()
@@ -149,10 +149,10 @@ class AskedQuestion(Struct, frozen=True, gc=False):
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """All published answers to an open question, also wrong ones; by default `golds`."""
+        """All published answers to an open question, also wrong ones; by default `reference_answers`."""
         if self.answer is None:
             return ()
-        return self.answer.candidates or self.golds
+        return self.answer.candidates or self.reference_answers
 
     def score(
         self,

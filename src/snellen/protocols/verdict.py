@@ -328,7 +328,7 @@ RIGHT_OR_WRONG = (0, 1)
 class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
     """A reply to be marked with a number on a scale."""
 
-    golds: tuple[str, ...]
+    reference_answers: tuple[str, ...]
     scale: tuple[int, int] = MARKS
     """The lowest and the highest mark."""
     decimals: bool = False
@@ -337,7 +337,7 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
     def start(self) -> Deliberation:
         """Yield the judge's requests, and return its verdict. Its value is the mark."""
         judge_texts = judge_prompt(self.version)
-        numbered = {f"gold_{number}": gold for number, gold in enumerate(self.golds, 1)}
+        numbered = {f"gold_{number}": gold for number, gold in enumerate(self.reference_answers, 1)}
         text = judge_texts.fill(
             self.reply, question=self.question.strip(), gold=self._gold(), **numbered
         )
@@ -360,7 +360,7 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
         A prompt with quotes shows JSON: `"two"`, or `["2", "two"]` for several answers. Other prompts show a single
         answer as it is, and several as a Python list. Such a prompt may also replace words of the answers.
         """
-        answers = list(dict.fromkeys(self.golds))  # without duplicates, in order
+        answers = list(dict.fromkeys(self.reference_answers))  # without duplicates, in order
         prompt = judge_prompt(self.version)
         if prompt.quotes:
             return json.dumps(answers[0] if len(answers) == 1 else answers, ensure_ascii=False)

@@ -77,14 +77,14 @@ class SamplesBlock(Struct, frozen=True):
     block: ClassVar[str] = "samples"
     cards: tuple[SampleCard, ...]
     filters: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    left_out: tuple[tuple[str, int], ...]
+    omitted: tuple[tuple[str, int], ...]
 
 
 class ShownImage(Struct, frozen=True):
-    """An image as a data URI, which is empty if the page leaves it out. `words` describe it."""
+    """An image as a data URI, which is empty if the page leaves it out. `alternative_text` describes it."""
 
     uri: str
-    words: str
+    alternative_text: str
     width: int
     height: int
 

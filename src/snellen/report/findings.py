@@ -38,8 +38,8 @@ from snellen.report.model_numbers import (
     runs_to_describe,
 )
 from snellen.report.number_text import capitalised, metric_title, percent_text, value_text
-from snellen.report.paired_tables import family_words
-from snellen.report.reported_runs import ReportedRun, average_words
+from snellen.report.paired_tables import describe_family
+from snellen.report.reported_runs import ReportedRun, describe_average
 from snellen.report.sentence_parts import (
     MOST_NAMES,
     NO_INTERVAL,
@@ -104,7 +104,7 @@ def findings(
                 in_every_order = order_differences(compared, nearest.first, nearest.second)
     except DataError as error:
         cautions.append(f"The runs are not compared: {error}.")
-    family = family_words(compared.headline) if compared else ""
+    family = describe_family(compared.headline) if compared else ""
     return [*sentences(numbers, differences, in_every_order, family), *cautions]
 
 
@@ -123,14 +123,14 @@ def _run_cautions(
         chosen: Labels of the runs that chose their own questions.
     """
     cautions: list[str] = []
-    left_out = [
+    excluded_names = [
         reported_run.label
         for reported_run in accurate
         if reported_run not in described and reported_run.run.convention == "standard"
     ]
-    if left_out:
+    if excluded_names:
         cautions.append(
-            f"This summary excludes {name_list(left_out)}: reference baselines, not models."
+            f"This summary excludes {name_list(excluded_names)}: reference baselines, not models."
         )
 
     stopped_early = [
@@ -145,7 +145,7 @@ def _run_cautions(
     for reported_run in described:
         if reported_run.run.extent and not _is_complete(reported_run):
             cautions.append(
-                f"The run of {reported_run.label} is incomplete: {reported_run.run.extent.words}."
+                f"The run of {reported_run.label} is incomplete: {reported_run.run.extent.text}."
             )
     for reported_run in described:
         for text in (
@@ -251,7 +251,7 @@ def _level(numbers: Sequence[ModelNumbers]) -> str:
     elif model.over == "questions":
         level = f"{opening} ({interval}), over all questions of {model.benchmarks} benchmarks"
     else:
-        level = f"{opening} {average_words(model.benchmarks, model.over)} ({interval})"
+        level = f"{opening} {describe_average(model.benchmarks, model.over)} ({interval})"
     return f"{level}{_against_chance(model)}.{_by_other_methods(numbers)}"
 
 

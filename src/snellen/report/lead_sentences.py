@@ -23,7 +23,7 @@ from snellen.metrics.declaration import SHARE
 from snellen.records import METHODS, Method
 from snellen.report.model_numbers import ModelNumbers
 from snellen.report.number_text import dimension_title, metric_title
-from snellen.report.reported_runs import average_words
+from snellen.report.reported_runs import describe_average
 from snellen.report.sentence_parts import (
     difference_range,
     difference_text,
@@ -201,7 +201,7 @@ def _benchmark_scope(
     if len(compared) > 1:
         units = {model.over for model in models}
         averaged_over = units.pop() if len(units) == 1 else ""
-        return f" {average_words(len(compared), averaged_over)}"
+        return f" {describe_average(len(compared), averaged_over)}"
     return ""
 
 

@@ -41,11 +41,11 @@ from snellen.report.reported_runs import (
     chance_levels,
     common_chance,
     dimensions_of,
-    is_of_first_alone,
     method_rows,
     overall_label,
     pools_of,
     question_metric,
+    uses_first_presentation_only,
 )
 from snellen.report.summary import summary_cell
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
@@ -344,7 +344,7 @@ def _matrix(
     for method, protocol in main_protocols.items():
         if protocol != method:
             first_only = ""
-            if is_of_first_alone(metric, protocol):
+            if uses_first_presentation_only(metric, protocol):
                 first_only = ", each first presentation"
             notes.append(f"By {method}: from the protocol {protocol}{first_only}.")
 

@@ -131,16 +131,16 @@ def _head_facts(reported_runs: Sequence[ReportedRun]) -> tuple[tuple[int, str], 
         evaluated.update(
             scored.spec.name for scored in reported_run.run.benchmarks if was_asked(scored)
         )
-    benchmark_words = "benchmark" if len(benchmarks) == 1 else "benchmarks"
+    benchmarks_text = "benchmark" if len(benchmarks) == 1 else "benchmarks"
     if len(evaluated) < len(benchmarks):
-        benchmark_words = f"of {len(benchmarks)} {benchmark_words}"
+        benchmarks_text = f"of {len(benchmarks)} {benchmarks_text}"
 
     totals = [count_once(reported_run.run) for reported_run in reported_runs]
     replies = sum(total.with_options for total in totals)
     unparsed = sum(total.unparsed for total in totals)
     return (
         (len(reported_runs), "run" if len(reported_runs) == 1 else "runs"),
-        (len(evaluated), f"{benchmark_words} evaluated"),
+        (len(evaluated), f"{benchmarks_text} evaluated"),
         (sum(reported_run.run.distinct_requests for reported_run in reported_runs), "requests"),
         (unparsed, f"of {replies:,} replies to multiple-choice questions could not be parsed"),
         (sum(reported_run.run.failed for reported_run in reported_runs), "requests failed"),
@@ -245,7 +245,7 @@ def _samples(reported_runs: Sequence[ReportedRun], gallery: Gallery) -> SamplesB
         ("protocol", _as_choices(protocols)),
         ("outcome", _as_choices(outcomes)),
     )
-    return SamplesBlock(tuple(cards), choices, tuple(gallery.left_out.items()))
+    return SamplesBlock(tuple(cards), choices, tuple(gallery.omitted.items()))
 
 
 def _as_choices(values: Iterable[str]) -> tuple[tuple[str, str], ...]:

@@ -37,7 +37,7 @@ from snellen.report.number_text import (
     number_or_dash,
     percent_text,
 )
-from snellen.report.reported_runs import ReportedRun, is_of_first_alone
+from snellen.report.reported_runs import ReportedRun, uses_first_presentation_only
 from snellen.report.table import FEW_GROUPS, AbsentCell, Cell, Column, NumberCell, Table, tabulate
 from snellen.scoring.scored_run import ScoredRun
 
@@ -162,7 +162,7 @@ def _benchmark_table(differences: Sequence[PairedDifference], comparison: Compar
         ),
         Column(
             "needed",
-            needed_words,
+            needed_questions_text,
             "questions needed to detect a difference of this size at the 5% level with 80% power",
         ),
     ]
@@ -171,10 +171,10 @@ def _benchmark_table(differences: Sequence[PairedDifference], comparison: Compar
         "Differences are paired by question, over the questions for which both have a value, so the difficulty "
         "of questions cancels out. Intervals and p-values are clustered by image.",
     ]
-    left_out = sum(difference.only_one_has_value for difference in differences)
-    if left_out:
+    n_excluded = sum(difference.only_one_has_value for difference in differences)
+    if n_excluded:
         notes.append(
-            f"{left_out:,} questions have a value in only one of two runs and are excluded."
+            f"{n_excluded:,} questions have a value in only one of two runs and are excluded."
         )
     for benchmark, holders in comparison.partial.items():
         notes.append(f"{benchmark}: only in {', '.join(holders)}.")
@@ -282,7 +282,7 @@ def _metric_under_protocol(difference: PairedDifference | QuestionFlip) -> str:
     because a reader could take it for circular accuracy: `accuracy under circular (first order only)`.
     """
     text = f"{metric_title(difference.metric)} under {difference.protocol}"
-    if is_of_first_alone(difference.metric, difference.protocol):
+    if uses_first_presentation_only(difference.metric, difference.protocol):
         text += " (first order only)"
     return text
 
@@ -301,7 +301,7 @@ def _correction_text(comparison: Comparison) -> str:
     has_many_runs = len(comparison.labels) > 2
     family = "the comparisons of their kind"
     if has_many_runs:
-        family = f"{family_words(comparison)}, by kind"
+        family = f"{describe_family(comparison)}, by kind"
 
     kinds = "benchmarks, dimensions, overall"
     methods = {difference.method for difference in comparison.differences}
@@ -318,7 +318,7 @@ def _correction_text(comparison: Comparison) -> str:
     return text
 
 
-def family_words(comparison: Comparison) -> str:
+def describe_family(comparison: Comparison) -> str:
     """Return which differences are corrected together: `all pairs`, `all pairs with A`, or `all comparisons` of two runs."""
     if len(comparison.labels) < 3:
         return "all comparisons"
@@ -359,7 +359,7 @@ MAX_NEEDED_RATIO = 20
 """Questions needed, in multiples of those that exist, above which the number is no useful advice."""
 
 
-def needed_words(difference: PairedDifference) -> str:
+def needed_questions_text(difference: PairedDifference) -> str:
     """Return how many questions would detect a difference of the observed size.
 
     It is `1,200`, or `no difference in sight`. A number that follows from few images is only a lower bound, and so is

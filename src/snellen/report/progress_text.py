@@ -17,7 +17,7 @@ SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_BARS = 0.2
 
 
-class ProgressWords:
+class ProgressReporter:
     """Text about the progress of runs, at most once per interval for each run.
 
     Args:
@@ -66,7 +66,7 @@ def progress_lines(write: Callable[[str], object]) -> ProgressListener:
 
     It writes nothing before the first request, so that the first line counts all replies of earlier sessions.
     """
-    progress = ProgressWords(SECONDS_BETWEEN_LINES)
+    progress = ProgressReporter(SECONDS_BETWEEN_LINES)
 
     def listen(state: RunProgress) -> None:
         """Write a line about the progress of a run. A run that was complete before is not mentioned."""
@@ -94,7 +94,7 @@ def _bars() -> ProgressListener:
     """Return a listener that shows a bar for each run in a notebook, and updates it."""
     from IPython.display import display
 
-    progress = ProgressWords(SECONDS_BETWEEN_BARS)
+    progress = ProgressReporter(SECONDS_BETWEEN_BARS)
     bars: dict[str, Any] = {}
 
     def listen(state: RunProgress) -> None:

@@ -51,7 +51,7 @@ def bridge_table(reconciliation: Reconciliation) -> Table:
     rows = [_BridgeRow(reconciliation.first_label, total)]
     for step in reconciliation.steps:
         total += step.change
-        rows.append(_BridgeRow(step.words, total, step))
+        rows.append(_BridgeRow(step.description, total, step))
     rows.append(_BridgeRow(reconciliation.second_label, reconciliation.second_number))
 
     columns: list[Column[_BridgeRow]] = [
@@ -81,7 +81,7 @@ def bridge_summary(reconciliation: Reconciliation) -> list[str]:
     largest = max(reconciliation.steps, key=lambda step: abs(step.change), default=None)
     if largest is not None and largest.change:
         sentences.append(
-            f"The largest step: {largest.words} ({_points_text(largest.change)} points)."
+            f"The largest step: {largest.description} ({_points_text(largest.change)} points)."
         )
     if reconciliation.same_verdict_other_reading:
         sentences.append(
@@ -129,7 +129,7 @@ def example_lines(difference: Difference, labels: Sequence[str]) -> list[str]:
             clauses.append(f"read as {_quoted(item.reading)}")
         elif item.reading is not None:
             clauses.append("nothing read")
-        correct = " / ".join(_quoted(gold) for gold in item.golds)
+        correct = " / ".join(_quoted(gold) for gold in item.correct_answers)
         clauses.append(f"correct: {correct}")
         clauses.append(f"verdict {float(item.verdict):g}")
         lines.append(f"  {label}: {', '.join(clauses)}")
@@ -143,7 +143,7 @@ def as_values(reconciliation: Reconciliation) -> dict[str, object]:
         steps.append(
             {
                 "cause": step.cause,
-                "words": step.words,
+                "words": step.description,
                 "questions": step.questions,
                 "up": step.gains,
                 "down": step.losses,
@@ -179,7 +179,7 @@ def _item_values(item: ReconciledItem) -> dict[str, object]:
     return {
         "reply": item.reply,
         "reading": item.reading,
-        "golds": list(item.golds),
+        "golds": list(item.correct_answers),
         "options": list(item.options),
         "verdict": float(item.verdict),
     }
@@ -263,7 +263,7 @@ def _example_table(reconciliation: Reconciliation) -> Table:
         Column("result", lambda row: row.result, is_label=True),
         Column("reply", lambda row: _shorten(row.item.reply, missing="none")),
         Column("read as", lambda row: _shorten(row.item.reading, missing="not recorded")),
-        Column("right answer", lambda row: " / ".join(map(_shorten, row.item.golds))),
+        Column("right answer", lambda row: " / ".join(map(_shorten, row.item.correct_answers))),
         Column("verdict", lambda row: f"{float(row.item.verdict):g}"),
     ]
     return tabulate("Examples of each cause", columns, rows)

@@ -196,15 +196,15 @@ OVER: dict[MeanOver, str] = {
 """Description of a mean by what has equal weight in it."""
 
 
-def average_words(n_benchmarks: int, averaged_over: str) -> str:
+def describe_average(n_benchmarks: int, averaged_over: str) -> str:
     """Return what a mean is over, as a sentence says it.
 
     Where dimensions count alike, a mean differs from that of the benchmarks that a table shows.
 
     Examples:
-        >>> average_words(3, "dimensions")
+        >>> describe_average(3, "dimensions")
         'on average over the dimensions of 3 benchmarks'
-        >>> average_words(3, "benchmarks")
+        >>> describe_average(3, "benchmarks")
         'on average over 3 benchmarks'
     """
     of_dimensions = "the dimensions of " if averaged_over == "dimensions" else ""
@@ -215,7 +215,7 @@ OF_UNBIASED = ("accuracy", "hit_rate", "unparsed_rate")
 """Rows computed over unbiased presentations, which do not depend on earlier replies."""
 
 
-def is_of_first_alone(metric: str, protocol: str) -> bool:
+def uses_first_presentation_only(metric: str, protocol: str) -> bool:
     """Return whether a row covers only the first of several presentations of each question."""
     declaration = labelled_declaration(protocol)
     is_repeated = declaration.presentations != 1

@@ -58,7 +58,7 @@ class Picture(Struct, frozen=True):
 
     number: int | None
     """Index in the page's list of images; None if the page does not contain it."""
-    words: str
+    text: str
     """Alternative text, or why the image is absent."""
     width: int = 0
     height: int = 0
@@ -119,7 +119,7 @@ class OptionRow(Struct, frozen=True):
 class Reading(Struct, frozen=True):
     """What a response was read as: an option and by which rule, or why none."""
 
-    words: str
+    text: str
     option: ShownOption | None = None
 
 

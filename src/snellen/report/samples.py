@@ -114,7 +114,7 @@ class Gallery(Struct, frozen=True):
     """Data URIs by digest."""
     missing: frozenset[str]
     """Digests of images that are no longer in their benchmark's folder."""
-    left_out: dict[Outcome, int]
+    omitted: dict[Outcome, int]
     """Number of questions that are not shown."""
 
 
@@ -137,23 +137,23 @@ def choose_gallery(
     most_not_right = min(limits.not_right, n_per_cell - most_right)
 
     chosen: list[GalleryEntry] = []
-    left_out: Counter[Outcome] = Counter()
+    omitted_counts: Counter[Outcome] = Counter()
     for model, reported_run in enumerate(reported_runs):
         for scored in reported_run.run.benchmarks:
             included_ids = random_part(scored)
             entries = list(question_entries(model, scored, included_ids))
             chosen.extend(_pick(entries, most_not_right, most_right))
             if included_ids is None:
-                left_out.update(entry.outcome for entry in entries)
+                omitted_counts.update(entry.outcome for entry in entries)
             else:
-                left_out.update(_all_outcomes(scored))
+                omitted_counts.update(_all_outcomes(scored))
     if len(chosen) > limits.entries:
         chosen = _spread(chosen, limits.entries)
-    left_out.subtract(entry.outcome for entry in chosen)
+    omitted_counts.subtract(entry.outcome for entry in chosen)
 
     chosen.sort(key=_interest)
     images, missing = _read_images(reported_runs, chosen, limits.image_bytes)
-    omitted = {outcome: left_out[outcome] for outcome in OUTCOMES if left_out[outcome]}
+    omitted = {outcome: omitted_counts[outcome] for outcome in OUTCOMES if omitted_counts[outcome]}
     return Gallery(
         tuple(chosen), _read_chosen_exchanges(reported_runs, chosen), images, missing, omitted
     )

@@ -19,7 +19,12 @@ from snellen.reasons import word_reason
 from snellen.records import METHODS, Method
 from snellen.report.headline_table import short_title
 from snellen.report.number_text import number_or_dash
-from snellen.report.paired_tables import NO_DIFFERENCE, family_words, mean_label, needed_words
+from snellen.report.paired_tables import (
+    NO_DIFFERENCE,
+    describe_family,
+    mean_label,
+    needed_questions_text,
+)
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 
 MOST_ROWS = 14
@@ -149,20 +154,20 @@ def _what_is_shown(comparison: Comparison, minus: str) -> str:
     """Return the note that explains a column of differences."""
     corrected = ""
     if comparison.correction != "none":
-        corrected = f", corrected for {family_words(comparison)}"
+        corrected = f", corrected for {describe_family(comparison)}"
     return f"Difference: {minus}, on the same questions, with its 95% interval{corrected}."
 
 
 def _uncompared(comparison: Comparison) -> list[str]:
     """Return what is left out: questions and benchmarks that one run alone has."""
     notes: list[str] = []
-    left_out = sum(
+    n_excluded = sum(
         difference.only_one_has_value
         for difference in comparison.differences
         if difference.scope == "benchmark"
     )
-    if left_out:
-        notes.append(f"{left_out:,} questions have a value in only one run and are excluded.")
+    if n_excluded:
+        notes.append(f"{n_excluded:,} questions have a value in only one run and are excluded.")
     if comparison.partial:
         notes.append(
             f"Excluded, because not all runs have them: {', '.join(sorted(comparison.partial))}."
@@ -215,7 +220,7 @@ def _what_would_decide(undecided: Sequence[PairedDifference]) -> str:
     needs: list[str] = []
     without_difference: list[str] = []
     for difference in undecided:
-        n_needed = needed_words(difference)
+        n_needed = needed_questions_text(difference)
         if n_needed == NO_DIFFERENCE:
             without_difference.append(difference.benchmark)
         elif difference.needed is not None:

@@ -23,10 +23,10 @@ from snellen.report.reported_runs import (
     ModelMethodRow,
     ReportedRun,
     each_choice_benchmark,
-    is_of_first_alone,
     mean_chance,
     method_rows,
     prepare_reported_runs,
+    uses_first_presentation_only,
 )
 from snellen.report.table import AbsentCell, Column, NumberCell, Table, tabulate
 from snellen.scoring.scored_run import ScoredRun
@@ -295,7 +295,7 @@ def _source_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
                 continue
             if metric in ("accuracy", "circular_accuracy"):
                 titles_by_protocol[number.protocol].append(metric_title(metric))
-            if is_of_first_alone(metric, number.protocol):
+            if uses_first_presentation_only(metric, number.protocol):
                 first_only.append(metric_title(metric))
 
         sources = [

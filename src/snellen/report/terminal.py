@@ -141,7 +141,7 @@ def suite_tables(reported_runs: Sequence[ReportedRun]) -> dict[str, list[RichTab
     return tables
 
 
-def shown_words(table: Table) -> list[list[str]]:
+def unbroken_texts(table: Table) -> list[list[str]]:
     """Return, for each column of a table, its heading and the texts of its cells, as far as they must not be broken.
 
     A caller computes the least width of a column from them.

@@ -140,26 +140,28 @@ def right_answer_rule(spec: BenchmarkSpec) -> Right:
             return float(prediction.choice in question.answer.options)
         reply = AskedReply(prediction.text or "", question.turn.question)
         if isinstance(metric, CorpusCountMetric):
-            return _counted_right(metric, reply, question.golds)
+            return _counted_right(metric, reply, question.reference_answers)
         if isinstance(metric, ReplyMetric):
-            return float(metric.measure(reply, question.golds) >= 1)
+            return float(metric.measure(reply, question.reference_answers) >= 1)
         return 0.0
 
     return right
 
 
-def _counted_right(metric: CorpusCountMetric, reply: str, golds: Sequence[str]) -> float:
+def _counted_right(
+    metric: CorpusCountMetric, reply: str, reference_answers: Sequence[str]
+) -> float:
     """Return 1.0 if a single reply reaches the highest value of a metric over summed counts, else 0.0.
 
     Args:
         metric: The metric, such as word error rate. It is computed for this reply alone.
         reply: The reply.
-        golds: The correct answers.
+        reference_answers: The correct answers.
 
     Raises:
         DataError: The metric cannot count the reply.
     """
-    [counts] = metric.count([reply], [golds])
+    [counts] = metric.count([reply], [reference_answers])
     if isinstance(counts, str):
         raise DataError(counts)
     value = metric.compute(counts)[0]

@@ -185,7 +185,7 @@ def verdicts_on_questions(
                     sample_id=prediction.sample_id,
                     variant=prediction.variant,
                     question=shown_question(question),
-                    golds=question.golds,
+                    reference_answers=question.reference_answers,
                     reply=prediction.text or "",
                     version=version,
                     scale=scale,

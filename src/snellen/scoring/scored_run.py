@@ -70,7 +70,7 @@ class RunExtent(Struct, frozen=True):
         return self.finished == self.questions and not self.wanting and not self.undecided
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The extent as text, such as `83 of 240 questions begun, 33 finished`."""
         clauses = [
             f"{self.begun:,} of {self.questions:,} questions begun, {self.finished:,} finished"
@@ -287,7 +287,7 @@ class ScoredRun(Struct, frozen=True):
     """Requests, tokens and seconds by benchmark and protocol."""
     price: TokenPrice | None = None
     """Price of the evaluated model's tokens, if the user gave one."""
-    left_out: tuple[ExcludedQuestion, ...] | None = None
+    excluded_questions: tuple[ExcludedQuestion, ...] | None = None
     """Questions left out of a comparison on commonly answered questions; None outside such a comparison."""
     counterpart: ScoredRun | None = None
     """For a run scored as published, the same replies scored by the standard rules."""

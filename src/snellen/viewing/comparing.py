@@ -47,13 +47,13 @@ class RunComparison(Struct, frozen=True):
     flips: tuple[FlipCounts, ...]
     fault: str = ""
     """Why the numbers were not compared."""
-    left_out: dict[str, tuple[str, ...]] = {}
+    omitted: dict[str, tuple[str, ...]] = {}
     """Benchmarks that not all of the runs have, by run: they are in no chart, and only in the differences of runs that
     both have them."""
 
     @property
-    def n_left_out(self) -> int:
-        return len(set().union(*self.left_out.values()))
+    def n_omitted(self) -> int:
+        return len(set().union(*self.omitted.values()))
 
 
 def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:

@@ -30,7 +30,7 @@ STANDARD_ERRORS = 2.0
 class Cluster(Struct, frozen=True):
     """Questions with something in common."""
 
-    words: str
+    description: str
     count: int
     """Failures."""
     total: int | None

@@ -28,7 +28,7 @@ from snellen.report.headline_table import short_title
 from snellen.report.letters import corrected_letters, letter_sentences
 from snellen.report.number_text import capitalised, dimension_title, metric_title
 from snellen.report.rendering import page_style, report_asset, templates
-from snellen.report.reported_runs import OVER, is_of_first_alone
+from snellen.report.reported_runs import OVER, uses_first_presentation_only
 from snellen.report.sample_cards import (
     ShownExchange,
     score_meanings,
@@ -90,7 +90,7 @@ def _environment(options: PageOptions) -> Environment:
         scores_text=scores_text,
         score_meanings=score_meanings,
         chosen_label=chosen_label,
-        is_of_first_alone=is_of_first_alone,
+        uses_first_presentation_only=uses_first_presentation_only,
     )
     environment.filters["duration"] = duration
     return environment

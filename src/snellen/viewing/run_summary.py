@@ -21,7 +21,7 @@ from snellen.errors import SnellenError
 from snellen.records import Estimate, Result
 from snellen.report.adaptive_procedures import procedure_of
 from snellen.report.number_text import metric_title
-from snellen.report.reported_runs import CHOICE_ROWS, average_words, was_asked
+from snellen.report.reported_runs import CHOICE_ROWS, describe_average, was_asked
 from snellen.report.samples import GalleryEntry
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, unknown_suites
 
@@ -29,7 +29,7 @@ from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, unknown_suite
 class Headline(Struct, frozen=True):
     """The number of a run in the table of runs, equal to that in its reports."""
 
-    words: str
+    title: str = field(name="words")
     """Metric and protocol, or the number of benchmarks that it is the mean of."""
     estimate: Estimate
     unit: str
@@ -107,9 +107,9 @@ def headline_of(run: ScoredRun, rows: Sequence[Result]) -> Headline | None:
     metric = metrics.pop() if len(metrics) == 1 else HEADLINE
     first = headlines[0]
     if len(headlines) > 1 and metric == HEADLINE:
-        description = average_words(len(headlines), overall.over)
+        description = describe_average(len(headlines), overall.over)
     elif len(headlines) > 1:
-        description = f"{metric_title(metric)} {average_words(len(headlines), overall.over)}"
+        description = f"{metric_title(metric)} {describe_average(len(headlines), overall.over)}"
     elif len(run.benchmarks) > 1:
         description = f"{metric_title(metric)} under {first.protocol} of {first.benchmark}"
     else:

@@ -92,7 +92,7 @@ class RunTableRow(Struct, frozen=True):
         return tuple(use.name for use in self.run.manifest.benchmarks) if self.run.manifest else ()
 
     @property
-    def benchmark_words(self) -> str:
+    def benchmarks_text(self) -> str:
         """What the run was evaluated on: the name of its only benchmark, or the suites of several: `mmbench, pope (5)`."""
         if len(self.benchmarks) < 2:
             return "".join(self.benchmarks)
@@ -149,7 +149,7 @@ class RunTableRow(Struct, frozen=True):
 COLUMNS: dict[str, tuple[str, Callable[[RunTableRow], Any]]] = {
     "name": ("run", lambda run_row: run_row.title.casefold()),
     "model": ("model", lambda run_row: run_row.run.label.casefold()),
-    "benchmarks": ("benchmarks", lambda run_row: run_row.benchmark_words),
+    "benchmarks": ("benchmarks", lambda run_row: run_row.benchmarks_text),
     "protocol": ("protocol", lambda run_row: run_row.protocols),
     "headline": (
         "headline",
@@ -218,7 +218,7 @@ def trend_of(run_row: RunTableRow, run_rows: Sequence[RunTableRow]) -> Trend | N
         return None
     comparable = []
     for other in run_rows:
-        has_same_headline = other.headline and other.headline.words == run_row.headline.words
+        has_same_headline = other.headline and other.headline.title == run_row.headline.title
         if has_same_headline and _asks_the_same(other.run, run_row.run):
             comparable.append(other)
     if len(comparable) < 2:
@@ -276,7 +276,7 @@ def _trend_chart(run_rows: Sequence[RunTableRow]) -> ChartDrawing:
     for index in (0, -1):
         x, _ = points[index]
         builder.text(x, BOTTOM + 18, run_rows[index].started[:10], "tick")
-    title = f"{headlines[0].words} over time"
+    title = f"{headlines[0].title} over time"
     return builder.drawing(title, height=HEIGHT, width=WIDTH)
 
 

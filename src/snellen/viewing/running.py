@@ -452,14 +452,14 @@ class StartedRun(Struct):
     """The folder of its settings file and log."""
     run: Path
     """The folder of the run."""
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     """Arguments of its command, after `snellen`."""
     process: subprocess.Popen[bytes]
     is_asked_to_stop: bool = False
 
     @property
     def command(self) -> str:
-        return shlex.join(("snellen", *self.words))
+        return shlex.join(("snellen", *self.arguments))
 
     @property
     def exam(self) -> str:

@@ -93,7 +93,10 @@ def _count_images(metric: PictureMean, members: Sequence[AskedQuestion]) -> Coun
     if first.answer is None:
         return HIDDEN_ANSWER
     for member in members:
-        if member.turn.options != first.turn.options or member.golds != first.golds:
+        if (
+            member.turn.options != first.turn.options
+            or member.reference_answers != first.reference_answers
+        ):
             return Unscored("metric undefined", "the options or answers of its images differ")
     n_presentations = first.declaration.n_presentations(first.sample)
     compared_options = metric.listed(first.turn.options, first.answer.options)

@@ -135,9 +135,9 @@ GOOD = 4
 """The mark from which a reply counts as good in `mark_4_or_more`."""
 
 
-def mark_prompt(golds: tuple[str, ...]) -> str:
+def mark_prompt(reference_answers: tuple[str, ...]) -> str:
     """Return the printed prompt for one gold, or for a list of them."""
-    return "mmbench-mark-1" if len(set(golds)) == 1 else "mmbench-mark-list-1"
+    return "mmbench-mark-1" if len(set(reference_answers)) == 1 else "mmbench-mark-list-1"
 
 
 def _mark_rows(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
@@ -171,7 +171,7 @@ MARK_METRIC = JudgedMetric(
             for mark in range(MARKS[0], MARKS[1] + 1)
         ),
     ),
-    versions=lambda question: [mark_prompt(question.golds)],
+    versions=lambda question: [mark_prompt(question.reference_answers)],
     reduce=_mark_rows,
 )
 

@@ -136,7 +136,9 @@ def _list_score(answers: list[str], replies: list[str]) -> float:
 def document_right(question: AskedQuestion, prediction: Prediction) -> float:
     """The score of a reply by the format of its answer, which is a tag of the question."""
     reply = (prediction.text or "").strip()
-    return document_score(question.golds[0], reply, question.sample.tags.get("format", "Str"))
+    return document_score(
+        question.reference_answers[0], reply, question.sample.tags.get("format", "Str")
+    )
 
 
 MMLONGBENCH_DOC = ShareByRule(

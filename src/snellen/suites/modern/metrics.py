@@ -160,7 +160,7 @@ def ocrbench_right(question: AskedQuestion, prediction: Prediction) -> float:
         return text.replace(" ", "") if is_formula else text.lower()
 
     reply = plain(prediction.text or "")
-    return float(any(plain(gold) in reply for gold in question.golds))
+    return float(any(plain(gold) in reply for gold in question.reference_answers))
 
 
 class ShareByRule(GroupedMetric, frozen=True, kw_only=True):
@@ -187,11 +187,13 @@ def ocrbench_v2_right(question: AskedQuestion, prediction: Prediction) -> float:
     tags = question.sample.tags
     reply = prediction.text or ""
     if tags.get("category") == HANDWRITTEN:
-        return float(any(written in reply for written in _letters_written(question.golds[0])))
+        return float(
+            any(written in reply for written in _letters_written(question.reference_answers[0]))
+        )
     form = tags.get("form")
     if form == "multiple choice":
         letters = "".join(filter(str.isalpha, reply))
-        return float(letters == question.golds[0])
+        return float(letters == question.reference_answers[0])
     keeps_case = form == "case sensitive"
     # Chinese questions whose case counts are compared as English ones.
     is_chinese = tags.get("category", "").endswith("cn") and not keeps_case
@@ -202,7 +204,9 @@ def ocrbench_v2_right(question: AskedQuestion, prediction: Prediction) -> float:
             text = text.lower()
         return text.replace(" ", "") if is_chinese else text
 
-    scores = [_text_score(plain(reply), plain(gold), is_chinese) for gold in question.golds]
+    scores = [
+        _text_score(plain(reply), plain(gold), is_chinese) for gold in question.reference_answers
+    ]
     return max(scores)
 
 

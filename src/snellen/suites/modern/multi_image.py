@@ -97,7 +97,7 @@ def remi_right(question: AskedQuestion, prediction: Prediction) -> float:
     answer = remi_answer(prediction.text or "")
     if answer is None:
         return 0.0
-    labels = [_before_percent(gold.replace("\\", "")) for gold in question.golds]
+    labels = [_before_percent(gold.replace("\\", "")) for gold in question.reference_answers]
     task = question.sample.tags.get("task", "")
     if task == MARKED_OBJECTS:
         return float(answer in labels)

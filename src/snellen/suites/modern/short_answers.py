@@ -49,7 +49,7 @@ def blind_answer(reply: str, task: str) -> str | None:
 def blind_right(question: AskedQuestion, prediction: Prediction) -> float:
     """1 if the reply, or the answer in it, is the ground truth, in lower case."""
     reply = (prediction.text or "").strip().lower()
-    truth = question.golds[0].strip().lower()
+    truth = question.reference_answers[0].strip().lower()
     if reply == truth:
         return 1.0
     return float(blind_answer(reply, question.sample.tags.get("task", "")) == truth)
@@ -70,7 +70,9 @@ def _equal_or_same_digits(reply: str, answer: str) -> bool:
 
 def biased_right(question: AskedQuestion, prediction: Prediction) -> float:
     """1 if the reply, without braces, is the ground truth, or has its digits."""
-    return float(_equal_or_same_digits(_bare(prediction.text or ""), _bare(question.golds[0])))
+    return float(
+        _equal_or_same_digits(_bare(prediction.text or ""), _bare(question.reference_answers[0]))
+    )
 
 
 BLIND = ShareByRule(

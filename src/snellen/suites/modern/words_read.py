@@ -60,7 +60,7 @@ def text_f1(question: AskedQuestion, prediction: Prediction) -> float:
     subset = tags.get("subset", "")
     category = tags.get("category", "")
     reply_words = tokens(prediction.text or "", subset, category)
-    gold_words = tokens(question.golds[0], subset, category)
+    gold_words = tokens(question.reference_answers[0], subset, category)
     return overlap_f1(reply_words, gold_words)
 
 
