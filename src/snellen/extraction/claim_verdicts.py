@@ -279,24 +279,28 @@ def _has_in_order(forms: Sequence[str], claim: Claim) -> bool:
 
 
 def _is_rearranged(forms: Sequence[str], claim: Claim) -> bool:
-    """Return whether a sentence has most words of a claim, but in another order or as a passive.
+    """Return whether a sentence says about the same words as a claim something that may differ from the claim.
 
-    "The man bites the dog" is a rearrangement of the claim "The dog bites the man".
+    That is so if the sentence has most words of the claim in another order, or if one of the two is in the passive
+    voice. Of the claim "The dog bites the man", "The man bites the dog" is a rearrangement, and so is "The man is
+    bitten by the dog".
 
     Args:
-        forms: Words of the sentence.
-        claim: The claim.
+        forms: The words of the sentence, as they are written.
+        claim: The claim, with the stems of its words.
     """
-    stems = [stem_of(form) for form in forms]
+    sentence_stems = [stem_of(form) for form in forms]
     claim_stems = list(dict.fromkeys(claim.words))
-    shared = [stem for stem in claim_stems if stem in stems]
-    if len(shared) < FEWEST_WORDS or len(shared) < _SHARED * len(claim_stems):
+    shared_stems = [stem for stem in claim_stems if stem in sentence_stems]
+    least_shared = max(FEWEST_WORDS, _SHARED * len(claim_stems))
+    if len(shared_stems) < least_shared:
         return False
-    in_order_of_sentence = sorted(shared, key=stems.index)
-    if in_order_of_sentence != shared:
+
+    in_order_of_sentence = sorted(shared_stems, key=sentence_stems.index)
+    if in_order_of_sentence != shared_stems:
         return True
-    is_passive = not AGENT_WORDS.isdisjoint(forms)  # has "by"
-    return is_passive != claim.has_agent
+    sentence_has_agent = not AGENT_WORDS.isdisjoint(forms)  # "by", as in "bitten by the dog"
+    return sentence_has_agent != claim.has_agent
 
 
 def _verdict(is_contrary: bool, claim: Claim) -> Verdict:

@@ -71,36 +71,47 @@ def cost_scatters(reported_runs: Sequence[ReportedRun]) -> list[ChartPanel]:
 
 
 def _cost_points(series: int, reported_run: ReportedRun) -> Iterator[CostPoint]:
-    """Yield the accuracy and the cost of a run, one point for each protocol.
+    """Yield the accuracy and the costs of a run for a chart, one point for each protocol.
 
-    Protocols whose result does not describe the model, such as controls without the image, are left out.
+    Protocols that do not measure the model, such as controls without the image, have no point.
 
     Args:
-        series: The number of the run, which determines its colour.
+        series: The index of the run among those of the chart, which determines its colour.
         reported_run: The run.
     """
+    run = reported_run.run
+    results_by_key = reported_run.results_by_key
     metric = reported_run.substitutes.get("accuracy", "accuracy")
-    for protocol in dict.fromkeys(cost.protocol for cost in reported_run.run.costs):
-        row = reported_run.results_by_key.get((protocol, metric, OVERALL, OVERALL, ""))
-        if row is None or row.estimate.value is None:
+    for protocol in dict.fromkeys(cost.protocol for cost in run.costs):
+        mean_accuracy = results_by_key.get((protocol, metric, OVERALL, OVERALL, ""))
+        if mean_accuracy is None or mean_accuracy.estimate.value is None:
             continue
         if not labelled_declaration(protocol).stands_for_model:
             continue
 
+        # Only the costs of benchmarks that the mean accuracy includes.
         costs: list[RequestCost] = []
-        for cost in reported_run.run.costs:
-            has_accuracy = (protocol, metric, cost.benchmark, "", "") in reported_run.results_by_key
+        for cost in run.costs:
+            has_accuracy = (protocol, metric, cost.benchmark, "", "") in results_by_key
             if cost.protocol == protocol and has_accuracy:
                 costs.append(cost)
-        names = frozenset(cost.benchmark for cost in costs)
-        questions = 0
-        for scored in reported_run.run.benchmarks:
-            if scored.spec.name in names:
-                questions += len(scored.samples)
-        if questions:
-            name = f"{reported_run.label}, {protocol}"
-            per_question = _costs_per_question(reported_run, costs, questions)
-            yield CostPoint(series, name, row.estimate, row.unit, names, per_question)
+        benchmarks = frozenset(cost.benchmark for cost in costs)
+        n_questions = 0
+        for scored in run.benchmarks:
+            if scored.spec.name in benchmarks:
+                n_questions += len(scored.samples)
+        if n_questions == 0:
+            continue
+
+        costs_per_question = _costs_per_question(reported_run, costs, n_questions)
+        yield CostPoint(
+            series,
+            f"{reported_run.label}, {protocol}",
+            mean_accuracy.estimate,
+            mean_accuracy.unit,
+            benchmarks,
+            costs_per_question,
+        )
 
 
 def _costs_per_question(

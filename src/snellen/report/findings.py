@@ -285,23 +285,28 @@ def _against_chance(model: ModelNumbers) -> str:
 
 
 def _by_other_methods(numbers: Sequence[ModelNumbers]) -> str:
-    """Return sentences with the headline of the first model by its other methods: ` Under likelihood: 55.0% (50.3 to 59.7%).`
+    """Return a sentence for each other method by which the first model was evaluated, with its headline number.
 
-    If a method covers fewer benchmarks, the sentence says how many.
+    The methods are generation and likelihood. For example ` Under likelihood: 55.0% (50.3 to 59.7%).` If the other
+    method covers fewer benchmarks, the sentence says how many.
 
     Args:
-        numbers: The numbers of each model by each method; the first one is described already.
+        numbers: The numbers of all models by each method. The text before has described the first of them.
+
+    Returns:
+        The sentences, each with a leading space; empty if the model has no number by another method.
     """
-    model, *others = numbers
+    first, *others = numbers
     text = ""
     for other in others:
-        if other.name != model.name or other.headline.value is None:
+        is_same_model = other.name == first.name
+        if not is_same_model or other.headline.value is None:
             continue
         value = value_text(other.headline, other.unit)
         interval = interval_range(other.headline, other.unit)
         scope = ""
-        if other.benchmarks != model.benchmarks:
-            scope = f" on {other.benchmarks} of the {model.benchmarks} benchmarks"
+        if other.benchmarks != first.benchmarks:
+            scope = f" on {other.benchmarks} of the {first.benchmarks} benchmarks"
         text += f" Under {other.method}{scope}: {value} ({interval})."
     return text
 
@@ -357,34 +362,42 @@ def _not_above_chance(model: ModelNumbers) -> list[str]:
 
 
 def _above_chance(models: Sequence[ModelNumbers]) -> str:
-    """Return which of several models are not significantly above chance, and in which dimensions."""
+    """Return a sentence that names the models whose accuracy is not significantly above chance, with the dimensions.
+
+    If many models are concerned, they are counted, and only the dimensions that concern all of them are named.
+
+    Args:
+        models: The numbers of the models. Those without ability dimensions are ignored.
+
+    Returns:
+        The sentence; empty if no model has an ability dimension.
+    """
     models = [model for model in models if model.dimensions]
     if not models:
         return ""
     scope = models[0].scope
-    doubtful: list[tuple[ModelNumbers, list[str]]] = []
+    at_chance: list[tuple[ModelNumbers, list[str]]] = []
     for model in models:
         titles = _not_above_chance(model)
         if titles:
-            doubtful.append((model, titles))
-    if not doubtful:
+            at_chance.append((model, titles))
+    if not at_chance:
         return f"All models are significantly above chance in every dimension{scope}."
-    if len(doubtful) <= MOST_NAMES:
-        clauses = [
-            f"{model.name} in {some_dimensions(titles, len(model.dimensions))}"
-            for model, titles in doubtful
-        ]
+    if len(at_chance) <= MOST_NAMES:
+        clauses: list[str] = []
+        for model, titles in at_chance:
+            dimensions = some_dimensions(titles, len(model.dimensions))
+            clauses.append(f"{model.name} in {dimensions}")
         return f"Not significantly above chance{scope}: {', '.join(clauses)}."
 
-    shared = [
-        dimension.title
-        for dimension in models[0].dimensions
-        if all(dimension.title in titles for _, titles in doubtful)
-    ]
-    where = f"in {name_list(shared)}" if shared else f"in every dimension{scope}"
-    if len(doubtful) == len(models):
+    shared_titles: list[str] = []
+    for dimension in models[0].dimensions:
+        if all(dimension.title in titles for _, titles in at_chance):
+            shared_titles.append(dimension.title)
+    where = f"in {name_list(shared_titles)}" if shared_titles else f"in every dimension{scope}"
+    if len(at_chance) == len(models):
         return f"None of the {len(models)} models is significantly above chance {where}."
-    return f"{len(doubtful)} of {len(models)} models are not significantly above chance {where}."
+    return f"{len(at_chance)} of {len(models)} models are not significantly above chance {where}."
 
 
 def _lowest_benchmarks(models: Sequence[ModelNumbers]) -> str:
@@ -410,24 +423,28 @@ def _lowest_benchmarks(models: Sequence[ModelNumbers]) -> str:
 def _significantly_lowest(
     shares: Sequence[tuple[str, Estimate]],
 ) -> list[tuple[str, Estimate]]:
-    """Return the lowest of several named shares, and those that are not significantly above it.
+    """Return the shares of a model that are clearly its lowest, for a sentence that names its weak points.
 
-    Intervals are corrected for comparing all pairs.
+    These are the lowest share and all shares that are not significantly above it. Intervals are corrected for comparing
+    all pairs of shares.
+
+    Args:
+        shares: Pairs of a name (a benchmark or dimension) and a share.
 
     Returns:
-        Pairs of a name and a share, the lowest first. Empty if there are fewer than three shares, or if too many of
-        them are as low to say that one stands out.
+        The pairs, the lowest first. The list is empty if there are fewer than three shares, or if so many are tied with
+        the lowest that it does not stand out.
     """
-    ordered = sorted(shares, key=lambda named_share: named_share[1].value or 0.0)
-    n_pairs = len(ordered) * (len(ordered) - 1) // 2
+    n_pairs = len(shares) * (len(shares) - 1) // 2
     if n_pairs < 3:
         return []
+    lowest, *others = sorted(shares, key=lambda named_share: named_share[1].value or 0.0)
+    _, lowest_share = lowest
     widening = z(LEVEL / n_pairs) / z()
-    lowest = ordered[0]
-    others = ordered[1:]
+
     tied: list[tuple[str, Estimate]] = []
     for name, share in others:
-        if not _is_above(share, lowest[1], widening):
+        if not _is_above(share, lowest_share, widening):
             tied.append((name, share))
     if len(tied) >= min(MOST_NAMES, len(others)):
         return []
@@ -435,19 +452,22 @@ def _significantly_lowest(
 
 
 def _is_above(share: Estimate, other: Estimate, widening: float) -> bool:
-    """Return whether one share is significantly above another (Newcombe 1998, method 10).
+    """Return whether one share is significantly above another.
+
+    The interval of the difference is computed from the intervals of both shares (Newcombe 1998, method 10).
 
     Args:
-        share: The higher share.
-        other: The lower share.
-        widening: Factor of the margins that corrects for several comparisons.
+        share: A share with its 95% interval.
+        other: The share to which it is compared.
+        widening: Factor by which the margin of error is multiplied, as a correction for several comparisons.
     """
     if share.value is None or share.low is None or other.value is None or other.high is None:
         return False
-    margin_below = share.value - share.low
-    margin_above = other.high - other.value
-    margin_of_difference = math.hypot(margin_above, margin_below)
-    return share.value - other.value > widening * margin_of_difference
+    margin_below_share = share.value - share.low
+    margin_above_other = other.high - other.value
+    margin_of_difference = math.hypot(margin_above_other, margin_below_share)
+    difference = share.value - other.value
+    return difference > widening * margin_of_difference
 
 
 # --- stability and cautions ------------------------------------------------------------------------------------------

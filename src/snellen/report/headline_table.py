@@ -3,7 +3,7 @@
 The first has the headline of each benchmark, which is the value of its most important metric, for each model, and the
 mean last. The second has what limits these numbers: unparsed replies, lost questions, instability.
 
-A model has a row (`ModelMethodRow`, here called a line) for each method that its run used: generation, likelihood.
+A model has a `ModelMethodRow` for each method that its run used: generation, likelihood.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SIDE_METRICS = (
 
 
 class _HeadlineRow(Struct, frozen=True):
-    """The headline of one benchmark, or the mean of all, for each line of the report."""
+    """The headline of one benchmark, or the mean of all benchmarks, for each model and method."""
 
     label: str
     """Name of the benchmark, or what the mean is over."""
@@ -60,7 +60,7 @@ class _HeadlineRow(Struct, frozen=True):
     guessing: str
     """Chance level, or the range of levels if the models were asked different questions."""
     cells: tuple[Cell, ...]
-    """One for each line."""
+    """One cell for each model and method."""
 
 
 def headline_table(reported_runs: Sequence[ReportedRun], *, values_alone: bool = False) -> Table:
@@ -150,7 +150,9 @@ def _benchmark_row(model_rows: Sequence[ModelMethodRow], benchmark: str) -> _Hea
             continue
         metrics[short_title(headline.metric)] = None
         levels.append(model_row.chances.get(benchmark))
-        cells.append(NumberCell(headline.unit, headline.estimate, _as_read(model_row, headline)))
+        cells.append(
+            NumberCell(headline.unit, headline.estimate, _uncorrected_estimate(model_row, headline))
+        )
     return _HeadlineRow(benchmark, " or ".join(metrics), _chance_text(levels), tuple(cells))
 
 
@@ -176,14 +178,18 @@ def short_title(metric: str) -> str:
 
 
 def _chance_text(levels: Sequence[float | None]) -> str:
-    """Format the chance levels of several models: `25.0%` if they are equal, else `25.0% to 33.3%`.
+    """Format the chance levels of several models: `25.0%` if all are equal, otherwise `25.0% to 33.3%`.
 
-    The text is a dash if a model has no chance level.
+    Args:
+        levels: The accuracy of random guessing for each model, from 0 to 1; None for a model without such a level.
+
+    Returns:
+        The text, or a dash if any model has no chance level.
     """
-    known_levels = [level for level in levels if level is not None]
-    if not known_levels or len(known_levels) < len(levels):
+    available_levels = [level for level in levels if level is not None]
+    if not available_levels or len(available_levels) < len(levels):
         return DASH
-    texts = sorted({percent_text(level) for level in known_levels})
+    texts = sorted({percent_text(level) for level in available_levels})
     if len(texts) == 1:
         return texts[0]
     return f"{texts[0]} to {texts[-1]}"
@@ -264,41 +270,55 @@ def _mean_cell(model_row: ModelMethodRow, n_most: int) -> Cell:
     note = ""
     if n_benchmarks < n_most:
         note = f"of {n_benchmarks} of {n_most} benchmarks"
-    return NumberCell(headline.unit, headline.estimate, _as_read(model_row, headline), note)
+    return NumberCell(
+        headline.unit, headline.estimate, _uncorrected_estimate(model_row, headline), note
+    )
 
 
-def _as_read(model_row: ModelMethodRow, result: Result) -> tuple[tuple[str, Estimate], ...]:
-    """Return the number before its correction by human labels of the replies (`snellen audit`), with its label.
+def _uncorrected_estimate(
+    model_row: ModelMethodRow, result: Result
+) -> tuple[tuple[str, Estimate], ...]:
+    """Return the estimate of a result before its correction by an audit, with a label for the table cell.
+
+    In an audit (`snellen audit`) people label some replies by hand. Results are then corrected for the errors that the
+    extractor makes. Table cells show both estimates.
+
+    Args:
+        model_row: The results of the model by the method of the result.
+        result: The result that the cell shows.
 
     Returns:
-        One pair; empty if the number was not corrected.
+        One pair of a label and an estimate, or an empty tuple if the result was not corrected.
     """
-    uncorrected = as_read(declared_row(result.metric))
+    uncorrected_metric = as_read(declared_row(result.metric))
     dimension = result.dimension if result.benchmark == OVERALL else ""
-    key = (result.protocol, uncorrected.name, result.benchmark, dimension, "")
-    number = model_row.reported_run.results_by_key.get(key)
-    if number is None:
+    key = (result.protocol, uncorrected_metric.name, result.benchmark, dimension, "")
+    uncorrected_result = model_row.reported_run.results_by_key.get(key)
+    if uncorrected_result is None:
         return ()
-    return ((uncorrected.label, number.estimate),)
+    return ((uncorrected_metric.label, uncorrected_result.estimate),)
 
 
 def _rank_cells(model_rows: Sequence[ModelMethodRow]) -> list[Cell]:
-    """Return, for each model, a cell with its mean rank over the benchmarks that all models of its method have."""
+    """Return a cell with the mean rank of each model, in the order of the models.
+
+    Models are ranked on each benchmark among those with the same method (generation or likelihood), and only on
+    benchmarks that all of these have. A model without a mean rank has a cell that says why.
+    """
     model_rows_by_method: dict[str, list[ModelMethodRow]] = defaultdict(list)
     for model_row in model_rows:
         model_rows_by_method[model_row.method].append(model_row)
 
-    cells: dict[str, Cell] = {}
-    for members in model_rows_by_method.values():
-        ranks = mean_ranks([model_row.headlines for model_row in members])
-        for model_row, rank in zip(members, ranks, strict=True):
+    cell_by_label: dict[str, Cell] = {}
+    for ranked_rows in model_rows_by_method.values():
+        ranks = mean_ranks([model_row.headlines for model_row in ranked_rows])
+        for model_row, rank in zip(ranked_rows, ranks, strict=True):
             if rank is None:
-                cells[model_row.label] = AbsentCell(
-                    "no common scale, and ranks need several models"
-                )
+                reason = "no common scale, and ranks need several models"
+                cell_by_label[model_row.label] = AbsentCell(reason)
             else:
-                cells[model_row.label] = decimal_text(rank, 2)
-    return [cells[model_row.label] for model_row in model_rows]
+                cell_by_label[model_row.label] = decimal_text(rank, 2)
+    return [cell_by_label[model_row.label] for model_row in model_rows]
 
 
 # --- its notes -------------------------------------------------------------------------------------------------------
@@ -335,32 +355,47 @@ def _notes(model_rows: Sequence[ModelMethodRow]) -> list[str]:
 
 
 def _reproduction_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
-    """Return what is known of the printed figures of benchmarks: reproduced for no model, or only for some."""
-    not_reproduced: list[str] = []
-    partly_reproduced: list[str] = []
-    for name in benchmarks_of(reported_runs):
-        number = _published_number(reported_runs, name)
-        if number is None:
+    """Return notes that warn about benchmarks whose published numbers Snellen could not reproduce, or not all of them.
+
+    Snellen compares its own scores with numbers that papers print ("printed figures"). Benchmarks for which all of them
+    were reproduced, or for which none is known, have no note.
+
+    Returns:
+        At most two notes: one that lists the benchmarks for which no printed figure was reproduced, and one that lists
+        those for which only some were.
+    """
+    benchmarks_without: list[str] = []
+    benchmarks_with_some: list[str] = []
+    for benchmark in benchmarks_of(reported_runs):
+        published = _published_number(reported_runs, benchmark)
+        if published is None:
             continue
-        if not number.is_reproduced:
-            not_reproduced.append(name)
-        elif number.n_reproduced < len(number.reproductions):
-            partly_reproduced.append(f"{name} {number.mark}")
+        n_printed = len(published.reproductions)
+        if not published.is_reproduced:
+            benchmarks_without.append(benchmark)
+        elif published.n_reproduced < n_printed:
+            benchmarks_with_some.append(f"{benchmark} {published.mark}")
 
     notes: list[str] = []
-    if not_reproduced:
-        notes.append(
-            f"{OWN_NUMBER}, no printed figure of it was reproduced: {', '.join(not_reproduced)}."
-        )
-    if partly_reproduced:
-        notes.append(f"Not every printed figure was reproduced: {', '.join(partly_reproduced)}.")
+    if benchmarks_without:
+        names = ", ".join(benchmarks_without)
+        notes.append(f"{OWN_NUMBER}, no printed figure of it was reproduced: {names}.")
+    if benchmarks_with_some:
+        names = ", ".join(benchmarks_with_some)
+        notes.append(f"Not every printed figure was reproduced: {names}.")
     return notes
 
 
 def _published_number(
     reported_runs: Sequence[ReportedRun], benchmark: str
 ) -> PublishedNumber | None:
-    """Return what is known of the printed figure of a benchmark, from the first run that has the benchmark."""
+    """Return the published numbers of a benchmark with the attempts to reproduce them.
+
+    The benchmark's specification in the first run that used the benchmark is looked up.
+
+    Returns:
+        None if no run used the benchmark, or if no published number of it is known.
+    """
     for reported_run in reported_runs:
         scored = reported_run.benchmark(benchmark)
         if scored is not None:

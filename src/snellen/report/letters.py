@@ -72,16 +72,16 @@ def letter_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
         Column("protocol", lambda row: row.letter.protocol, is_label=True),
         Column("letter", lambda row: f"{row.letter.label} of {row.letter.options}", is_label=True),
         Column("chosen [95%] n", lambda row: NumberCell(SHARE, row.letter.choice_rate)),
-        Column("correct answer there", lambda row: _cell(row.letter.correct, SHARE)),
+        Column("correct answer there", lambda row: _ground_truth_cell(row.letter.correct, SHARE)),
         Column(
             "difference",
-            lambda row: _cell(row.letter.difference, unit_of_difference(SHARE)),
+            lambda row: _ground_truth_cell(row.letter.difference, unit_of_difference(SHARE)),
         ),
     ]
     return [tabulate("Option letters", columns, rows, [*verdicts, *NOTES])]
 
 
-def _cell(estimate: Estimate, unit: str) -> Cell:
+def _ground_truth_cell(estimate: Estimate, unit: str) -> Cell:
     """Return a cell with a number that needs the correct answers."""
     if estimate.value is None:
         return AbsentCell("the answers are hidden")
@@ -104,28 +104,40 @@ def letter_sentences(letters: Sequence[LetterPreference]) -> list[str]:
 
 
 def corrected_letters(letters: Sequence[LetterPreference]) -> list[LetterPreference]:
-    """Widen the interval of each difference, so that all intervals of questions with as many options hold together."""
+    """Correct the intervals of the differences of option letters for the number of letters (Bonferroni).
+
+    The letters of questions with the same number of options are one family: A and B of questions with two options, A to
+    D of questions with four.
+    """
     family_sizes: Counter[int] = Counter()
     for letter in letters:
         if letter.difference.value is not None:
             family_sizes[letter.options] += 1
-    return [
-        replace(letter, difference=_widened(letter.difference, family_sizes[letter.options]))
-        for letter in letters
-    ]
+
+    corrected: list[LetterPreference] = []
+    for letter in letters:
+        difference = _widen_interval(letter.difference, family_sizes[letter.options])
+        corrected.append(replace(letter, difference=difference))
+    return corrected
 
 
-def _widened(difference: Estimate, family_size: int) -> Estimate:
-    """Widen the interval of a difference of shares, because several such differences are judged together (Bonferroni).
+def _widen_interval(difference: Estimate, family_size: int) -> Estimate:
+    """Widen the 95% interval of a difference by the Bonferroni correction for several differences.
+
+    With the correction, all intervals of a family contain their true values with a probability of 95%.
 
     Args:
-        difference: The difference, between -1 and 1.
-        family_size: How many differences are judged together.
+        difference: A difference of two shares, from -1 to 1, with its uncorrected interval.
+        family_size: The number of differences in the family.
+
+    Returns:
+        The difference with the wider interval, which ends at -1 and 1. It is unchanged if it has no interval.
     """
     value = difference.value
     if value is None or difference.low is None or difference.high is None:
         return difference
-    factor = z(LEVEL / family_size) / z()
+    corrected_quantile = z(LEVEL / family_size)
+    factor = corrected_quantile / z()
     low = value - factor * (value - difference.low)
     high = value + factor * (difference.high - value)
     return replace(difference, low=max(low, -1.0), high=min(high, 1.0))

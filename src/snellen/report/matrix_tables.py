@@ -2,7 +2,7 @@
 
 A dimension is a capability that a suite assigns to its benchmarks, such as spatial understanding. A slice is a part of
 a benchmark, such as `tag=hard`. A matrix is a table whose rows are dimensions, benchmarks or slices, and whose columns
-are lines: one for each model and method (`ModelMethodRow`).
+are models: one for each model and method (`ModelMethodRow`).
 """
 
 from __future__ import annotations
@@ -172,34 +172,35 @@ def _capability_notes(reported_runs: Sequence[ReportedRun]) -> tuple[str, ...]:
 
 
 def _coverage_gaps(model_rows: Sequence[ModelMethodRow], metric: str, dimension: str) -> str:
-    """Describe which benchmarks or questions the numbers in an ability dimension do not cover, as the end of a sentence.
-
-    If all models have the same gap, it is `; partial, 2 of 3 benchmarks`. Otherwise the models are named:
-    `; partial (A, generation and B, generation): 2 of 3 benchmarks`.
+    """Describe which benchmarks or questions are missing from the numbers of models in an ability dimension.
 
     Args:
         model_rows: The results of each model by one method.
         metric: The metric of the numbers.
-        dimension: The dimension.
+        dimension: The dimension, or `*` for all dimensions.
 
     Returns:
-        The text; empty if the numbers are complete.
+        The end of a sentence: `; partial, 2 of 3 benchmarks` if all models have the same gap, otherwise
+        `; partial (A, generation and B, generation): 2 of 3 benchmarks`. It is empty if all numbers are complete.
     """
-    n_numbers = 0
+    n_models = 0
     labels_by_gap: dict[str, list[str]] = defaultdict(list)
     for model_row in model_rows:
         number = model_row.lookup(metric, OVERALL, dimension)
         if number is None:
             continue
-        n_numbers += 1
+        n_models += 1
         if number.partial:
             labels_by_gap[number.partial].append(model_row.label)
 
     text = ""
     for gap, labels in labels_by_gap.items():
-        if len(labels) == n_numbers:
-            first, *others = gap.split("; ")
-            return ". ".join([f"; partial, {first}", *(capitalised(other) for other in others)])
+        is_gap_of_all = len(labels) == n_models
+        if is_gap_of_all:
+            first_part, *other_parts = gap.split("; ")
+            sentences = [f"; partial, {first_part}"]
+            sentences += [capitalised(part) for part in other_parts]
+            return ". ".join(sentences)
         text += f"; partial ({' and '.join(labels)}): {gap.replace('; ', ', ')}"
     return text
 
@@ -290,7 +291,7 @@ def is_slice(slice_name: str) -> bool:
 
 
 class _FilledRow(Struct, frozen=True):
-    """A row of a matrix with its numbers, by the label of the line; a line without one is left out."""
+    """A row of a matrix with its numbers, by the label of the model and method. Those without a number are left out."""
 
     subject: MatrixRow
     numbers: Mapping[str, HeadlineEstimate]
@@ -299,7 +300,7 @@ class _FilledRow(Struct, frozen=True):
 def _matrix(
     row_kind: str, subjects: Sequence[MatrixRow], reported_runs: Sequence[ReportedRun], metric: str
 ) -> list[Table]:
-    """Return one metric as a table of subjects by lines, without empty rows and columns; no table if all are empty.
+    """Return one metric as a table with a row for each subject and a column for each model, without empty rows and columns; no table if all are empty.
 
     Args:
         row_kind: What a subject is: `dimension`, `benchmark` or `part`. A part has two labels.
@@ -348,7 +349,7 @@ def _matrix(
                 first_only = ", each first presentation"
             notes.append(f"By {method}: from the protocol {protocol}{first_only}.")
 
-    # The lines of a run are next to each other.
+    # The columns of a run are next to each other.
     spans: list[tuple[str, int]] = []
     for label, of_run in groupby(model_rows, lambda model_row: model_row.reported_run.label):
         spans.append((label, len(list(of_run))))
@@ -377,7 +378,14 @@ def _lookup_numbers(
 def _main_protocols(
     model_rows: Sequence[ModelMethodRow], rows: Sequence[_FilledRow]
 ) -> dict[str, str]:
-    """Return, for each method, the protocol that most numbers of a table come from: `{"generation": "circular"}`."""
+    """Return, for each method, the protocol from which most numbers of a table come: `{"generation": "circular"}`.
+
+    Cells with a number from another protocol have a note.
+
+    Args:
+        model_rows: The models in the columns of the table, each by one method.
+        rows: The rows of the table with the number of each model.
+    """
     counts_by_method: dict[str, Counter[str]] = defaultdict(Counter)
     for model_row in model_rows:
         for row in rows:
@@ -387,8 +395,8 @@ def _main_protocols(
 
     main_protocols: dict[str, str] = {}
     for method, counts in counts_by_method.items():
-        [(protocol, _)] = counts.most_common(1)
-        main_protocols[method] = protocol
+        [(most_frequent_protocol, _)] = counts.most_common(1)
+        main_protocols[method] = most_frequent_protocol
     return main_protocols
 
 
@@ -443,7 +451,11 @@ def _chance_text(levels: Mapping[str, float]) -> str:
 
 
 def _chance_notes(subject: MatrixRow) -> Iterator[str]:
-    """Yield a note with the chance level of each model, if the models answered questions with different ones."""
+    """Yield a note with the chance level of each model for one row of a table.
+
+    There is no note if all models have the same level, which the row then shows, or if there is no chance level. Models
+    have different levels if they were run on different questions.
+    """
     if not subject.chance or common_chance(subject.chance) is not None:
         return
     levels: list[str] = []

@@ -130,7 +130,7 @@ def model_numbers(reported_run: ReportedRun) -> Iterator[ModelNumbers]:
             counts_replies=_counts_replies(model_row),
             scope=_option_scope(reported_run),
             unaveraged_metrics=number.detail if number.estimate.value is None else "",
-            share_in_file=_contradicting_share(model_row),
+            share_in_file=_contradicting_file_accuracy(model_row),
         )
 
 
@@ -140,31 +140,34 @@ NEARLY_ALL = 0.95
 """The share of the replies that a file has to judge for its verdicts to say something of the headline."""
 
 
-def _contradicting_share(model_row: ModelMethodRow) -> float | None:
-    """Return the accuracy that an imported file of replies states itself, if it differs clearly from the one computed here.
+def _contradicting_file_accuracy(model_row: ModelMethodRow) -> float | None:
+    """Return the accuracy by the verdicts in an imported file, if Snellen computes a clearly different one.
+
+    A file of replies that another program wrote may say for each reply whether it is correct. If these verdicts give
+    another accuracy, the two programs read replies or ground truth in different ways, and the report warns.
 
     Returns:
-        The share of replies that the file calls correct; None if it says so for too few replies, or if both agree.
+        The share of replies that the file calls correct. None if the run has several benchmarks, if the file has
+        verdicts on too few replies, or if both accuracies agree.
     """
-    if (
-        len(model_row.headlines) != 1
-        or model_row.headline is None
-        or model_row.headline.estimate.value is None
-    ):
+    headline = model_row.headline
+    if len(model_row.headlines) != 1 or headline is None or headline.estimate.value is None:
         return None
-    [row] = model_row.headlines.values()
-    scored = model_row.reported_run.benchmark(row.benchmark)
-    if scored is None or row.unit != SHARE or row.better != "higher" or row.metric == RECORDED:
+    [result] = model_row.headlines.values()
+    scored = model_row.reported_run.benchmark(result.benchmark)
+    is_comparable = result.unit == SHARE and result.better == "higher"
+    if scored is None or not is_comparable or result.metric == RECORDED:
         return None
+
     answered = [prediction for prediction in scored.predictions if not prediction.error]
     verdicts = [prediction.verdict for prediction in answered if prediction.verdict is not None]
     if not verdicts or len(verdicts) < NEARLY_ALL * len(answered):
         return None
-    share = sum(verdicts) / len(verdicts)
-    if share in (0.0, 1.0):  # whether requests succeeded, and not whether replies are right
+    file_accuracy = sum(verdicts) / len(verdicts)
+    if file_accuracy in (0.0, 1.0):  # such verdicts say whether requests succeeded
         return None
-    is_far = abs(share - model_row.headline.estimate.value) >= FAR_APART
-    return share if is_far else None
+    difference = abs(file_accuracy - headline.estimate.value)
+    return file_accuracy if difference >= FAR_APART else None
 
 
 def _overall_estimate(model_row: ModelMethodRow, metric: str) -> Estimate | None:
@@ -203,16 +206,19 @@ def _option_scope(reported_run: ReportedRun) -> str:
 
 
 def _benchmark_shares(model_row: ModelMethodRow) -> tuple[tuple[str, Estimate], ...]:
-    """Return the name and the headline number of each benchmark.
+    """Return the headline number of each benchmark, if they can be compared with each other.
+
+    They can if every one of them is a share and a higher one is better.
 
     Returns:
-        Empty if the number of one benchmark is not a share, or if a lower one is better, because they are then not
-        comparable.
+        Pairs of the name of a benchmark and its number; an empty tuple if they are not comparable.
     """
-    rows = model_row.headlines.values()
-    if any(row.unit != SHARE or row.better != "higher" for row in rows):
-        return ()
-    return tuple((row.benchmark, row.estimate) for row in rows)
+    pairs: list[tuple[str, Estimate]] = []
+    for result in model_row.headlines.values():
+        if result.unit != SHARE or result.better != "higher":
+            return ()
+        pairs.append((result.benchmark, result.estimate))
+    return tuple(pairs)
 
 
 def _dimension_shares(model_row: ModelMethodRow) -> Iterator[DimensionShare]:

@@ -89,8 +89,8 @@ def page_table(table: Table, *, on_page: bool = False) -> PageTable:
     rows = tuple(_row_cells(table, index, footnotes, n_open) for index in range(n_rows))
     head = _head_rows(table)
     if on_page and table.label_columns > 1:
-        rows = tuple(_with_labels_together(table, index, row) for index, row in enumerate(rows))
-        head = _head_with_labels_together(table, head)
+        rows = tuple(_with_merged_label_cell(table, index, row) for index, row in enumerate(rows))
+        head = _head_with_merged_label_cell(table, head)
     return PageTable(
         title=table.title,
         head=head,
@@ -150,7 +150,7 @@ def _row_cells(
     begins_group = index in (0, fold) or table.rows[index - 1][0] != row[0]
     cells: list[PageCell] = []
     for column, cell in enumerate(row):
-        text, figures = _content(cell)
+        text, figures = _text_and_figures(cell)
         page_cell = PageCell(
             text,
             figures,
@@ -183,33 +183,39 @@ def _group_length(table: Table, index: int, fold: int) -> int:
     return length
 
 
-def _with_labels_together(
+def _with_merged_label_cell(
     table: Table, index: int, cells: tuple[PageCell, ...]
 ) -> tuple[PageCell, ...]:
-    """Return the cells of a row with one more cell before them, which contains all labels of the row.
+    """Put a cell that contains all labels of a row before the cells of the row.
 
-    Narrow screens show this cell in place of the separate label cells.
+    A wide screen shows the separate label cells, and a narrow screen shows the merged one.
+
+    Args:
+        table: The table.
+        index: The index of the row in the table.
+        cells: The cells of the row. Its first label may be missing, because a cell of an earlier row spans this row.
     """
-    text, _ = _content(table.rows[index][0])
-    first = PageCell(text, samples=table.samples.get(text, ""))
-    n_others = table.label_columns - 1
-    labels = [cell for cell in cells if cell.scope]
-    others = labels[-n_others:]
-    return (PageCell(scope="row", merged_labels=(first, *others)), *_mark_as_separate_labels(cells))
+    first_text, _ = _text_and_figures(table.rows[index][0])
+    first_label = PageCell(first_text, samples=table.samples.get(first_text, ""))
+    label_cells = [cell for cell in cells if cell.scope]
+    n_other_labels = table.label_columns - 1
+    other_labels = label_cells[-n_other_labels:]
+    merged_cell = PageCell(scope="row", merged_labels=(first_label, *other_labels))
+    return (merged_cell, *_mark_as_separate_labels(cells))
 
 
-def _head_with_labels_together(table: Table, head: PageRows) -> PageRows:
-    """Return the heading rows of a table with one more heading before them, for the cell with all labels of a row.
+def _head_with_merged_label_cell(table: Table, head: PageRows) -> PageRows:
+    """Put a heading for the merged label cells (see `_with_merged_label_cell`) before the first row of headings.
 
-    Narrow screens show it in place of the separate headings of the label columns.
+    Narrow screens show this heading in place of the separate headings of the label columns.
     """
-    first_row = head[0]
+    first_row, *other_rows = head
     labels = first_row[: table.label_columns]
-    others = first_row[table.label_columns :]
+    headings = first_row[table.label_columns :]
     text = ", ".join(label.text for label in labels)
-    merged_labels = PageCell(text, scope="col", rows=first_row[0].rows, merged_labels=labels)
-    new_first_row = (merged_labels, *_mark_as_separate_labels(labels), *others)
-    return (new_first_row, *head[1:])
+    merged_heading = PageCell(text, scope="col", rows=first_row[0].rows, merged_labels=labels)
+    new_first_row = (merged_heading, *_mark_as_separate_labels(labels), *headings)
+    return (new_first_row, *other_rows)
 
 
 def _mark_as_separate_labels(cells: Sequence[PageCell]) -> list[PageCell]:
@@ -217,8 +223,12 @@ def _mark_as_separate_labels(cells: Sequence[PageCell]) -> list[PageCell]:
     return [replace(cell, is_separate_label=True) if cell.scope else cell for cell in cells]
 
 
-def _content(cell: Cell) -> tuple[str, tuple[Figure, ...]]:
-    """Return the content of a table cell: a text, or numbers with their intervals. The other one is empty."""
+def _text_and_figures(cell: Cell) -> tuple[str, tuple[Figure, ...]]:
+    """Return what a table cell shows.
+
+    Returns:
+        A text, or numbers with their intervals. The other one is empty, and both are empty for a cell without a value.
+    """
     if isinstance(cell, str):
         return cell, ()
     if isinstance(cell, int):

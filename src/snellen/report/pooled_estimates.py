@@ -1,7 +1,7 @@
 """Estimates pooled over the questions of all benchmarks: by tag, by option position, by prompt template.
 
 A pool collects one value per question or presentation, each with the number of its group: the image (or dialogue) that
-questions share, by which intervals are clustered. A line is a model and a method.
+questions share, by which intervals are clustered. A `ModelMethodRow` has the numbers of one model by one method.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def accuracy_by_tag(
         Estimates by tag and value, such as `{"level": {"easy": ..., "hard": ...}}`.
     """
     pools: dict[str, dict[str, ValuePool]] = defaultdict(lambda: defaultdict(ValuePool))
-    groups = Groups()
+    groups = GroupNumbers()
     for scored, protocol in _protocols_with_accuracy(model_row):
         for score in scored.scores_of("accuracy", protocol):
             if score.value is None:
@@ -66,7 +66,7 @@ def accuracy_by_tag(
     accuracies: dict[str, dict[str, Estimate]] = {}
     for tag, pool_by_value in sorted(pools.items()):
         if 2 <= len(pool_by_value) <= most_values:
-            values = sorted(pool_by_value, key=_value_order)
+            values = sorted(pool_by_value, key=_tag_value_order)
             accuracies[tag] = {value: pool_by_value[value].estimate() for value in values}
     return accuracies
 
@@ -86,7 +86,7 @@ def accuracy_by_template(model_row: ModelMethodRow) -> dict[str, Estimate]:
         {}
     """
     pools: dict[str, ValuePool] = defaultdict(ValuePool)
-    groups = Groups()
+    groups = GroupNumbers()
     for scored, protocol in _protocols_with_accuracy(model_row):
         for prediction, sample in with_samples(scored):
             if prediction.protocol != protocol:
@@ -125,7 +125,7 @@ def by_option_position(model_row: ModelMethodRow) -> PositionEstimates:
     correct: dict[OptionPosition, ValuePool] = defaultdict(ValuePool)
     labels: dict[int, set[tuple[str, ...]]] = defaultdict(set)
     protocols: set[str] = set()
-    groups = Groups()
+    groups = GroupNumbers()
     for scored, protocol in _protocols_with_accuracy(model_row):
         protocols.add(protocol)
         for prediction, sample in with_samples(scored):
@@ -158,14 +158,17 @@ def by_option_position(model_row: ModelMethodRow) -> PositionEstimates:
 
 
 def _protocols_with_accuracy(model_row: ModelMethodRow) -> Iterator[tuple[ScoredBenchmark, str]]:
-    """Yield each benchmark that has an accuracy, with the protocol from which the tables take it."""
+    """Yield each benchmark that has an accuracy, with the label of the protocol whose accuracy the tables show.
+
+    A run may have evaluated a benchmark under several protocols. Charts use the same one as the tables.
+    """
     for scored in model_row.reported_run.run.benchmarks:
         number = model_row.lookup("accuracy", scored.spec.name)
         if number is not None:
             yield scored, number.protocol
 
 
-def _value_order(value: str) -> tuple[int, float, str]:
+def _tag_value_order(value: str) -> tuple[int, float, str]:
     """Return the sort key of a tag's value: easy, medium, hard; then numbers by size; then texts."""
     if value in ORDERED:
         return ORDERED.index(value), 0.0, value
@@ -178,19 +181,24 @@ def _value_order(value: str) -> tuple[int, float, str]:
 # --- pools of values -------------------------------------------------------------------------------------------------
 
 
-class Groups:
-    """Numbers of groups over several benchmarks, in order of first use."""
+class GroupNumbers:
+    """Numbers groups of questions (those of one image or dialogue), over several benchmarks, in order of first use.
+
+    Questions of one group depend on each other, so intervals are computed from groups.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], int] = {}
 
     def number(self, scored: ScoredBenchmark, sample: Sample) -> int:
-        """Return the number of the group that a sample belongs to, a new one for a new group."""
-        return self._numbers.setdefault((scored.spec.name, sample.group), len(self._numbers))
+        """Return the number of the group of a sample. A group that was not seen before receives the next number."""
+        group = (scored.spec.name, sample.group)
+        next_number = len(self._numbers)
+        return self._numbers.setdefault(group, next_number)
 
 
 class ValuePool:
-    """Values and the numbers of their groups."""
+    """Values of questions with the number of the group of each, from which a mean with its interval is estimated."""
 
     def __init__(self) -> None:
         self._values = array("d")
@@ -200,10 +208,12 @@ class ValuePool:
         return len(self._values)
 
     def add(self, value: float, group: int) -> None:
+        """Add the value of a question, with the number of its group (`GroupNumbers`)."""
         self._values.append(value)
         self._groups.append(group)
 
     def estimate(self) -> Estimate:
+        """Estimate the mean of the values, with a 95% interval that is clustered by group."""
         return estimate_mean(self._values, self._groups)
 
     def share_of(self, value: float) -> Estimate:
@@ -213,7 +223,11 @@ class ValuePool:
 
 
 def with_samples(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, Sample]]:
-    """Yield each prediction with its sample, which is looked up once for its consecutive predictions."""
+    """Yield each prediction of a benchmark with its sample.
+
+    Consecutive predictions often have the same sample, which is looked up only once for them, because a lookup
+    decompresses a block of samples.
+    """
     sample = None
     for prediction in scored.predictions:
         if sample is None or sample.id != prediction.sample_id:

@@ -71,24 +71,33 @@ RowT = TypeVar("RowT", _FactRow, _BenchmarkRow)
 
 
 def _merge(rows: Sequence[RowT]) -> list[RowT]:
-    """Merge table rows that are equal except for the model: they become one row that lists all these models.
+    """Merge the rows of a table that differ only in the column `models`, which then lists all their models.
 
-    A row that all models share says `all` and comes first. The others are in the order of the models.
+    A merged row that covers every model of the table says `all` in this column, and comes first. The others follow in
+    the order of the models.
     """
-    models_by_fact: dict[RowT, list[str]] = defaultdict(list)
+    models_by_content: dict[RowT, list[str]] = defaultdict(list)
     for row in rows:
-        models_by_fact[row._replace(models="")].append(row.models)
+        content = row._replace(models="")
+        models_by_content[content].append(row.models)
+
     all_models = {row.models for row in rows}
-    merged: list[RowT] = []
-    for row, models in models_by_fact.items():
-        is_of_all = len(models) > 1 and set(models) == all_models
-        merged.append(row._replace(models="all" if is_of_all else ", ".join(models)))
+    merged_rows: list[RowT] = []
+    for content, models in models_by_content.items():
+        covers_all = len(models) > 1 and set(models) == all_models
+        models_text = "all" if covers_all else ", ".join(models)
+        merged_rows.append(content._replace(models=models_text))
 
     first_index: dict[str, int] = {}
     for index, row in enumerate(rows):
         first_index.setdefault(row.models, index)
     first_index.setdefault("all", -1)
-    return sorted(merged, key=lambda row: first_index.get(row.models, len(rows)))
+
+    def position(row: RowT) -> int:
+        """Return the index of the first row of the model. A list of several models, which has none, comes last."""
+        return first_index.get(row.models, len(rows))
+
+    return sorted(merged_rows, key=position)
 
 
 def _benchmark_row(reported_run: ReportedRun, use: BenchmarkUse) -> _BenchmarkRow:

@@ -91,12 +91,20 @@ def radar_chart(
 
 
 def _outline(style: str, corners: Sequence[ChartPoint | None]) -> list[ChartShape]:
-    """Return a polygon through some corners. If a corner is None, only the sides between neighbouring corners are drawn."""
+    """Return the outline of a model in a radar chart: a polygon with one corner on each axis.
+
+    Args:
+        style: The CSS class of the shapes.
+        corners: The corner on each axis in order, or None if the model has no value there. Without all corners there is
+            no closed polygon, and only the sides between neighbouring corners are drawn.
+    """
     existing = tuple(corner for corner in corners if corner is not None)
     if len(existing) == len(corners):
         return [ChartPath(existing, style)]
+
+    next_corners = [*corners[1:], corners[0]]
     sides: list[ChartShape] = []
-    for start, end in zip(corners, [*corners[1:], corners[0]], strict=True):
+    for start, end in zip(corners, next_corners, strict=True):
         if start is not None and end is not None:
             sides.append(ChartLine(*start, *end, style))
     return sides

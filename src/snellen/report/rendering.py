@@ -145,15 +145,20 @@ def page_style() -> str:
 
 @cache
 def paper_style() -> str:
-    """Return the style sheet for a chart in a file of its own.
+    """Return the CSS for a chart in a file of its own, such as an SVG for a paper.
 
-    It is the light style of the page, with each CSS variable replaced by its value, because some SVG programs do not
-    support variables.
+    It is the style of charts on a page with light colours. Each CSS variable is replaced by its value, because some
+    programs that read SVG do not support variables.
     """
-    light_tokens = report_asset(TOKENS).partition("@media")[0]
-    values = dict(re.findall(r"(--[\w-]+): ([^;]+);", light_tokens))
+    light_tokens, _, _ = report_asset(TOKENS).partition("@media")
+    declarations: list[tuple[str, str]] = re.findall(r"(--[\w-]+): ([^;]+);", light_tokens)
+    value_by_variable = dict(declarations)
+
+    def value_of_variable(use: re.Match[str]) -> str:
+        return value_by_variable[use[1]]
+
     chart_style = report_asset(CHART_STYLE)
-    return PAPER + re.sub(r"var\((--[\w-]+)\)", lambda match: values[match[1]], chart_style)
+    return PAPER + re.sub(r"var\((--[\w-]+)\)", value_of_variable, chart_style)
 
 
 def report_asset(name: str) -> str:

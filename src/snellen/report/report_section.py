@@ -14,7 +14,7 @@ from snellen.report.table import Table
 
 
 def no_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
-    """Return no table: the section has figures or samples, which only a page shows."""
+    """Return an empty list: the tables of a section that has only charts or text."""
     return []
 
 

@@ -373,7 +373,7 @@ def shown_options(
     probabilities: list[float] = [0.0] * len(options)
     score_texts = [""] * len(options)
     if len(prediction.scores) == len(options):
-        probabilities = _probabilities(prediction.scores, holds_shares(prediction))
+        probabilities = _option_probabilities(prediction.scores, holds_shares(prediction))
         score_texts = [_score_text(value) for value in prediction.scores]
 
     rows = []
@@ -391,17 +391,22 @@ def shown_options(
     return tuple(rows)
 
 
-def _probabilities(scores: Sequence[float], are_shares: bool) -> list[float]:
-    """Convert the scores of options to probabilities that add up to 1.
+def _option_probabilities(scores: Sequence[float], are_shares: bool) -> list[float]:
+    """Convert the scores that a model gave the options of a question to probabilities that add up to 1.
 
     Args:
         scores: The score of each option.
-        are_shares: Whether the scores are already shares. Otherwise they are log-likelihoods.
+        are_shares: Whether the scores are shares, which only have to be scaled. Otherwise they are log-likelihoods,
+            and their softmax is returned. A log-likelihood of minus infinity gives a probability of 0.
     """
-    weights = list(scores)
-    if not are_shares:
-        best = max((score for score in scores if math.isfinite(score)), default=0.0)
-        weights = [math.exp(score - best) if math.isfinite(score) else 0.0 for score in scores]
+    weights: list[float] = []
+    if are_shares:
+        weights.extend(scores)
+    else:
+        finite_scores = [score for score in scores if math.isfinite(score)]
+        greatest = max(finite_scores, default=0.0)  # subtracted, so that no exponential overflows
+        for score in scores:
+            weights.append(math.exp(score - greatest) if math.isfinite(score) else 0.0)
     total = math.fsum(weights) or 1.0
     return [weight / total for weight in weights]
 

@@ -148,10 +148,10 @@ def choose_gallery(
             else:
                 omitted_counts.update(_all_outcomes(scored))
     if len(chosen) > limits.entries:
-        chosen = _spread(chosen, limits.entries)
+        chosen = _evenly_spaced(chosen, limits.entries)
     omitted_counts.subtract(entry.outcome for entry in chosen)
 
-    chosen.sort(key=_interest)
+    chosen.sort(key=_display_order)
     images, missing = _read_images(reported_runs, chosen, limits.image_bytes)
     omitted = {outcome: omitted_counts[outcome] for outcome in OUTCOMES if omitted_counts[outcome]}
     return Gallery(
@@ -159,12 +159,17 @@ def choose_gallery(
     )
 
 
-def _spread(entries: Sequence[GalleryEntry], count: int) -> list[GalleryEntry]:
-    """Return `count` entries at even distances, because not every pair of a model and a benchmark can have one."""
-    return [entries[index * len(entries) // count] for index in range(count)]
+def _evenly_spaced(entries: Sequence[GalleryEntry], count: int) -> list[GalleryEntry]:
+    """Return `count` of the entries, at equal distances in their order.
+
+    It is used if a page has too little space for one entry of each pair of a model and a benchmark.
+    """
+    indexes = [number * len(entries) // count for number in range(count)]
+    return [entries[index] for index in indexes]
 
 
-def _interest(entry: GalleryEntry) -> tuple[int, int, str, int]:
+def _display_order(entry: GalleryEntry) -> tuple[int, int, str, int]:
+    """Return the sort key of an entry on the page: by outcome, wrong ones first, then by rank, benchmark and model."""
     outcome_index = OUTCOMES.index(entry.outcome)
     return outcome_index, entry.rank, entry.sample.benchmark, entry.model
 
@@ -175,24 +180,23 @@ def _interest(entry: GalleryEntry) -> tuple[int, int, str, int]:
 def outcome_of(
     prediction: Prediction, answer: Answer | None, value: float | None, is_verdict: bool
 ) -> Outcome:
-    """Return the outcome of a presentation.
+    """Return the outcome of one reply to a question, such as `right`, `wrong` or `unparsed`.
 
     Args:
-        prediction: The prediction.
+        prediction: What was read from the reply: an option for a multiple-choice question, a text for an open question.
         answer: The ground truth, or None if it is hidden.
-        value: The first metric of its question; used for text replies.
-        is_verdict: Whether that metric is 0 or 1 for every question.
+        value: The value of the question's first metric. It is needed only for open questions.
+        is_verdict: Whether that metric says right or wrong (1 or 0), and not how good a reply is.
     """
     if prediction.error:
         return "error"
-    if prediction.text is None:
-        if prediction.choice is None:
-            return "unparsed"
-        if answer is None:
-            return "answer not known"
-        return "right" if prediction.choice in answer.options else "wrong"
+    is_open_question = prediction.text is not None
+    if not is_open_question and prediction.choice is None:
+        return "unparsed"
     if answer is None:
         return "answer not known"
+    if not is_open_question:
+        return "right" if prediction.choice in answer.options else "wrong"
     if value is None or not is_verdict:
         return "scored"
     return "right" if value == 1 else "wrong"
@@ -218,28 +222,41 @@ def random_part(scored: ScoredBenchmark) -> frozenset[str] | None:
 
 
 def _all_outcomes(scored: ScoredBenchmark) -> Iterator[Outcome]:
-    """Yield for each question whether it was answered correctly, wrongly and so on (its outcome).
+    """Yield the outcome (`right`, `wrong`, `unparsed` ...) of each question under each protocol.
 
-    This needs less memory than `question_entries`, and is used for large benchmarks.
+    It gives the same outcomes as `question_entries` but needs less memory, so it is used to count the outcomes of large
+    benchmarks.
     """
     metric, is_verdict = _text_metric(scored)
-    values: dict[ResponseKey, float | None] = {}
+    value_by_question: dict[ResponseKey, float | None] = {}
     for score in scored.scores_of(metric):
-        values[score.protocol, score.sample_id, score.turn] = score.value
-    outcomes: dict[ResponseKey, list[Outcome]] = defaultdict(list)
+        value_by_question[score.protocol, score.sample_id, score.turn] = score.value
+
+    # A question has several replies if the protocol presents it several times.
+    reply_outcomes_by_question: dict[ResponseKey, list[Outcome]] = defaultdict(list)
     for prediction in scored.predictions:
-        key = (prediction.protocol, prediction.sample_id, prediction.turn)
+        question = (prediction.protocol, prediction.sample_id, prediction.turn)
         answer = scored.answers.get((prediction.sample_id, prediction.turn))
-        outcomes[key].append(outcome_of(prediction, answer, values.get(key), is_verdict))
-    declarations = {protocol: labelled_declaration(protocol) for protocol, _, _ in outcomes}
-    for (protocol, sample_id, _), reply_outcomes in outcomes.items():
-        yield question_outcome(reply_outcomes, scored.samples[sample_id], declarations[protocol])
+        value = value_by_question.get(question)
+        outcome = outcome_of(prediction, answer, value, is_verdict)
+        reply_outcomes_by_question[question].append(outcome)
+
+    declarations: dict[str, Declaration] = {}
+    for question, reply_outcomes in reply_outcomes_by_question.items():
+        protocol, sample_id, _ = question
+        if protocol not in declarations:
+            declarations[protocol] = labelled_declaration(protocol)
+        sample = scored.samples[sample_id]
+        yield question_outcome(reply_outcomes, sample, declarations[protocol])
 
 
 def _text_metric(scored: ScoredBenchmark) -> tuple[str, bool]:
-    """Return the first metric of open questions of a benchmark, and whether it only says right or wrong.
+    """Return the metric that decides whether replies to the open questions of a benchmark are right.
 
-    It does if its value is 0 or 1 for every question, which is not so for CIDEr, for example.
+    Returns:
+        The name of the benchmark's first metric for open questions, and whether its values can serve as verdicts. They
+        can if every question has the value 0 (wrong) or 1 (right). They cannot for a metric such as CIDEr, whose
+        values are on a scale.
     """
     metric = question_metric(scored, has_options=False)
     is_verdict = all(score.value in (None, 0, 1) for score in scored.scores_of(metric))
@@ -325,11 +342,11 @@ def _pick(
             right.append(bucket)
         else:
             not_right.append(bucket)
-    picked = [*_take_turns(not_right)[:most_not_right], *_take_turns(right)[:most_right]]
+    picked = [*_interleave(not_right)[:most_not_right], *_interleave(right)[:most_right]]
     return [replace(entry, rank=rank) for rank, entry in enumerate(picked)]
 
 
-def _take_turns(buckets: Sequence[Sequence[GalleryEntry]]) -> list[GalleryEntry]:
+def _interleave(buckets: Sequence[Sequence[GalleryEntry]]) -> list[GalleryEntry]:
     """Merge several lists of questions: the first of each list, then the second of each, and so on."""
     entries: list[GalleryEntry] = []
     for turn in zip_longest(*buckets):

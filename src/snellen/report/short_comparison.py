@@ -76,7 +76,7 @@ def _table_of_many(comparison: Comparison) -> Table:
             continue
         for method in METHODS:
             differences_of_pair = list(differences_of(comparison, label, first, method, ""))
-            differences += _widest(differences_of_pair)
+            differences += _broadest_differences(differences_of_pair)
 
     columns: list[Column[PairedDifference]] = [
         Column("run", lambda row: row.first, is_label=True),
@@ -91,18 +91,24 @@ def _table_of_many(comparison: Comparison) -> Table:
     return tabulate("Comparison", columns, differences[:MOST_ROWS], notes)
 
 
-def _widest(differences: Sequence[PairedDifference]) -> list[PairedDifference]:
-    """Select the differences between two runs that cover the most questions.
+def _broadest_differences(differences: Sequence[PairedDifference]) -> list[PairedDifference]:
+    """Select, of all differences between two runs, those that cover the most questions.
 
-    This is the overall difference if there is one. Otherwise it is the difference over the only ability dimension, or
-    all differences on single benchmarks.
+    Args:
+        differences: The differences between the two runs over all benchmarks, in each ability dimension and on each
+            benchmark. Some of these may be missing.
+
+    Returns:
+        The overall difference if there is one. Otherwise the difference in the ability dimension if there is only one
+        dimension, or else the differences on single benchmarks.
     """
     by_scope: dict[str, list[PairedDifference]] = defaultdict(list)
     for difference in differences:
         by_scope[difference.scope].append(difference)
     if by_scope["overall"]:
         return by_scope["overall"]
-    if len(by_scope["benchmark"]) > 1 and len(by_scope["dimension"]) == 1:
+    has_several_benchmarks = len(by_scope["benchmark"]) > 1
+    if has_several_benchmarks and len(by_scope["dimension"]) == 1:
         return by_scope["dimension"]
     return by_scope["benchmark"]
 

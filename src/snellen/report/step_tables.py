@@ -21,7 +21,7 @@ from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, ta
 from snellen.scoring.request_costs import COST
 from snellen.scoring.scored_run import ScoredBenchmark
 
-MAX_CLASSES = 10
+MAX_DISTINCT_ANSWERS = 10
 """Different correct answers up to which each has a row of its own."""
 UNCOUNTED = "no value: there are no replies, or a model does not report token counts"
 STEPS_NOTE = (
@@ -45,7 +45,7 @@ def multi_step_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
         benchmarks += _stepped_benchmarks(reported_run)
     if not benchmarks:
         return []
-    return [_step_table(benchmarks), *_class_tables(benchmarks)]
+    return [_step_table(benchmarks), *_correct_answer_tables(benchmarks)]
 
 
 def _stepped_benchmarks(reported_run: ReportedRun) -> Iterator[_SteppedBenchmark]:
@@ -98,12 +98,15 @@ def _step_table(benchmarks: Sequence[_SteppedBenchmark]) -> Table:
 
 
 def _headline_cell(row: _StepRow) -> Cell:
-    """Return a cell with the headline number of a benchmark under one protocol, or why there is none."""
-    metric = leading_headline(row.scored)
-    metric = row.reported_run.substitutes.get(metric, metric)
-    result = row.reported_run.results_by_key.get(
-        (row.protocol, metric, row.scored.spec.name, "", "")
-    )
+    """Return a cell with the headline number of a benchmark under one protocol.
+
+    If no question has a score, the cell has a footnote that says so.
+    """
+    headline_metric = leading_headline(row.scored)
+    # A run that is scored as in a paper may replace the metric by the paper's.
+    metric = row.reported_run.substitutes.get(headline_metric, headline_metric)
+    key = (row.protocol, metric, row.scored.spec.name, "", "")
+    result = row.reported_run.results_by_key.get(key)
     if result is None or result.estimate.value is None:
         return AbsentCell("no question was scored; see the counts")
     return NumberCell(result.unit, result.estimate)
@@ -131,17 +134,18 @@ def _cost_column(title: str, metric: str) -> Column[_StepRow]:
 def _cost_cell(row: _StepRow, metric: str) -> Cell:
     """Return a cell with the mean cost of a question under a protocol.
 
+    Only protocols that answer in several steps measure this cost. A protocol that sends a single request for each
+    question costs one request. Other costs of such protocols are not known here, and the cell is a dash.
+
     Args:
-        row: The model, benchmark and protocol.
-        metric: The kind of cost, such as `requests_used`. Only protocols in several steps measure it. A protocol that
-            sends one request per question has one by definition.
+        row: The run, benchmark and protocol.
+        metric: The kind of cost: `rounds_used`, `requests_used` or `tokens_used`.
     """
     if not _has_steps(row.protocol):
-        asks_once = labelled_declaration(row.protocol).presentations == 1
-        return "1" if metric == "requests_used" and asks_once else DASH
-    result = row.reported_run.results_by_key.get(
-        (row.protocol, metric, row.scored.spec.name, "", "")
-    )
+        sends_one_request = labelled_declaration(row.protocol).presentations == 1
+        return "1" if metric == "requests_used" and sends_one_request else DASH
+    key = (row.protocol, metric, row.scored.spec.name, "", "")
+    result = row.reported_run.results_by_key.get(key)
     if result is None or result.estimate.value is None:
         return AbsentCell(UNCOUNTED)
     return NumberCell(declared_row(metric).unit, result.estimate)
@@ -150,7 +154,7 @@ def _cost_cell(row: _StepRow, metric: str) -> Cell:
 # --- by correct answer -----------------------------------------------------------------------------------------------
 
 
-class _ClassRow(Struct, frozen=True):
+class _CorrectAnswerRow(Struct, frozen=True):
     """The questions of a benchmark that have the same correct answer."""
 
     run: str
@@ -159,10 +163,10 @@ class _ClassRow(Struct, frozen=True):
     sample_ids: frozenset[str]
 
 
-def _class_tables(benchmarks: Sequence[_SteppedBenchmark]) -> list[Table]:
+def _correct_answer_tables(benchmarks: Sequence[_SteppedBenchmark]) -> list[Table]:
     """Return the accuracy by correct answer, a column for each protocol; no table if answers cannot be grouped."""
     protocols: dict[str, None] = {}
-    rows: list[_ClassRow] = []
+    rows: list[_CorrectAnswerRow] = []
     for benchmark in benchmarks:
         protocols.update(dict.fromkeys(benchmark.protocols))
         answer_by_sample = _correct_answers(benchmark.scored)
@@ -173,39 +177,46 @@ def _class_tables(benchmarks: Sequence[_SteppedBenchmark]) -> list[Table]:
                 if answer == correct_answer
             )
             rows.append(
-                _ClassRow(
+                _CorrectAnswerRow(
                     benchmark.reported_run.label, benchmark.scored, correct_answer, sample_ids
                 )
             )
     if not rows:
         return []
-    columns: list[Column[_ClassRow]] = [
+    columns: list[Column[_CorrectAnswerRow]] = [
         Column("model", lambda row: row.run, is_label=True),
         Column("benchmark", lambda row: row.scored.spec.name, is_label=True),
         Column("right answer", lambda row: row.correct_answer, is_label=True),
     ]
-    columns += [_class_score_column(protocol) for protocol in protocols]
+    columns += [_mean_score_column(protocol) for protocol in protocols]
     return [tabulate("Accuracy by correct answer", columns, rows)]
 
 
 def _correct_answers(scored: ScoredBenchmark) -> dict[str, str]:
-    """Return the correct answer of each sample, to group the samples by it: `{"q1": "yes", "q2": "no"}`.
+    """Return the correct answer of each sample, if the samples can be grouped by it in a table.
 
-    If there are too many different texts, it is the position of the correct option: `{"q1": "option 2"}`. If that does
-    not give a few groups either, the result is empty.
+    They can if there are at least two and at most `MAX_DISTINCT_ANSWERS` different answers.
+
+    Returns:
+        By the id of the sample, the text of the answer: `{"q1": "yes", "q2": "no"}`. If there are too many different
+        texts, it is the position of the correct option: `{"q1": "option 2"}`. If there are too many positions, too, or
+        if some are missing, the result is empty.
     """
     texts: dict[str, str] = {}
     positions: dict[str, str] = {}
     for sample in scored.samples.values():
         answer = scored.answers.get((sample.id, 0))
-        if sample.turns or not answer:
+        is_dialogue = bool(sample.turns)
+        if is_dialogue or not answer:
             continue
         texts[sample.id] = _answer_text(sample.rounds[0], answer)
         positions[sample.id] = f"option {answer.options[0] + 1}" if answer.options else ""
-    for answers in (texts, positions):
-        n_classes = len(set(answers.values()))
-        if all(answers.values()) and 1 < n_classes <= MAX_CLASSES:
-            return answers
+
+    for answer_by_sample in (texts, positions):
+        distinct_answers = set(answer_by_sample.values())
+        has_empty = "" in distinct_answers
+        if not has_empty and 1 < len(distinct_answers) <= MAX_DISTINCT_ANSWERS:
+            return answer_by_sample
     return {}
 
 
@@ -216,11 +227,11 @@ def _answer_text(question: Turn, answer: Answer) -> str:
     return answer.texts[0] if answer.texts else ""
 
 
-def _class_score_column(protocol: str) -> Column[_ClassRow]:
-    return Column(protocol, lambda row: _class_score(row, protocol))
+def _mean_score_column(protocol: str) -> Column[_CorrectAnswerRow]:
+    return Column(protocol, lambda row: _mean_score_cell(row, protocol))
 
 
-def _class_score(row: _ClassRow, protocol: str) -> Cell:
+def _mean_score_cell(row: _CorrectAnswerRow, protocol: str) -> Cell:
     """Return a cell with the mean score of the samples that have the same correct answer, under one protocol."""
     scored = row.scored
     has_options = any(sample.options for sample in scored.samples.values())

@@ -1,6 +1,6 @@
 """The summary of questions with options: accuracy, circular accuracy, stability and parsing, by model and method.
 
-Each number is a mean over benchmarks, taken from one protocol of the run. A line is a model and a method.
+Each number is a mean over benchmarks, taken from one protocol of the run. A `ModelMethodRow` has the numbers of one model by one method.
 """
 
 from __future__ import annotations

@@ -149,18 +149,19 @@ class Table(Struct, frozen=True):
         return any(not isinstance(row[column], str) for row in self.rows)
 
     def footnotes(self) -> dict[str, int]:
-        """Return the footnotes of the table with their numbers, in order of appearance.
+        """Return the text of each footnote with its number, in order of appearance in the table.
 
-        If the table may have only some of them, notes about missing questions take precedence over notes about small
-        samples.
+        If `most_notes` limits the notes, footnotes fill what the table's own notes leave. Those about small samples are the
+        first to be left out.
         """
-        notes = self._footnote_texts()
+        texts = self._footnote_texts()
         if self.most_notes is not None:
-            n_places = max(0, self.most_notes - len(self.notes))
-            by_importance = sorted(notes, key=lambda note: FEW_GROUPS_NOTE in note)
-            most_important = set(by_importance[:n_places])
-            notes = [note for note in notes if note in most_important]
-        return {note: number for number, note in enumerate(notes, 1)}
+            n_allowed = max(0, self.most_notes - len(self.notes))
+            is_about_small_sample = {text: FEW_GROUPS_NOTE in text for text in texts}
+            by_importance = sorted(texts, key=lambda text: is_about_small_sample[text])
+            kept = set(by_importance[:n_allowed])
+            texts = [text for text in texts if text in kept]
+        return {text: number for number, text in enumerate(texts, 1)}
 
     def _footnote_texts(self) -> list[str]:
         """Return the different footnotes of all cells, in order of appearance."""

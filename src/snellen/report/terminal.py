@@ -204,7 +204,7 @@ def plain_table(table: Table, widths: Sequence[int] = ()) -> RichTable:
             Text(short_name(heading)), overflow="fold", justify=justify, width=width
         )
 
-    column_space = _Room.of(table, n_columns)
+    column_space = _WidthBudget.of(table, n_columns)
     for row in table.rows:
         shown_cells: list[Text | _Figure] = []
         for cell in row[:n_columns]:
@@ -218,31 +218,37 @@ def plain_table(table: Table, widths: Sequence[int] = ()) -> RichTable:
     return rich_table
 
 
-class _Room(Struct, frozen=True):
-    """What a table needs, to choose how many lines its figures take."""
+class _WidthBudget(Struct, frozen=True):
+    """The width that a table needs. It decides whether a number, its interval and its n are on one, two or three lines."""
 
     columns: int = 4
-    """Columns of figures."""
-    others: int = MIN_TABLE_WIDTH // 2
-    """Characters that all other columns take."""
+    """Number of columns with numbers."""
+    other_width: int = MIN_TABLE_WIDTH // 2
+    """Characters that all other columns need together."""
 
     @classmethod
-    def of(cls, table: Table, n_columns: int) -> _Room:
+    def of(cls, table: Table, n_columns: int) -> _WidthBudget:
         """Measure how much width the first columns of a table need, apart from the columns with numbers."""
         figure_columns = 0
-        others = 0
+        other_width = 0
         for index in range(n_columns):
             cells = [row[index] for row in table.rows]
             if any(isinstance(cell, NumberCell) for cell in cells):
                 figure_columns += 1
                 continue
             texts = [table.header[index], *(cell_text(cell, {}) for cell in cells)]
-            others += max(len(text) for text in texts) + 1
-        return cls(max(figure_columns, 1), others)
+            other_width += max(len(text) for text in texts) + 1
+        return cls(max(figure_columns, 1), other_width)
 
     def holds(self, width: int, available: int) -> bool:
-        """Return whether a table fits into `available` characters if each column of figures takes `width`."""
-        return self.columns * (width + 1) + self.others <= available
+        """Return whether the table fits into a terminal.
+
+        Args:
+            width: The width of each column with numbers, in characters.
+            available: The width of the terminal, in characters.
+        """
+        needed = self.columns * (width + 1) + self.other_width
+        return needed <= available
 
 
 def other_tables(reported_runs: Sequence[ReportedRun]) -> list[RichTable]:
@@ -303,15 +309,17 @@ def _metric_table(title: str, numbers: Mapping[tuple[str, str], HeadlineEstimate
 class _Figure:
     """Figures of a cell for rich, which may break between value, interval and n, but never within one of them."""
 
-    def __init__(self, number: NumberCell, mark: str = "", room: _Room | None = None) -> None:
+    def __init__(
+        self, number: NumberCell, mark: str = "", width_budget: _WidthBudget | None = None
+    ) -> None:
         """Prepare a number for a cell in a terminal.
 
         Args:
             number: The number, with further ones below it.
             mark: The mark of its footnote.
-            room: How much width the cells of a column may take together.
+            width_budget: The width that the table of the cell needs.
         """
-        self._room = room or _Room()
+        self._width_budget = width_budget or _WidthBudget()
         value, interval, count = figure_parts(number.estimate, number.unit)
         if mark:
             count = f"{count} {mark}"
@@ -338,7 +346,7 @@ class _Figure:
         if available < MIN_TABLE_WIDTH:
             return Measurement(three_lines, min(max(three_lines, available), one_line))
         for width in (one_line, two_lines):
-            if self._room.holds(width, available):
+            if self._width_budget.holds(width, available):
                 return Measurement(three_lines, width)
         return Measurement(three_lines, three_lines)
 
