@@ -159,19 +159,25 @@ def _suggest(name: str) -> str:
 
 
 class _AbsentModules:
-    """A finder that says what to write instead of a module that other libraries have.
+    """A finder that says what to write instead of a module or name that other libraries have.
 
-    Python asks it last, and only for modules of `snellen`: it stands for a folder at the end of `__path__`. In
-    `sys.meta_path`, which belongs to the whole process, it would be asked for the modules of every package.
+    Python asks it last, and only for modules of packages that have it as a folder at the end of `__path__`: `snellen`,
+    and its packages in which people look for names. In `sys.meta_path`, which belongs to the whole process, it would be
+    asked for the modules of every package.
     """
 
     @staticmethod
     def find_spec(name: str, target: Any = None) -> None:
-        """Raise ModuleNotFoundError for `snellen.NAME`, with a hint."""
-        suggestion = _suggest(name.removeprefix(f"{__name__}."))
+        """Raise ModuleNotFoundError for `snellen.NAME` or `snellen.PACKAGE.NAME`, with a hint.
+
+        The `name` of the error is the package that was searched. If it were that of the module, Python would replace
+        the message after `from snellen import NAME`.
+        """
+        package, _, last = name.rpartition(".")
         raise ModuleNotFoundError(
-            f"No module named {name!r}; {suggestion} (all public names are in snellen itself: from snellen import NAME)",
-            name=name,
+            f"No module or name {name!r}; {_suggest(last)} (all public names are in snellen itself: from snellen import "
+            "NAME)",
+            name=package,
         )
 
 

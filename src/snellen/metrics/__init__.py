@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import snellen
+
 
 def __getattr__(name: str) -> Any:
     """Raise an error that says where metrics are for somebody who looks for them in `sn.metrics`."""
@@ -16,3 +18,6 @@ def __getattr__(name: str) -> Any:
         f"module 'snellen.metrics' has no attribute {name!r}; sn.list_metrics() shows the metrics, "
         f"sn.evaluate(..., metrics=NAME) computes one, and value(NAME) of the results is its number"
     )
+
+
+__path__.append(snellen.__path__[-1])  # says what to import instead of a name that is not here

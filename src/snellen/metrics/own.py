@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar, overload
 from msgspec.structs import replace
 
 from snellen import registry
+from snellen.common.attribute_hints import answering_keywords
 from snellen.errors import DataError
 from snellen.metrics.declaration import JUDGING, Metric, ReplyMetric, function_metric
 from snellen.metrics.measure_parameters import measure_parameters
@@ -36,6 +37,9 @@ def metric(
 ) -> Callable[[MeasureT], MeasureT]: ...
 
 
+@answering_keywords(
+    "unit='share' is for values from 0 to 1, any other unit has no bounds; better='lower' is for errors"
+)
 def metric(
     function: Any = None,
     *,
