@@ -25,7 +25,7 @@ def install(
     """Puts an installed Snellen in front of the real one, as pip would write it."""
     info = folder / "snellen-9.0.dist-info"
     info.mkdir(parents=True)
-    extras = "Provides-Extra: some\nProvides-Extra: more\n"
+    extras = "Provides-Extra: some\nProvides-Extra: more\nProvides-Extra: dev\n"
     needed = "".join(f"Requires-Dist: {text}\n" for text in requires)
     (info / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: snellen\nVersion: 9.0\n{extras}{needed}"
@@ -174,13 +174,20 @@ def test_the_table_ends_with_what_is_to_be_mended(capsys: pytest.CaptureFixture[
 def test_the_table_names_optional_parts_that_are_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    install(tmp_path, monkeypatch, None, f'{NOTHING}; extra == "more"')
+    needs = [f'{NOTHING}; extra == "{extra}"' for extra in ("more", "dev")]
+    install(tmp_path, monkeypatch, None, *needs)
     with pytest.raises(SystemExit):
         main(["doctor"])
-    lines = capsys.readouterr().out.splitlines()
-    # Packages of this repository that are not installed here follow.
-    assert lines[-1].startswith("nothing is broken; optional and not installed: more")
-    assert any(f"lacks {NOTHING}" in line for line in lines)
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert lines[-1] == "nothing is broken; 1 optional part is not installed"
+    assert printed.err.startswith("next: `snellen ")
+    # What only developers of Snellen need is not shown, unless it is required.
+    [lacking] = [line for line in lines if f"lacks {NOTHING}" in line]
+    assert lacking.split()[:3] == ["extras", "more", "absent"]
+    with pytest.raises(SystemExit):
+        main(["doctor", "--require", "dev"])
+    assert capsys.readouterr().out.splitlines()[-1] == "needs repair: dev"
     # A pipe receives a table without the commands, which would make every line as long as the longest of them.
     assert lines[0].split() == ["part", "name", "state", "found"]
-    assert "  more: pip install 'snellen[more]'" in lines
+    assert "  an extra, or several: pip install 'snellen[more]'" in lines

@@ -197,6 +197,8 @@ from snellen.cli.flags import flags_given as flags_given
 from snellen.cli.flags import json_flag as json_flag
 from snellen.cli.flags import offline_flag as offline_flag
 from snellen.cli.show import announce as announce
+from snellen.cli.show import announce_next as announce_next
+from snellen.cli.show import command_line as command_line
 from snellen.cli.show import console as console
 from snellen.cli.show import print_built as print_built
 from snellen.cli.show import print_records as print_records

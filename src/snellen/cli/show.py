@@ -96,6 +96,22 @@ def announce_next(*steps: str) -> None:
     error_console.print(f"next: {'; '.join(steps)}", style="dim", soft_wrap=True)
 
 
+def announce_next_of_runs(runs: Sequence[Path]) -> None:
+    """Say how to look at runs, and how to get their replies as a table or, of several, their differences.
+
+    Examples:
+        >>> announce_next_of_runs([Path("runs/a")])
+    """
+    steps = [f"{command_line('view', *runs)} shows every question and reply"]
+    if len(runs) > 1:
+        steps.append(f"{command_line('compare', *runs)} says which differences are sure")
+    else:
+        [run] = runs
+        table = f"{run.resolve().name}.csv"
+        steps.append(f"{command_line('export', run, '-o', table)} writes them as a table")
+    announce_next(*steps)
+
+
 def command_line(*words: str | Path) -> str:
     """Return a command as a message quotes it.
 

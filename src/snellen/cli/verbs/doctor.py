@@ -9,7 +9,7 @@ import platform
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Literal
@@ -21,7 +21,7 @@ from packaging.specifiers import SpecifierSet
 from snellen import __version__, registry
 from snellen.catalogue.loading import broken_suites, hooks_of_others
 from snellen.cli.flags import json_flag
-from snellen.cli.show import console, show_table
+from snellen.cli.show import announce_next, command_line, console, show_table
 from snellen.errors import SnellenError, SuiteWarning
 from snellen.installation import (
     CORE,
@@ -36,6 +36,8 @@ from snellen.installation import (
 )
 
 GIB = 1 << 30
+UNASKED = ("all", "dev", "docs", "release")
+"""Extras that are shown only if --require names them: one names the others, three are for work on Snellen itself."""
 State = Literal["good", "absent", "poor", "broken"]
 """State of a part.
 
@@ -85,8 +87,12 @@ def diagnose_accelerator() -> Iterator[Diagnosis]:
         )
 
 
-def diagnose_packages() -> Iterator[Diagnosis]:
-    """Python, Snellen, what it always needs, each extra, and the other packages of this repository."""
+def diagnose_packages(required: Sequence[str] = ()) -> Iterator[Diagnosis]:
+    """Python, Snellen, what it always needs, each extra, and the other packages of this repository.
+
+    Args:
+        required: Extras that must be installed.
+    """
     yield _python()
     came_from = str(origin().get("url", "")) or "a package index"
     snellen = distribution()
@@ -104,6 +110,8 @@ def diagnose_packages() -> Iterator[Diagnosis]:
         "packages", "required packages", "broken", lacks(CORE), install_line(CORE)
     )
     for extra in sorted(snellen.metadata.get_all("Provides-Extra") or ()):
+        if extra in UNASKED and extra not in required:
+            continue
         yield _of_requirements("extras", extra, "absent", lacks(extra), install_line(extra))
     for package in SIBLINGS:
         missing = lacks(CORE, package) if distribution(package) else [package]
@@ -163,7 +171,7 @@ def doctor_command(require: tuple[str, ...], as_json: bool) -> None:
     For everything that is missing, the command prints how to install it. It sends nothing. The exit code is 1 if
     something is broken, or if an extra that --require names is not completely installed.
     """
-    diagnoses = [*_diagnoses()]
+    diagnoses = [*_diagnoses(require)]
     if as_json:
         rows = [(row.part, row.name, row.state, row.finding, row.remedy) for row in diagnoses]
         show_table("", HEADER, rows, as_json=True)
@@ -180,15 +188,38 @@ def doctor_command(require: tuple[str, ...], as_json: bool) -> None:
         console.print(f"\n{_verdict(diagnoses, broken)}")
     if broken:
         raise SystemExit(1)
+    if not as_json:
+        _announce_next(good_extras)
+
+
+def _announce_next(good_extras: Collection[str]) -> None:
+    """Say what can be run with the extras that are installed."""
+    run = f"{command_line('run', 'MODEL', 'eyechart')} evaluates your model"
+    if "hf" in good_extras:
+        announce_next(f"{command_line('demo')} evaluates two small models", run)
+    else:
+        announce_next(run)
 
 
 def _print_remedies(diagnoses: Sequence[Diagnosis]) -> None:
-    """Print what to do about each part, on a line of its own that can be copied."""
-    unsettled = [row for row in diagnoses if row.remedy]
-    if unsettled:
+    """Print what to do about each part, on a line of its own that can be copied.
+
+    Extras that are not installed share one line, because they differ only in the name.
+    """
+    absent_extras: list[str] = []
+    remedies: list[str] = []
+    for row in diagnoses:
+        is_extra = row.part == "extras" and row.state == "absent" and row.name not in SIBLINGS
+        if is_extra and row.remedy:
+            absent_extras.append(row.name)
+        elif row.remedy:
+            remedies.append(f"{row.name}: {row.remedy}")
+    if absent_extras:
+        remedies.insert(0, f"an extra, or several: {install_line(','.join(absent_extras[:2]))}")
+    if remedies:
         console.print("\nwhat to do:")
-    for row in unsettled:
-        console.print(f"  {row.name}: {row.remedy}", soft_wrap=True)
+    for remedy in remedies:
+        console.print(f"  {remedy}", soft_wrap=True)
 
 
 def _verdict(diagnoses: Sequence[Diagnosis], broken: Sequence[str]) -> str:
@@ -198,7 +229,8 @@ def _verdict(diagnoses: Sequence[Diagnosis], broken: Sequence[str]) -> str:
     absent = [row.name for row in diagnoses if row.part == "extras" and row.state == "absent"]
     if not absent:
         return "nothing is broken"
-    return f"nothing is broken; optional and not installed: {', '.join(absent)}"
+    noun = "part is" if len(absent) == 1 else "parts are"
+    return f"nothing is broken; {len(absent)} optional {noun} not installed"
 
 
 def diagnose_suites() -> Iterator[Diagnosis]:
@@ -250,9 +282,9 @@ def diagnose_hooks() -> Iterator[Diagnosis]:
             )
 
 
-def _diagnoses() -> Iterator[Diagnosis]:
+def _diagnoses(required: Sequence[str]) -> Iterator[Diagnosis]:
     """Yield the diagnoses of packages, suites, hooks and the accelerator."""
-    yield from diagnose_packages()
+    yield from diagnose_packages(required)
     yield from diagnose_suites()
     yield from diagnose_hooks()
     yield from diagnose_accelerator()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,7 +18,7 @@ from snellen.cli.flags import (
     scoring_flags,
     yes_flag,
 )
-from snellen.cli.show import announce, run_progress, show_table
+from snellen.cli.show import announce, announce_next, command_line, run_progress, show_table
 from snellen.experiments.vendor_recipes import Reproduced
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
 
@@ -81,15 +82,21 @@ def reproduce_command(
     fields = flags_given(flags)
     spec = run_spec({**fields, "models": (model,), "benchmarks": benchmarks})
 
+    folders: list[Path] = []
+
     def evaluated(part: RunSpec) -> list[Any]:
         with run_progress() as progress:
             finished = evaluate_spec(part, progress=progress, announce=announce)
         check_finished(finished, part.execution.error_budget)
+        folders.extend(run.scored.folder for run in finished)
         return finished
 
     compared = compare_with_card(spec, evaluated, recipe, partial(announce))
     rows = [_cells(reproduced) for reproduced in compared]
     show_table("The numbers of the card, and those measured", HEADER, rows, as_json)
+    if not as_json:
+        view = command_line("view", *folders)
+        announce_next(f"{view} shows every question and reply")
 
 
 def _cells(reproduced: Reproduced) -> tuple[str, ...]:

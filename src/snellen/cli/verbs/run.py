@@ -21,8 +21,7 @@ from snellen.cli.flags import (
 )
 from snellen.cli.show import (
     announce,
-    announce_next,
-    command_line,
+    announce_next_of_runs,
     console,
     run_progress,
     show_results,
@@ -115,11 +114,7 @@ def run_command(
     check_finished(finished, spec.execution.error_budget)
     if as_json:
         return
-    folders = [run.scored.folder for run in finished]
-    steps = [f"{command_line('view', *folders)} shows every question and reply"]
-    if len(folders) > 1:
-        steps.append(f"{command_line('compare', *folders)} says which differences are sure")
-    announce_next(*steps)
+    announce_next_of_runs([run.scored.folder for run in finished])
 
 
 def _ask_share(spec: RunSpec, share: str) -> None:

@@ -23,6 +23,8 @@ from snellen.plugin_api import (
     ScoredRun,
     Solvers,
     announce,
+    announce_next,
+    command_line,
     console,
     find_benchmarks,
     find_registered,
@@ -154,6 +156,11 @@ def lint_command(
             announce(
                 f"{count:,} questions to review: {path}; `snellen audit {shlex.quote(names[0])} --only {path}` shows them"
             )
+    if not as_json:
+        announce_next(
+            command_line("run", "MODEL", *names),
+            f"{command_line('audit', names[0])} draws questions for people to check",
+        )
     if strict and serious:
         click.echo(f"{serious} serious {'finding' if serious == 1 else 'findings'}", err=True)
         sys.exit(1)
@@ -188,7 +195,10 @@ def _keep(benchmark: Benchmark, name: str, solvers: Solvers, as_json: bool) -> N
         print_records([verification])
         return
     print_built(kept_benchmark, with_verification=True)
-    console.print(f"next: snellen audit {shlex.quote(kept_benchmark.name)}", soft_wrap=True)
+    announce_next(
+        command_line("run", "MODEL", kept_benchmark.name),
+        f"{command_line('audit', kept_benchmark.name)} draws questions for people to check",
+    )
 
 
 def _asked(run: ScoredRun, benchmark: Benchmark) -> bool:
