@@ -800,9 +800,14 @@ def test_a_score_below_a_bound_is_an_exit_code(capsys: pytest.CaptureFixture[str
     code, _, error = run(capsys, "score", "runs/right", "runs/guessed", "--fail-under", "90%")
     assert code == 1
     assert f"--fail-under: the headline of snellen:uniform is {mean:.4f}, below 0.9\n" in error
-    code, _, error = run(capsys, "score", "runs/right", "--fail-under", "90")
-    assert code == 2
-    assert error.endswith("snellen: --fail-under 90: the headline is a share; write 90%\n")
+    assert error.splitlines()[-1].startswith("next: ")
+    # A bound that no score can reach is rejected before anything is scored or printed.
+    code, printed, error = run(capsys, "score", "runs/right", "--fail-under", "90")
+    assert (code, printed) == (2, "")
+    assert error == "snellen: --fail-under 90: the headline is a share; write 90%\n"
+    for bound in ("-1", "101%"):
+        code, _, error = run(capsys, "score", "runs/right", "--fail-under", bound)
+        assert code == 2 and f"{bound} is not a share; write 0.9 or 90%" in error
     code, _, error = run(capsys, "score", "runs/right", "--fail-under", "nan")
     assert code == 2 and "'nan' is not a number; write 0.9 or 90%" in error
     code, _, error = run(capsys, "run", "snellen:oracle", "eyechart", "--fail-under", "0.9")

@@ -12,8 +12,10 @@ from PIL import Image
 
 import small
 import snellen as sn
+from servers import Fault, start_server
 from snellen.errors import DataError
 from snellen.models import worker
+from snellen.runs.failed_starts import removed_without_replies
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -551,3 +553,86 @@ def test_a_judge_whose_verdicts_are_stored_says_so(snellen: Command) -> None:
     again = snellen("score", "runs/talk", "--judge", "snellen:always-a", "--judge-failures", "1")
     assert again[0] == 0
     assert "no call was made, because all its verdicts on runs/talk were given earlier" in again[2]
+
+
+# --- a run without replies -------------------------------------------------------------------------------------------
+
+
+def test_an_address_that_does_not_answer_leaves_no_run_behind(snellen: Command) -> None:
+    nothing_listens = "openai:m@http://127.0.0.1:9/v1?patience=0"
+    for words in ((), ("--workers", "2"), ("--name", "typo")):
+        code, _, err = snellen("run", nothing_listens, "questions.tsv", *words)
+        assert code == 2 and "no request got through" in err, words
+        assert list(Path("runs").iterdir()) == []
+    not_found = Fault(status=404, body="no such model", times=100)
+    with start_server(script=[not_found]) as server:
+        code, _, err = snellen("run", f"openai:m@{server.url}", "questions.tsv")
+        assert code == 2 and "HTTP 404" in err
+    assert list(Path("runs").iterdir()) == []
+
+    # A run that has replies is kept, whatever happens to a later session.
+    refused = Fault(status=404, body="gone", times=100)
+    with start_server() as server:
+        model = f"openai:m@{server.url}"
+        assert snellen("run", model, "questions.tsv", "--name", "kept", "--limit", "1")[0] == 0
+        journal = Path("runs/kept/journal-0.jsonl").read_bytes()
+        with start_server(script=[refused]) as other:
+            moved = ("--name", "kept", "--moved")
+            code, _, err = snellen("run", f"openai:m@{other.url}", "questions.tsv", *moved)
+        assert code == 2 and "HTTP 404" in err
+    assert Path("runs/kept/journal-0.jsonl").read_bytes().startswith(journal)
+
+
+def test_a_first_session_that_submitted_a_batch_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with pytest.raises(KeyboardInterrupt), removed_without_replies(folder):
+        (folder / "manifest.json").write_text("{}")
+        (folder / "batches.jsonl").write_text("{}\n")
+        raise KeyboardInterrupt
+    assert (folder / "batches.jsonl").exists()
+
+
+@pytest.fixture
+def failed_run(two_runs: Command) -> Command:
+    """Two runs, and one all requests of which failed."""
+    with start_server(script=[Fault(status=400, body="no", times=100)]) as server:
+        words = ("run", f"openai:m@{server.url}", "eyechart/colour", "--name", "failed")
+        assert two_runs(*words, "--limit", "4")[0] != 0
+    assert Path("runs/failed/results.json").exists()
+    return two_runs
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("compare", "runs"), ("export", "runs", "-o", "replies.csv"), ("card", "runs")],
+    ids=["compare", "export", "card"],
+)
+def test_a_run_without_replies_is_left_out_by_name(
+    words: tuple[str, ...], failed_run: Command
+) -> None:
+    code, out, err = failed_run(*words)
+    assert code == 0
+    reasons = [line for line in err.splitlines() if "none of its requests received" in line]
+    assert len(reasons) == 1 and reasons[0].startswith("runs/failed is left out")
+    assert "openai:m" not in out
+    assert "runs/failed" not in err.splitlines()[-1]
+    if words[0] == "export":
+        assert "openai:m" not in Path("replies.csv").read_text()
+    if words[0] != "compare":
+        code, _, err = failed_run(words[0], "runs/failed")
+        assert code == 2 and "runs/failed: no request received a reply" in err
+
+
+def test_a_comparison_in_python_says_which_run_it_leaves_out(failed_run: Command) -> None:
+    comparison = sn.compare("runs")
+    reason = "none of its requests received a reply"
+    assert comparison.left_out == {"runs/failed": reason}
+    assert (
+        str(comparison).splitlines()[-1] == f"runs/failed is left out of the comparison: {reason}"
+    )
+    alone = sn.compare("runs/first", "runs/second")
+    assert comparison.labels == alone.labels and comparison.rows == alone.rows
+    assert alone.left_out == {}
+    with pytest.raises(DataError, match="no request of runs/failed received a reply"):
+        sn.compare("runs/first", "runs/failed")

@@ -625,6 +625,8 @@ def compare(
 ) -> Comparison:
     """Compare runs question by question.
 
+    A run that shares nothing with the others is left out of the comparison, and `left_out` of the result says why.
+
     Args:
         runs: Two or more runs, or a list of them: results, scored runs, or folders of scored runs. A folder may contain
             several runs, as `"runs"` does.
@@ -650,7 +652,11 @@ def compare(
         else:
             results = each if isinstance(each, Results) else load_run(each)
             scored.extend(results.runs)
-    return Results(scored).compare(to=to, **fields)
+    comparison = Results(scored).compare(to=to, **fields)
+    announce = default_announce()
+    for folder, reason in comparison.left_out.items():
+        announce(f"{folder} is left out of the comparison: {reason}")
+    return comparison
 
 
 @answering_keywords(

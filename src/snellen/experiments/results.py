@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from snellen.analysis.aggregate import results_of_all
 from snellen.common.attribute_hints import answering_keywords, hinted, unknown_attribute
@@ -829,7 +829,8 @@ class Results:
         """Compare the runs question by question.
 
         Each benchmark is compared by its headline metric and by circular accuracy, or by `metrics`: rows of the
-        results, or metrics, each by its first row.
+        results, or metrics, each by its first row. A run that shares nothing with the others is left out; `left_out` of
+        the comparison says why.
 
         Args:
             others: Results of further runs.
@@ -857,7 +858,7 @@ class Results:
         if others:
             runs = [run for results in (self, *others) for run in results.runs]
             return Results(runs).compare(to=to, **fields)
-        from snellen.analysis.paired.nothing_in_common import nothing_in_common
+        from snellen.analysis.paired.nothing_in_common import left_out_runs, nothing_in_common
 
         spec = convert_fields(fields, CompareSpec)
         labels = dict(zip((run.folder for run in self.runs), run_labels(self.runs), strict=True))
@@ -875,6 +876,16 @@ class Results:
             raise DataError(nothing_in_common(self.runs))
         if not names:
             comparison = ComparedRuns(self.runs, comparison).in_both
+        left_out = left_out_runs(self.runs, comparison)
+        if left_out:  # the others are labelled and corrected as if they were compared alone
+            if baseline:
+                baseline_run = self.runs[comparison.labels.index(baseline)]
+                spec = replace(spec, baseline=str(baseline_run.folder))
+            kept = Results([run for run in self.runs if run.folder not in left_out])
+            comparison = replace(
+                kept.compare(**asdict(spec)),
+                left_out={str(folder): reason for folder, reason in left_out.items()},
+            )
         if to is not None:
             from snellen.report.page import write_comparison
 

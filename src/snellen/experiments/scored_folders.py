@@ -32,10 +32,11 @@ from snellen.protocols.base import parse_protocol
 from snellen.protocols.verdict import matching_prompt
 from snellen.records import Result
 from snellen.runs.finding import Announce, announce_nothing
+from snellen.runs.journal import holds_replies
 from snellen.runs.locks import is_held, is_read_only
 from snellen.runs.mending import count_lines_set_aside
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.run_folder import RunManifest, journals, read_manifest
+from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import changed_answers, has_answers
 from snellen.scoring.judges import JudgeEnsemble
@@ -174,6 +175,31 @@ def check_named_once(folders: Iterable[Path]) -> None:
     for folder, count in named.items():
         if count > 1:
             raise DataError(f"{folder} is given more than once; give each run once")
+
+
+def with_replies(folders: Sequence[Path], announce: Announce) -> list[Path]:
+    """Return the runs that have replies, and announce each other one. A path that is not a run is returned, too.
+
+    Raises:
+        StoreError: None of the runs has a reply.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, name="first", report=False)
+        >>> [str(folder) for folder in with_replies([results.runs[0].folder], print)]
+        ['runs/first']
+    """
+    kept: list[Path] = []
+    for folder in folders:
+        if not (folder / RUN_MANIFEST).exists() or holds_replies(folder):
+            kept.append(folder)
+            continue
+        if len(folders) > 1:
+            announce(f"{folder} is left out: none of its requests received a reply")
+    if folders and not kept:
+        again = for_caller("repeat its `snellen run` command", "repeat its call")
+        names = ", ".join(map(str, folders))
+        raise StoreError(f"{names}: no request received a reply; {again}")
+    return kept
 
 
 def score_folders(

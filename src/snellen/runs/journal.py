@@ -63,6 +63,24 @@ def read_exchanges(folder: Path) -> Iterator[Exchange]:
             yield exchange
 
 
+def holds_replies(folder: Path) -> bool:
+    """Return whether any request of a run received a reply. Failed requests do not count.
+
+    Raises:
+        StoreError: A journal cannot be read.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> holds_replies(results.runs[0].folder)
+        True
+    """
+    for path in journals(folder):
+        for _, entry in read_lines(path, NO_AUTHORS, read_entry):
+            if entry.response.error is None:
+                return True
+    return False
+
+
 def read_journal(
     path: Path, authors: Mapping[str, str] = NO_AUTHORS
 ) -> Iterator[tuple[int, Exchange]]:

@@ -23,6 +23,7 @@ from snellen.callers import called_from_command_line, for_caller, is_command_lin
 from snellen.errors import ModelError, SnellenError
 from snellen.runs.drivers import BudgetUse, ProgressCallback, ProgressUpdate
 from snellen.runs.driving import load_evaluated, load_roles
+from snellen.runs.failed_starts import removed_without_replies
 from snellen.runs.locks import locked_run
 from snellen.runs.plan import RunPlan, plan_run
 from snellen.runs.runner import RunOutcome, note_findings, run_plan, summed_outcome
@@ -70,21 +71,22 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
                 else:
                     lines.append(line)
 
-    with locked_run(plan.folder) as lock_file, _started(plan, lock_file) as processes:
-        threads = [threading.Thread(target=listen, args=(process,)) for process in processes]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        codes = [process.wait() for process in processes]
-    for line in lines:
-        if line.error:
-            raise ModelError(line.error)
-    for number, code in enumerate(codes):
-        if code:
-            raise ModelError(
-                f"worker {number} died; repeat the {for_caller('command', 'call')} to continue"
-            )
+    with locked_run(plan.folder) as lock_file, removed_without_replies(plan.folder):
+        with _started(plan, lock_file) as processes:
+            threads = [threading.Thread(target=listen, args=(process,)) for process in processes]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            codes = [process.wait() for process in processes]
+        for line in lines:
+            if line.error:
+                raise ModelError(line.error)
+        for number, code in enumerate(codes):
+            if code:
+                raise ModelError(
+                    f"worker {number} died; repeat the {for_caller('command', 'call')} to continue"
+                )
     outcome = summed_outcome([line.outcome for line in lines if line.outcome])
     note_findings(outcome)
     return outcome

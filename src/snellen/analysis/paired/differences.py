@@ -392,6 +392,8 @@ class Comparison(Struct, frozen=True):
     """Runs of reference baselines such as `snellen:oracle`. Pairs with them are corrected separately."""
     circular: tuple[PairedDifference, ...] | None = None
     """Differences in circular accuracy, corrected like the others; None if they were not computed."""
+    left_out: dict[str, str] = {}
+    """Folders of runs that share nothing with the others, and why: their numbers are in no difference."""
 
     @property
     def rows(self) -> tuple[PairedDifference, ...]:
@@ -432,6 +434,8 @@ class Comparison(Struct, frozen=True):
             if row.p is not None:
                 line += f", p = {row.p:.3g}"
             lines.append(line)
+        for folder, reason in self.left_out.items():
+            lines.append(f"{folder} is left out of the comparison: {reason}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from snellen.analysis.aggregate import aggregate_run
-from snellen.callers import setting
+from snellen.analysis.paired.differences import Comparison
+from snellen.callers import for_caller, setting
 from snellen.records import Result
+from snellen.runs.journal import holds_replies
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
 
 def nothing_in_common(runs: Sequence[ScoredRun]) -> str:
     """Return why no number of these runs can be compared, with what to do, as a sentence."""
     labels = run_labels(runs)
+    empty = [str(run.folder) for run in runs if not holds_replies(run.folder)]
+    if empty:
+        again = for_caller("repeat its `snellen run` command", "repeat its call")
+        return f"no request of {', '.join(empty)} received a reply, so there is nothing to compare; {again}"
     rows_by_run = []
     for run in runs:
         rows_by_run.append([row for row in aggregate_run(run) if row.benchmark != "*"])
@@ -40,8 +47,30 @@ def nothing_in_common(runs: Sequence[ScoredRun]) -> str:
     )
 
 
+def left_out_runs(runs: Sequence[ScoredRun], comparison: Comparison) -> dict[Path, str]:
+    """Return the folders of runs that could be compared with none of the others, each with the reason.
+
+    Args:
+        runs: The runs of the comparison.
+        comparison: The comparison of these runs, in the same order.
+    """
+    compared: set[str] = set()
+    for difference in comparison.rows:
+        compared.update((difference.first, difference.second))
+    kept: list[ScoredRun] = []
+    left_out: list[ScoredRun] = []
+    for label, run in zip(comparison.labels, runs, strict=True):
+        if label in compared:
+            kept.append(run)
+        else:
+            left_out.append(run)
+    return {run.folder: why_left_out(run, kept) for run in left_out}
+
+
 def why_left_out(run: ScoredRun, others: Sequence[ScoredRun]) -> str:
     """Return why a run cannot be compared with any of the other runs, by what it has and what they have."""
+    if not holds_replies(run.folder):
+        return "none of its requests received a reply"
     rows = [row for row in aggregate_run(run) if row.benchmark != "*"]
     rows_of_others: list[Result] = []
     for other in others:

@@ -15,10 +15,10 @@ from snellen.cli.flags import (
     scoring_from_flags,
     subset_flags,
 )
-from snellen.cli.show import announce, print_tables, show_table
+from snellen.cli.show import announce, announce_next, command_line, print_tables, show_table
 from snellen.errors import DataError
 from snellen.experiments.results import Results
-from snellen.experiments.scored_folders import announce_other_scorings, score_folders
+from snellen.experiments.scored_folders import announce_other_scorings, score_folders, with_replies
 from snellen.metrics.declaration import find_metric, judging_code
 from snellen.runs.run_folder import runs_in
 from snellen.runs.spec import ScoringSpec
@@ -56,7 +56,7 @@ def card_command(
     """
     scoring = scoring_from_flags(flags)
     judge = judge_from_flags(flags)
-    runs = tuple(runs_in(runs))
+    runs = tuple(with_replies(runs_in(runs), announce))
     scored = score_folders(runs, scoring, judge, announce)
     announce_other_scorings(runs, scoring, judge, announce)
     results = Results(scored).only(where=where, common_answered=common_answered)
@@ -69,6 +69,10 @@ def card_command(
         show_table("card", card.table.header, card.text_rows, as_json=True)
         return
     print_tables([card.table])
+    if outputs:
+        announce_next(f"{command_line('report', *runs)} writes all numbers with charts and samples")
+    else:
+        announce_next(f"{command_line('card', *runs, '-o', 'card.md')} writes it to a file")
 
 
 def _check_metrics_are_shown(scoring: ScoringSpec, results: Results) -> None:

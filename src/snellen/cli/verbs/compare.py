@@ -195,16 +195,9 @@ def compare_command(
     # Of two runs the difference says all that ranks would: only files hold them.
     has_ranks = bool(outputs) or len(scored) > 2
     comparison = narrowed.compare(**asdict(compare if has_ranks else replace(compare, resamples=0)))
-    kept = _without_left_out(narrowed, comparison)
-    if len(kept.runs) < len(narrowed.runs):
-        if comparison.baseline:  # by its folder, because labels depend on which runs are compared
-            baseline = narrowed.runs[comparison.labels.index(comparison.baseline)]
-            compare = replace(compare, baseline=str(baseline.folder))
-        narrowed = kept
-        has_ranks = bool(outputs) or len(kept.runs) > 2
-        comparison = narrowed.compare(
-            **asdict(compare if has_ranks else replace(compare, resamples=0))
-        )
+    for folder, reason in comparison.left_out.items():
+        announce(f"{folder} is left out of the comparison: {reason}")
+    narrowed = Results([run for run in narrowed.runs if str(run.folder) not in comparison.left_out])
     for path in outputs:
         _write(comparison, path)
     if as_json:
@@ -216,7 +209,8 @@ def compare_command(
         _show_tables(comparison, narrowed)
     else:
         _show_short(comparison)
-    announce_next(f"{command_line('view', *folders)} shows the questions that flipped")
+    compared_folders = [run.folder for run in narrowed.runs]
+    announce_next(f"{command_line('view', *compared_folders)} shows the questions that flipped")
 
 
 _OF_COMPARISONS = {
@@ -240,25 +234,6 @@ def _check_flags(sequential: bool, *, of_models: bool) -> None:
         raise DataError(
             "--equivalent, --protocol and --exam need --sequential, because runs are already complete"
         )
-
-
-def _without_left_out(results: Results, comparison: Comparison) -> Results:
-    """Return the results of the runs that could be compared with another, and announce why each other one is left out."""
-    compared: set[str] = set()
-    for difference in comparison.rows:
-        compared.update((difference.first, difference.second))
-    kept: list[ScoredRun] = []
-    left_out: list[ScoredRun] = []
-    for label, run in zip(comparison.labels, results.runs, strict=True):
-        (kept if label in compared else left_out).append(run)
-    if not left_out:
-        return results
-
-    from snellen.analysis.paired.nothing_in_common import why_left_out
-
-    for run in left_out:
-        announce(f"{run.folder} is left out of the comparison: {why_left_out(run, kept)}")
-    return Results(kept)
 
 
 def _check_no_models(words: Sequence[str]) -> None:

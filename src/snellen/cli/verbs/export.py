@@ -14,13 +14,13 @@ from snellen.api import export_benchmark
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.catalogue.forms import submission_writer
 from snellen.cli.flags import PATH
-from snellen.cli.show import announce, console
+from snellen.cli.show import announce, announce_next, command_line, console
 from snellen.cli.signatures import verify_flag, verify_runs
 from snellen.common.late import import_hub
 from snellen.common.paths import benchmark_folder, shell_word, slug
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.results import Results
-from snellen.experiments.scored_folders import check_named_once
+from snellen.experiments.scored_folders import check_named_once, with_replies
 from snellen.formats.packed_files import RECEIVED
 from snellen.formats.rows import is_row_file
 from snellen.interchange.exports.base import Exporter
@@ -104,6 +104,7 @@ def export_command(
             )
         import_hub("--push")
     files: list[Path] = []
+    folders: list[Path] = []
     if len(runs) == 1 and _is_benchmark(runs[0], exporter):
         if trackers:
             raise DataError(f"{runs[0]} is a benchmark, but --track logs runs")
@@ -111,6 +112,7 @@ def export_command(
     else:
         folders = runs_in(runs)
         check_named_once(folders)
+        folders = with_replies(folders, announce)
         results = Results([load_scoring(run, scoring) for run in folders])
         for target in trackers:
             for line in results.track(target):
@@ -122,6 +124,12 @@ def export_command(
     if push:
         folder = files[-1].parent  # that of the card
         console.print(push_dataset(folder, push, private=private), soft_wrap=True)
+    elif folders:
+        report = command_line("report", *folders)
+        announce_next(f"{report} writes the numbers with charts and samples")
+    elif exporter.for_hub:
+        again = command_line("export", *runs, "--as", form_name, "--push", "OWNER/NAME")
+        announce_next(f"{again} uploads it to the hub")
 
 
 def _is_benchmark(name: str, exporter: Exporter) -> bool:

@@ -32,6 +32,7 @@ from snellen.cli.flags import (
 from snellen.cli.show import (
     announce,
     announce_next,
+    announce_next_of_runs,
     command_line,
     console,
     print_tables,
@@ -51,10 +52,12 @@ from snellen.experiments.scored_folders import (
     with_judged_rows,
 )
 from snellen.installation import LAB, sibling_install_line
+from snellen.metrics.declaration import DEFAULT_TEXT_METRICS, SHARE, find_metric
 from snellen.report.figure_files import check_figure_format
 from snellen.report.missing_values import missing_values
 from snellen.runs.mending import DAMAGED, mend_run
-from snellen.runs.run_folder import RUN_MANIFEST, runs_in, suggest_runs
+from snellen.runs.own_questions import reopen_benchmark
+from snellen.runs.run_folder import RUN_MANIFEST, read_manifest, runs_in, suggest_runs
 from snellen.runs.spec import ExecutionSpec, ScoringSpec, TokenPrice
 from snellen.scoring.corrected_answers import AppliedCorrection, corrected_answers
 from snellen.scoring.scored_run import run_labels
@@ -78,6 +81,8 @@ def _parse_bound(
         bound = math.nan
     if not math.isfinite(bound):
         raise click.BadParameter(f"{text!r} is not a number; write 0.9 or 90%")
+    if bound < 0 or (text.endswith("%") and bound > 100):
+        raise click.BadParameter(f"{text} is not a share; write 0.9 or 90%")
     return bound / 100 if text.endswith("%") else bound
 
 
@@ -188,6 +193,8 @@ def score_command(
         reading = FileReading(benchmark, form, column_flags(columns), answer_is or "")
         folders += import_with_notes(files, reading, announce, to, model)
     scoring, judge = scoring_from_flags(flags), judge_from_flags(flags)
+    if fail_under is not None:
+        _check_bound(fail_under, folders, scoring)
     results = Results(score_folders(folders, scoring, judge, announce))
     for run in results.runs:
         if run.stored_in not in (None, run.folder):
@@ -202,15 +209,29 @@ def score_command(
         _show_published(results, published)
     flags_of_scoring = scoring_words(scoring, judge)
     report = command_line("report", *(run.folder for run in results.runs), *flags_of_scoring)
+    is_below = fail_under is not None and _is_below(narrowed, fail_under)
     if not as_json:
         announce_next(f"{report} writes the report")
-    if fail_under is not None and _is_below(narrowed, fail_under):
+    if is_below:
         click.get_current_context().exit(1)
+
+
+def _check_bound(bound: float, folders: Sequence[Path], scoring: ScoringSpec) -> None:
+    """Raise DataError before any run is scored if the bound is above 1, and no metric of the runs can be."""
+    if bound <= 1 or scoring.as_published:
+        return
+    metrics = {"accuracy", *scoring.metrics}
+    for folder in folders:
+        for use in read_manifest(folder).benchmarks:
+            metrics.update(reopen_benchmark(use, folder).spec.metrics or DEFAULT_TEXT_METRICS)
+    units = {row.unit for name in metrics for row in find_metric(name).rows}
+    if units <= {SHARE}:
+        raise DataError(f"--fail-under {bound:g}: the headline is a share; write {bound:g}%")
 
 
 def _is_below(results: Results, bound: float) -> bool:
     """Return whether the headline of a run is below a bound, and say for each such run that it is."""
-    if bound > 1 and all(row.unit == "share" for row in results.headlines):
+    if bound > 1 and all(row.unit == SHARE for row in results.headlines):
         raise DataError(f"--fail-under {bound:g}: the headline is a share; write {bound:g}%")
     is_below = False
     for run, label in zip(results.runs, run_labels(results.runs), strict=True):
@@ -414,7 +435,7 @@ def report_command(
         )
     if tables:
         console.print(f"{len(results.latex_tables(tables))} tables: {tables}", soft_wrap=True)
-    announce_next(f"{command_line('view', *runs)} shows every question and reply")
+    announce_next_of_runs(runs)
 
 
 WITH_SECTIONS = (".html", ".md", ".tex")
