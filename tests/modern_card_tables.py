@@ -164,6 +164,30 @@ def refspatial(number: int) -> Row:
     }
 
 
+def odinw(number: int) -> Row:
+    """Two datasets; the last row has no object, each other one or two boxes as left, top, right, bottom in pixels."""
+    boxes = [[1.0, 2.0, 5.0, 4.0], [4.0, 1.0, 8.0, 6.0]][: 1 + number % 2]
+    if number == ROWS - 1:
+        boxes = []
+    return {
+        "dataset_name": ("Aquarium", "EgoHands")[number % 2],
+        "categories": list(ANIMALS[:3]),
+        "bboxes": boxes,
+        "labels": [ANIMALS[number % 3]] * len(boxes),
+        "image": shown(number),
+    }
+
+
+def sun_rgb_d(number: int) -> Row:
+    """A box as centre, size and roll, pitch, yaw, in metres and radians."""
+    return {
+        "categories": list(ANIMALS[:3]),
+        "bboxes_3d": [[0.5, 0.25, 2.0 + number, 1.0, 0.5, 0.75, 0.0, 0.0, 0.25 * number]],
+        "labels": [ANIMALS[number % 3]],
+        "image": shown(number),
+    }
+
+
 def free_space(number: int) -> Row:
     """The question says the form of a reply itself, which the entry takes out."""
     form = "Your answer should be formatted as a list of tuples, i.e. [(x1, y1), (x2, y2), ...]."
@@ -370,6 +394,31 @@ TABLES: dict[str, list[Table]] = {
         ]
         for split in ("location", "placement", "unseen")
     },
+    "odinw-13": [
+        Table(
+            TEST,
+            {
+                "dataset_name": TEXT,
+                "categories": TEXTS,
+                "bboxes": pa.list_(pa.list_(pa.float64())),
+                "labels": TEXTS,
+                **PICTURED,
+            },
+            odinw,
+        )
+    ],
+    "sun-rgb-d": [
+        Table(
+            TEST,
+            {
+                "categories": TEXTS,
+                "bboxes_3d": pa.list_(pa.list_(pa.float64())),
+                "labels": TEXTS,
+                **PICTURED,
+            },
+            sun_rgb_d,
+        )
+    ],
     "where2place": [
         Table(
             TEST,

@@ -49,12 +49,16 @@ SECOND = {
     "robospatial-context": "[(0.34375, 0.375)]", "robospatial-configuration": "no", "robospatial-compatibility": "no",
     "osworld-g": "[534.598, 458.333]", "vlmsareblind": "4,5", "vlms-are-biased": "6", "mtvqa": "im Feld 0",
     "mm-mt-bench": "It eats.", "remi": "95", "tallyqa": "1",
+    # Of 8 x 6 pixels: x times 125, y times 166.667.
+    "odinw-13": '[{"bbox_2d": [125.0, 333.333, 625.0, 666.667], "label": "dog"}, '
+    '{"bbox_2d": [500.0, 166.667, 1000.0, 1000.0], "label": "dog"}]',
+    "sun-rgb-d": '[{"bbox_3d": [0.5, 0.25, 3.0, 1.0, 0.5, 0.75, 0.0, 0.0, 0.25], "label": "dog"}]',
 }  # fmt: skip
 """The answer to the second question of a miniature, where it is not a dog."""
 CERTAIN = {
     "exact_match", "contains_answer", "anls", "word_f1", "vqa_accuracy", "gqa_accuracy", "typed_match", "rouge_l",
     "pope_accuracy", "mean_relative_accuracy", "number_accuracy", "mask_accuracy", "mask_hit", "click_accuracy", "vlmsareblind",
-    "vlms_are_biased", "mtvqa", "text_f1", "moment_overlap", "remi",
+    "vlms_are_biased", "mtvqa", "text_f1", "moment_overlap", "remi", "detection_map", "space_map_15",
 }  # fmt: skip
 """Rows that are 1 for a reply that is the reference, or what most annotators said."""
 
