@@ -232,7 +232,7 @@ def test_a_token_that_the_processor_puts_behind_a_prompt_belongs_to_the_prompt()
     _, probe, encoder = probed("chameleon")
     context = probe[0].context
     assert context.ids[-1] == encoder.tokenizer.sep_token_id
-    assert encoder.decode(probe[0].tails[0]).strip() == "yes"
+    assert encoder.tokens.decode(probe[0].tails[0]).strip() == "yes"
 
 
 def test_pictures_of_two_shapes_share_no_batch() -> None:
@@ -370,4 +370,4 @@ def test_a_control_byte_behind_a_prompt_belongs_to_the_prompt() -> None:
     prompt = ChatPrompt("Which colour is the circle?\n", (), "")
     continued = encoder.continue_with(prompt, encoder.encode(prompt, {}), ["red", "dark green"])
     assert continued.context.ids[-1] == mark and continued.context.ids.count(mark) == 1
-    assert [encoder.decode(tail) for tail in continued.tails] == ["red", "dark green"]
+    assert [encoder.tokens.decode(tail) for tail in continued.tails] == ["red", "dark green"]

@@ -12,8 +12,9 @@ pytest.importorskip("torch", reason="waits for torch")
 pytest.importorskip("transformers", reason="waits for transformers")
 
 from snellen.models.hf.conversation import ChatPrompt, Conversation, formats
-from snellen.models.hf.encode import EncodedPrompt, Encoder, TokenizedText, continuation_boundary
+from snellen.models.hf.encode import EncodedPrompt, Encoder
 from snellen.models.hf.model_layout import input_names
+from snellen.models.hf.tokens import TextTokens, TokenizedText, continuation_boundary
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 from tiny_archs import CHAT, Pictures, ask, byte_level, sentence_piece, word_piece
 from tiny_registered import make_registered
@@ -47,7 +48,7 @@ class Processor:
 
 
 def encoded(encoder: Encoder, text: str) -> EncodedPrompt:
-    spelled = encoder._spell(text)
+    spelled = encoder.tokens.spell(text)
     return EncodedPrompt(spelled.ids[: len(spelled.ids) - spelled.closing], {})
 
 
@@ -69,7 +70,7 @@ def test_context_and_tail_spell_what_tokenising_all_together_gives(
         assert (*found.context.ids, *tail) == whole
         assert tail
     # No scored token could have been context: the first one reaches into the reply for some option.
-    spelled = [encoder._spell(asked.with_reply(text)) for text in texts]
+    spelled = [encoder.tokens.spell(asked.with_reply(text)) for text in texts]
     start = len(found.context.ids)
     assert (
         any(s.ends[start] > len(asked.text) for s in spelled)
@@ -90,7 +91,7 @@ def test_a_blank_joins_reply_and_prompt_into_one_token_where_the_tokenizer_wants
     encoder = Encoder(Processor(TOKENIZERS["byte-level BPE"]))
     asked = ChatPrompt("The answer is", (), " ")
     found = encoder.continue_with(asked, encoded(encoder, asked.text), ["red"])
-    assert encoder.decode(found.tails[0]) == " red"
+    assert encoder.tokens.decode(found.tails[0]) == " red"
     # The blank at the end of this prompt is scored with the word, never left alone before it.
     ended = ChatPrompt("The answer is ", (), "")
     same = encoder.continue_with(ended, encoded(encoder, ended.text), ["red"])
@@ -195,7 +196,11 @@ def test_idefics_keeps_the_blanks_of_a_text_without_a_picture() -> None:
     small = make_registered("idefics")
     conversation = Conversation(small.processor, "idefics")
     words = small.processor.tokenizer
-    encoder = Encoder(small.processor, input_names(small.model), complete=conversation.complete)
+    encoder = Encoder(
+        small.processor,
+        input_names(small.model),
+        tokens=TextTokens(small.processor.tokenizer, conversation.complete),
+    )
     prompt = conversation.write(ask("What colour is it?  Two blanks.").messages)
     expected = words(prompt.text)["input_ids"]
     encoded = encoder.encode(prompt, Pictures())

@@ -164,8 +164,9 @@ def locate_checkpoint(spec: ModelSpec) -> tuple[str, str]:
         return str(folder), ""
     name, _, revision = target.partition("@")
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
+        scheme = spec.text.partition(":")[0]
         raise ModelError(
-            f"{spec.text}: {name!r} is not a repository name; write hf:org/name[@revision] or hf:./folder"
+            f"{spec.text}: {name!r} is not a repository name; write {scheme}:org/name[@revision] or {scheme}:./folder"
         )
     return name, revision
 

@@ -1,46 +1,37 @@
 """vLLM in this process: `vllm:org/name`, an optional extra.
 
-Written for the documented interface of `vllm.LLM` (0.6 and later), tested against a stand-in, and tried on the CPU
-build of vLLM 0.32 (docs/evidence/whitebox.md). It has not been run on a GPU. For a vLLM server use `openai:` instead,
-which needs no extra.
+Prompts are those of `hf:` (`snellen.models.hf.prompter`): vLLM is given their tokens, with a placeholder for each image,
+and the images; it puts an image's tokens in the place of its placeholder. So replies and scores are of the same text as
+those of `hf:`.
+
+Written for the documented interface of `vllm.LLM` (0.6 and later), and tried on the CPU build of vLLM 0.32
+(docs/evidence/whitebox.md). It has not been run on a GPU. For a vLLM server use `openai:` instead, which needs no extra.
 """
 
 from __future__ import annotations
 
-import datetime
 import importlib
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from snellen.common.decoding import data_uri, to_plain_file
+from snellen.common.decoding import decode_image
 from snellen.common.images import Images
 from snellen.common.late import import_tqdm
-from snellen.errors import DataError, MissingExtraError, ModelError
-from snellen.extraction.thoughts import split_thoughts
-from snellen.models import chat
-from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ShownByName, failed
-from snellen.models.chat import has_response_prefix
-from snellen.models.hf.conversation import control_tokens, without_control_tokens
-from snellen.models.model_strings import ModelSpec
+from snellen.errors import DataError, MissingExtraError
+from snellen.models.base import ALL_KINDS, ShownByName, failed
+from snellen.models.hf.conversation import ChatPrompt
+from snellen.models.hf.load import load_prompt_parts
+from snellen.models.hf.prompter import Prompter
+from snellen.models.model_strings import ModelSpec, locate_checkpoint
 from snellen.models.options import read_options
 from snellen.models.request_options import DTYPES, Dtype, ProcessorOptions
-from snellen.models.served import (
-    OTHER_HEADER,
-    PromptTokens,
-    border_mark,
-    border_scores,
-    has_other_header,
-    with_continuation,
-)
-from snellen.models.server_faults import ServerFault
-from snellen.models.template_dates import asks_for_date, chance_in, declared_date, with_date
-from snellen.records import ImageRef, Message, Request, RequestKind, Response, TextPart, Usage
+from snellen.records import ContinuationScore, Request, RequestKind, Response, Usage
 
-ADAPTER = "vllm-3"
+ADAPTER = "vllm-4"
 
 
 class VllmOptions(ProcessorOptions, frozen=True):
@@ -67,7 +58,11 @@ def open_vllm(spec: ModelSpec) -> VllmModel:
         vllm = importlib.import_module("vllm")
     except ImportError as error:
         raise MissingExtraError(error.name or "vllm", "vllm", spec.text) from None
-    name, _, revision = spec.target.partition("@")
+    target, revision = locate_checkpoint(spec)
+    processor, model_type = load_prompt_parts(spec, options)
+    prompter = Prompter(
+        spec.text, processor, model_type, options, spec.target, clips_as_video=False
+    )
     settings: dict[str, Any] = {}
     if options.max_model_len:
         settings["max_model_len"] = options.max_model_len
@@ -75,48 +70,36 @@ def open_vllm(spec: ModelSpec) -> VllmModel:
         settings["quantization"] = options.quantization
     if processor_settings := options.processor_settings():
         settings["mm_processor_kwargs"] = processor_settings
+    if processor.image_processor is not None:
+        settings["limit_mm_per_prompt"] = {"image": options.images}
     engine = vllm.LLM(
-        model=name,
+        model=target,
         revision=revision or None,
         dtype=DTYPES.get(options.dtype, options.dtype),
         tensor_parallel_size=options.tensor_parallel_size,
         gpu_memory_utilization=options.gpu_memory_utilization,
         trust_remote_code=options.trust_remote_code,
-        limit_mm_per_prompt={"image": options.images},
         seed=0,
         **settings,
     )
-    return VllmModel(spec, options, vllm, engine)
+    return VllmModel(spec, options, prompter, vllm, engine)
 
 
 class VllmModel(ShownByName):
-    """Passes whole windows to the engine, which batches requests and caches images and prefixes itself.
-
-    The engine's tokenizer reads control tokens wherever they stand, so texts are written without them.
-    """
+    """Passes whole windows to the engine, which batches requests and caches images and prefixes itself."""
 
     kinds: frozenset[RequestKind] = ALL_KINDS
 
-    def __init__(self, spec: ModelSpec, options: VllmOptions, vllm: Any, engine: Any) -> None:
+    def __init__(
+        self, spec: ModelSpec, options: VllmOptions, prompter: Prompter, vllm: Any, engine: Any
+    ) -> None:
         self.name = spec.text
         self.batch_size = options.batch_size
-        self._target, self._options, self._vllm, self._engine = spec.target, options, vllm, engine
-        self._controls = control_tokens(engine.get_tokenizer())
-        settings = options.chat_template_kwargs
-        self._template_options: dict[str, Any] = {}
-        self._date: datetime.date | None = None
-        template = getattr(engine.get_tokenizer(), "chat_template", None)
-        if isinstance(template, str) and asks_for_date(template):
-            self._date = declared_date(options.date)
-            template, dates = with_date(template, self._date)
-            self._template_options["chat_template"] = template
-            settings = {**dates, **settings}
-        if isinstance(template, str) and (chance := chance_in(template)):
-            raise ModelError(
-                f"{spec.text}: its chat template is random ({chance}), so prompts are not reproducible"
-            )
-        if settings:
-            self._template_options["chat_template_kwargs"] = settings
+        self._target = spec.target
+        self._options = options
+        self._prompter = prompter
+        self._vllm = vllm
+        self._engine = engine
 
     def fingerprint(self) -> dict[str, str]:
         return {
@@ -128,144 +111,112 @@ class VllmModel(ShownByName):
             **({"quantised": self._options.quantization} if self._options.quantization else {}),
             **self._options.facts(self._target),
             **self._options.processor_facts(),
-            **({"date": str(self._date)} if self._date else {}),
+            **self._prompter.facts(),
         }
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        requests = [self._options.applied(request) for request in requests]
-        sampling = [self._sampling(request) for request in requests]
-        outputs = self._ask([request.messages for request in requests], sampling, images)
-        responses: list[Response] = []
-        for output in outputs:
-            is_error = isinstance(output, Response)
-            responses.append(output if is_error else _reply(output))
-        return responses
+        """Return replies in the order of the requests."""
+
+        def tokens(request: Request, prompt: ChatPrompt) -> list[tuple[int, ...]]:
+            return [self._prompter.tokens.of_prompt(prompt)]
+
+        def read(request: Request, outputs: Sequence[Any]) -> Response:
+            [output] = outputs
+            [completion] = output.outputs
+            usage = Usage(len(output.prompt_token_ids), len(completion.token_ids))
+            response = Response(
+                text=completion.text.strip(), finish=completion.finish_reason, usage=usage
+            )
+            return self._prompter.without_thoughts(response, request)
+
+        return self._answered(requests, images, tokens, self._sampling, read)
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        """Score the continuations of all requests in one call of the engine.
-
-        Each request needs a prompt per continuation, one with a mark, and one that a reply would follow (see `served`).
-        """
-        requests = [self._options.applied(request) for request in requests]
-        prompts = [
-            with_continuation(request.messages, text)
-            for request in requests
-            for text in _endings(request)
-        ]
+        """Score the continuations of all requests in one call of the engine, each as a prompt of its own."""
         scored = self._vllm.SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
-        outputs = iter(self._ask(prompts, [scored] * len(prompts), images))
-        responses = []
-        for request in requests:
-            request_outputs = [next(outputs) for _ in _endings(request)]
-            failure = next(
-                (output for output in request_outputs if isinstance(output, Response)), None
-            )
-            responses.append(failure or _scores(request_outputs, request))
-        return responses
+
+        def tokens(request: Request, prompt: ChatPrompt) -> list[tuple[int, ...]]:
+            split = self._prompter.tokens.split(prompt, self._prompter.continuations(request))
+            self._prompter.require_finished(request, prompt)
+            lengths[request.key] = [len(tail) for tail in split.tails]
+            return [(*split.context, *tail) for tail in split.tails]
+
+        def read(request: Request, outputs: Sequence[Any]) -> Response:
+            scores = []
+            for output, length, text in zip(
+                outputs, lengths[request.key], request.continuations, strict=True
+            ):
+                values = _last_logprobs(output, length)
+                scores.append(ContinuationScore(math.fsum(values), length, len(text.encode())))
+            return Response(scores=tuple(scores))
+
+        lengths: dict[str, list[int]] = {}
+        return self._answered(requests, images, tokens, lambda _: scored, read)
 
     def _sampling(self, request: Request) -> Any:
         decoding = request.decoding
         sampled = {"top_p": decoding.top_p, "seed": decoding.seed} if decoding.temperature else {}
         return self._vllm.SamplingParams(
-            max_tokens=decoding.max_new_tokens + self._options.reasoning_budget(self._target),
+            max_tokens=decoding.max_new_tokens,
             temperature=decoding.temperature,
             stop=list(decoding.stop) or None,
             **sampled,
         )
 
-    def _ask(
-        self, prompts: Sequence[tuple[Message, ...]], sampling: Sequence[Any], images: Images
-    ) -> list[Any]:
-        """Return the engine's outputs in order, or a Response with an error for a prompt whose image is missing.
+    def _answered(
+        self,
+        requests: Sequence[Request],
+        images: Images,
+        tokens: Callable[[Request, ChatPrompt], list[tuple[int, ...]]],
+        sampling: Callable[[Request], Any],
+        read: Callable[[Request, Sequence[Any]], Response],
+    ) -> list[Response]:
+        """Return the responses to requests, all of which the engine is given together.
 
-        `LLM.chat` takes one setting for the end of all conversations, so open ones need a separate call.
+        Args:
+            requests: The requests.
+            images: Where their images are read.
+            tokens: Returns the tokens of the prompts that answer a request.
+            sampling: Returns how tokens are generated after the prompts of a request.
+            read: Returns the response to a request from the engine's outputs for its prompts.
         """
-
-        def encode_image(image: ImageRef) -> msgspec.Raw:
-            media_type, content = to_plain_file(image, images.read(image))
-            url = data_uri(media_type, content)
-            return msgspec.Raw(
-                msgspec.json.encode({"type": "image_url", "image_url": {"url": url}})
-            )
-
-        outputs: list[Any] = [None] * len(prompts)
-        for is_open in (False, True):
-            places, conversations = list[int](), list[Any]()
-            for i, messages in enumerate(prompts):
-                if (messages[-1].role == "assistant") == is_open:
-                    try:
-                        conversations.append(
-                            msgspec.json.decode(
-                                msgspec.json.encode(
-                                    chat.write_messages(self._as_text(messages), encode_image)
-                                )
-                            )
-                        )
-                        places.append(i)
-                    except DataError as error:
-                        outputs[i] = failed("bad_request", str(error))
-            if not conversations:
+        responses: dict[int, Response] = {}
+        asked: list[tuple[int, Request, tuple[str, ...], int]] = []
+        prompts: list[dict[str, Any]] = []
+        settings: list[Any] = []
+        for index, given in enumerate(requests):
+            request = self._prompter.sent(given)
+            try:
+                prompt = self._prompter.write(request)
+                texts = tokens(request, prompt)
+                decoded = [
+                    decode_image(images.read(image), f"image {image.digest[:12]}")
+                    for image in prompt.images
+                ]
+            except (DataError, OSError, ValueError) as error:
+                responses[index] = failed("bad_request", str(error))
                 continue
-            answered = self._engine.chat(
-                conversations,
-                [sampling[i] for i in places],
-                use_tqdm=False,
-                add_generation_prompt=not is_open,
-                continue_final_message=is_open,
-                **self._template_options,
-            )
-            for i, output in zip(places, answered, strict=True):
-                outputs[i] = output
-        return outputs
+            notes = dict.fromkeys((*self._prompter.conversation.notes, *prompt.notes))
+            for image in decoded:
+                notes.update(dict.fromkeys(image.notes))
+            shown = [image.upright for image in decoded]
+            for text in texts:
+                inputs: dict[str, Any] = {"prompt_token_ids": list(text)}
+                if shown:
+                    inputs["multi_modal_data"] = {"image": shown}
+                prompts.append(inputs)
+                settings.append(sampling(request))
+            asked.append((index, request, tuple(notes), len(texts)))
 
-    def _as_text(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the conversation with texts that cannot be mistaken for control tokens."""
-        return tuple(
-            replace(
-                message,
-                content=tuple(
-                    TextPart(without_control_tokens(part.text, self._controls))
-                    if isinstance(part, TextPart)
-                    else part
-                    for part in message.content
-                ),
-            )
-            for message in messages
-        )
+        outputs = iter(self._engine.generate(prompts, settings, use_tqdm=False) if prompts else ())
+        for index, request, request_notes, count in asked:
+            response = read(request, [next(outputs) for _ in range(count)])
+            responses[index] = replace(response, notes=(*request_notes, *response.notes))
+        return [responses[index] for index in range(len(requests))]
 
 
-def _endings(request: Request) -> tuple[str | None, ...]:
-    """Return the endings of the conversations that score a request: each continuation, a mark, and None for no ending."""
-    if not request.continuations:
-        return ()
-    return (*request.continuations, border_mark(request.continuations), None)
-
-
-def _reply(output: Any) -> Response:
-    [completion] = output.outputs
-    usage = Usage(len(output.prompt_token_ids), len(completion.token_ids))
-    parts = split_thoughts(completion.text)
-    return Response(
-        text=parts.answer, reasoning=parts.reasoning, finish=completion.finish_reason, usage=usage
-    )
-
-
-def _scores(outputs: Sequence[Any], request: Request) -> Response:
-    """Return the response to a request for log-likelihoods, from the engine's outputs for each continuation and two more prompts."""
-    if not request.continuations:
-        return failed("bad_request", NO_CONTINUATIONS)
-    *prompts, marked, alone = (_tokens(output) for output in outputs)
-    outcome = border_scores(marked, prompts, request.continuations)
-    if isinstance(outcome, ServerFault):
-        return failed(outcome.kind, outcome.detail)
-    if not has_response_prefix(request) and has_other_header(alone, marked):
-        return replace(outcome, notes=(*outcome.notes, OTHER_HEADER))
-    return outcome
-
-
-def _tokens(output: Any) -> PromptTokens:
-    ids = tuple(output.prompt_token_ids)
-    positions = output.prompt_logprobs
-    return PromptTokens(
-        ids, tuple(p[i].logprob if p else None for p, i in zip(positions, ids, strict=True))
-    )
+def _last_logprobs(output: Any, count: int) -> list[float]:
+    """Return the log-probabilities, in nats, of the last `count` tokens of a prompt."""
+    ids = output.prompt_token_ids[-count:]
+    positions = output.prompt_logprobs[-count:]
+    return [position[token].logprob for position, token in zip(positions, ids, strict=True)]

@@ -19,9 +19,10 @@ from snellen.models.hf.cached_forward import (
     pad_rows,
     to_device,
 )
-from snellen.models.hf.encode import EncodedPrompt, Encoder
+from snellen.models.hf.encode import EncodedPrompt
 from snellen.models.hf.load import import_transformers, inference
 from snellen.models.hf.model_layout import ModelLayout
+from snellen.models.hf.tokens import TextTokens
 from snellen.records import Decoding, Request, Response, Usage
 
 
@@ -31,7 +32,9 @@ def decoding_group(request: Request) -> tuple[Any, ...]:
     return (decoding.max_new_tokens, decoding.temperature, decoding.top_p, decoding.stop)
 
 
-def token_picker(layout: ModelLayout, encoder: Encoder, requests: Sequence[Request]) -> TokenPicker:
+def token_picker(
+    layout: ModelLayout, tokenizer: TextTokens, requests: Sequence[Request]
+) -> TokenPicker:
     """Return a function that chooses the next tokens of `requests`, which share their decoding settings."""
     end_tokens = layout.end_tokens
     stops = requests[0].decoding.stop
@@ -52,7 +55,7 @@ def token_picker(layout: ModelLayout, encoder: Encoder, requests: Sequence[Reque
             for token, before in zip(tokens, tokens_so_far, strict=True):
                 is_end = token in end_tokens
                 if stops and not is_end:
-                    is_end = _contains_any(encoder.decode([*before, token]), stops)
+                    is_end = _contains_any(tokenizer.decode([*before, token]), stops)
                 ends.append(is_end)
             return tokens, ends
 
@@ -81,7 +84,7 @@ def telling(pick: TokenPicker, tell: Callable[[list[int]], None]) -> TokenPicker
 
 def generate_plainly(
     layout: ModelLayout,
-    encoder: Encoder,
+    tokenizer: TextTokens,
     rows: Sequence[EncodedPrompt],
     requests: Sequence[Request],
 ) -> list[list[int]]:
@@ -101,7 +104,7 @@ def generate_plainly(
         def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
             ended = []
             for tokens in _new_tokens(layout, input_ids, prompt_ids).tolist():
-                ended.append(_contains_any(encoder.decode(tokens), decoding.stop))
+                ended.append(_contains_any(tokenizer.decode(tokens), decoding.stop))
             return torch.tensor(ended, device=input_ids.device)
 
     processors = [AddNoise()] if decoding.temperature > 0 else []
@@ -195,7 +198,7 @@ def gumbel_noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
 
 
 def to_response(
-    encoder: Encoder,
+    tokenizer: TextTokens,
     row: EncodedPrompt,
     tokens: Sequence[int],
     ends: frozenset[int],
@@ -204,7 +207,7 @@ def to_response(
     """Return the response to a request: the generated text up to its end token or stop string, stripped of white space.
 
     Args:
-        encoder: Decodes tokens.
+        tokenizer: Decodes tokens.
         row: The encoded prompt.
         tokens: The generated tokens.
         ends: The tokens that end a reply.
@@ -214,11 +217,11 @@ def to_response(
     length = _index_of_first(tokens, ends)
     ended = length < len(tokens)
     generated = length + 1 if ended else length
-    text = encoder.decode(tokens[:length])
+    text = tokenizer.decode(tokens[:length])
     if stops and _contains_any(text, stops):
         # After a stop string comes padding up to the batch's longest row.
         generated = 1
-        while generated < length and not _contains_any(encoder.decode(tokens[:generated]), stops):
+        while generated < length and not _contains_any(tokenizer.decode(tokens[:generated]), stops):
             generated += 1
         text = text[: min(text.find(stop) for stop in stops if stop in text)]
         ended = True

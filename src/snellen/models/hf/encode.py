@@ -1,7 +1,6 @@
-"""Encode prompt text and images as token ids and tensors, and find the boundary where a continuation begins.
+"""Encode prompt text and images as token ids and tensors.
 
-A continuation is never tokenised alone: "(A" may be one token after "is " and two after "is (". Prompt and continuation
-are tokenised together, and separated by their character offsets.
+`tokens` says where a continuation begins.
 """
 
 from __future__ import annotations
@@ -19,8 +18,9 @@ from typing import Any, Generic, TypeVar
 
 from snellen.common.decoding import decode_image
 from snellen.common.images import Images
-from snellen.models.base import NO_CONTINUATIONS
 from snellen.models.hf.conversation import ChatPrompt, Clip
+from snellen.models.hf.sharing_plan import common_prefix
+from snellen.models.hf.tokens import TextTokens, TokenizedText
 from snellen.records import ImageRef
 
 Tensors = dict[str, Any]
@@ -144,39 +144,6 @@ class ContinuedPrompt:
 
     context: EncodedPrompt
     tails: tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True)
-class TokenizedText:
-    """Token ids with their character ends; `closing` is the number of special tokens at the end."""
-
-    ids: tuple[int, ...]
-    ends: tuple[int, ...]
-    closing: int = 0
-
-    @property
-    def without_closing(self) -> tuple[int, ...]:
-        """The token ids without the special tokens at the end."""
-        return self.ids[: len(self.ids) - self.closing]
-
-
-def continuation_boundary(texts: Sequence[TokenizedText], characters: int) -> int:
-    """Return the number of leading context tokens: those that all texts share and that end within `characters`.
-
-    Each text is a prompt with one of its continuations. A token that straddles the boundary belongs to the
-    continuation. If it straddles for one continuation and not for another, both are scored from the earlier token, so
-    that all scores are of the same text given the same context.
-    """
-    first = texts[0]
-    count = len(first.ids)
-    for text in texts:
-        length = 0
-        for token, end, first_token in zip(text.ids, text.ends, first.ids, strict=False):
-            if length == count or end > characters or token != first_token:
-                break
-            length += 1
-        count = length
-    return count
 
 
 def as_long_as(extras: Tensors, length: int) -> frozenset[str]:
@@ -320,7 +287,7 @@ class Encoder:
         processor: The processor.
         inputs: Names of the model's inputs; other outputs of the processor are dropped. None keeps all.
         closes: Whether a prompt keeps its closing token, as the text of an encoder does.
-        complete: Whether prompts have all special tokens already, so that the tokenizer must add none.
+        tokens: Tokenises text; None for the processor's tokenizer with its special tokens.
         keep: Maximum number of cached images, and of expected images.
     """
 
@@ -329,10 +296,10 @@ class Encoder:
         processor: Any,
         inputs: frozenset[str] | None = None,
         closes: bool = False,
-        complete: bool = False,
+        tokens: TextTokens | None = None,
         keep: int = KEPT_IMAGES,
     ) -> None:
-        self._closes, self._complete, self._keep = closes, complete, keep
+        self._closes, self._keep = closes, keep
         self._processor = processor
         self._named = inputs
         for name in inputs or ():
@@ -341,6 +308,7 @@ class Encoder:
                 setattr(processor, f"return_{name}", True)
         self._per_token: dict[frozenset[str], frozenset[str]] = {}
         self.tokenizer = getattr(processor, "tokenizer", processor)
+        self.tokens = tokens or TextTokens(self.tokenizer)
         self._names: dict[int, str] = {}
         self._pixels = PixelCache(processor.image_processor, keep, self._names)
         processor.image_processor = self._pixels
@@ -350,7 +318,6 @@ class Encoder:
             )
         self._decoded: OrderedDict[str, tuple[Any, tuple[str, ...]]] = OrderedDict()
         self._lookahead = Lookahead(self._prepared, keep, PREPARING)
-        self._aligned = bool(getattr(self.tokenizer, "is_fast", False))
         self._placeholder = str(getattr(processor, "image_token", None) or "<image>")
         self._reserved = frozenset(
             (
@@ -366,7 +333,7 @@ class Encoder:
         """Return a prompt as tensors. Raises ValueError if the processor rejects it."""
         visuals, notes = self._visuals(prompt, images)
         ids, extras = self._process(visuals, prompt.text)
-        spelled = self._spell(prompt.text)
+        spelled = self.tokens.spell(prompt.text)
         if visuals.are_empty and not self._has_all_text(prompt, spelled, ids):
             # IDEFICS-1's processor takes a text alone for a list of characters, whose blanks it strips.
             self._lists_text = True
@@ -408,7 +375,7 @@ class Encoder:
         reserved = self._reserved
         remaining = iter(ids)
         for token, end in zip(spelled.ids, spelled.ends, strict=True):
-            if token in reserved or (self._aligned and end <= start):
+            if token in reserved or (self.tokens.aligned and end <= start):
                 continue
             if token not in remaining:  # `in` consumes the iterator up to the token
                 return False
@@ -447,51 +414,21 @@ class Encoder:
 
         `encoded` is `prompt` as tensors. The prompt's last tokens may change when a continuation follows it.
         """
-        _require_some(continuations)
-        opened = prompt.text + prompt.added
-        prompt_ids = self._spell(opened).without_closing
-        texts = []
-        for continuation in continuations:
-            spelled = self._spell(prompt.with_reply(continuation))
-            texts.append(replace(spelled, ids=spelled.without_closing))
-
-        context_characters = len(opened)
-        # The template's separator is not part of the reply, except for a token that extends into the reply.
-        if not any(continuation[:1].isspace() for continuation in continuations):
-            context_characters += len(prompt.join)
-        context_length = continuation_boundary(texts, context_characters)
-
+        split = self.tokens.split(prompt, continuations)
         # Keep the tokens that the prompt has in common with the texts, and replace the others.
-        most_shared = min(context_length, len(prompt_ids))
-        shared_length = 0
-        while (
-            shared_length < most_shared and prompt_ids[shared_length] == texts[0].ids[shared_length]
-        ):
-            shared_length += 1
-        dropped = len(prompt_ids) - shared_length
+        shared_length = common_prefix(split.prompt, split.context)
+        dropped = len(split.prompt) - shared_length
         # Compare at least the last token: a processor may have added tokens of its own.
         compared = max(dropped, 1)
-        if encoded.ids[-compared:] != prompt_ids[-compared:]:
-            if not self._marks_reply(encoded.ids, prompt_ids):
+        if encoded.ids[-compared:] != split.prompt[-compared:]:
+            if not self._marks_reply(encoded.ids, split.prompt):
                 raise ValueError(
                     "the processor and the tokenizer end the prompt with different tokens"
                 )
-            tails = [self._tokens_after(opened, prompt.with_reply(text)) for text in continuations]
-            return ContinuedPrompt(encoded, _nonempty(tails))
+            return ContinuedPrompt(encoded, self.tokens.alone(prompt, continuations))
         shared = truncate(encoded, len(encoded.ids) - dropped)
-        context = extend(shared, texts[0].ids[shared_length:context_length], 0)
-        return ContinuedPrompt(context, _nonempty([text.ids[context_length:] for text in texts]))
-
-    def require_beginning(self, text: str, whole: str) -> None:
-        """Raise ValueError unless the tokens of `text` are the first tokens of `whole`, which begins with that text."""
-        tokens = self._spell(text).without_closing
-        whole_tokens = self._spell(whole).ids
-        if whole_tokens[: len(tokens)] != tokens:
-            appended = whole[len(text) :]
-            raise ValueError(
-                f"the reply that ends in {text[-30:]!r} cannot be scored: its end and the text that the chat "
-                f"template appends ({appended[:30]!r}) form a single token"
-            )
+        context = extend(shared, split.context[shared_length:], 0)
+        return ContinuedPrompt(context, split.tails)
 
     def _marks_reply(self, ids: Sequence[int], prompt_ids: Sequence[int]) -> bool:
         """Return whether the processor adds a control token after the prompt, as Fuyu's and Chameleon's do.
@@ -510,29 +447,15 @@ class Encoder:
         before_added = tuple(ids[-len(prompt_end) - 1 : -1])
         return is_special and before_added == prompt_end
 
-    def _tokens_after(self, opened: str, text: str) -> tuple[int, ...]:
-        """Return the tokens of the rest of `text` after its beginning `opened`, tokenised alone."""
-        rest = text[len(opened) :]
-        return tuple(self.tokenizer(rest, add_special_tokens=False)["input_ids"])
-
     def reply_with(self, encoded: EncodedPrompt, continuations: Sequence[str]) -> ContinuedPrompt:
         """Return context and scored tokens for an encoder-decoder, whose decoder scores continuations from their start."""
-        _require_some(continuations)
-        tails = [self._spell(text).without_closing for text in continuations]
-        return ContinuedPrompt(encoded, _nonempty(tails))
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of tokens, without special tokens."""
-        text: str = self.tokenizer.decode(
-            list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        return text
+        return ContinuedPrompt(encoded, self.tokens.of_texts(continuations))
 
     def _process(self, visuals: Visuals, text: str) -> tuple[tuple[int, ...], Tensors]:
         """Return token ids and all other model inputs from the processor."""
         # Otherwise the processor's own default: Florence-2's adds the tokens around a question itself.
         settings: dict[str, bool] = {}
-        if not self._adds_specials(text):
+        if not self.tokens.adds_specials(text):
             settings["add_special_tokens"] = False
         given = [text] if self._lists_text and visuals.are_empty else text
         inputs = self._processor(**visuals.inputs(), text=given, return_tensors="pt", **settings)
@@ -588,39 +511,9 @@ class Encoder:
         """Return the decoded image for `_decode`, in another thread. Code of unknown origin is not run there."""
         return _decoded(image, images, self._pixels if self._pixels.is_known else None)
 
-    def _adds_specials(self, text: str) -> bool:
-        """Return whether the tokenizer should add special tokens: not if the template already wrote the opening token."""
-        if self._complete:
-            return False
-        opening = getattr(self.tokenizer, "bos_token", None)
-        return not (opening and text.startswith(opening))
-
     def seen_pixels(self, image: Any) -> list[Any]:
         """Return an image as the image processor passes it to the model: one array per tile, as `PixelCache.tiles`."""
         return self._pixels.tiles(image)
-
-    def _spell(self, text: str) -> TokenizedText:
-        """Return the tokens of a text by the tokenizer alone, without the processor."""
-        spelled = self.tokenizer(
-            text,
-            add_special_tokens=self._adds_specials(text),
-            return_special_tokens_mask=True,
-            return_offsets_mapping=self._aligned,
-        )
-        ids = spelled["input_ids"]
-        closing = 0
-        for is_special in reversed(spelled["special_tokens_mask"]):
-            if not is_special:
-                break
-            closing += 1
-        else:
-            closing = 0  # only special tokens
-        if self._aligned:
-            ends = [end for _, end in spelled["offset_mapping"]]
-        else:
-            # Without offsets every token may be context; the boundary is then where the texts diverge.
-            ends = [0] * len(ids)
-        return TokenizedText(tuple(ids), tuple(ends), closing)
 
 
 def _decoded(
@@ -639,11 +532,6 @@ def _decoded(
     decoded = decode_image(images.read(image), f"image {image.digest[:12]}")
     processed = None if pixels is None else pixels.compute(decoded.upright)
     return decoded.upright, decoded.notes, processed
-
-
-def _require_some(continuations: Sequence[str]) -> None:
-    if not continuations:
-        raise ValueError(NO_CONTINUATIONS)
 
 
 def _image_of_patches(pixels: Any, grid: Sequence[int], processor: Any) -> Any:
@@ -681,14 +569,6 @@ def _alike(first: Any, second: Any) -> bool:
             return False
         return all(_alike(a, b) for a, b in zip(first, second, strict=True))
     return bool(first == second)
-
-
-def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-    """Return the tokens of continuations. Raises ValueError if one has none."""
-    for i, tail in enumerate(tails):
-        if not tail:
-            raise ValueError(f"continuation {i} has no tokens; there is nothing to score")
-    return tuple(tails)
 
 
 def truncate(encoded: EncodedPrompt, length: int) -> EncodedPrompt:

@@ -252,14 +252,7 @@ def load_pretrained(
     with without_warnings(), _explained(spec, target):
         reads_only_text = choose is None and reads_text_alone(transformers, target, common)
         if reads_only_text:
-            settings = options.processor_settings()
-            if settings:
-                raise ModelError(
-                    f"{spec.text}: the model reads text alone and shows no image to a processor; leave out "
-                    f"{', '.join(settings)}"
-                )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(target, **common)
-            processor: Any = TextProcessor(tokenizer)
+            processor = load_text_processor(spec, options, target, common)
             model_class = transformers.AutoModelForCausalLM
         else:
             processor = load_processor(spec, target, options.processor_settings(), common)
@@ -297,6 +290,41 @@ def load_pretrained(
         facts["quantised"] = "4bit" if options.load_in_4bit else "8bit"
     facts.update(options.processor_facts())
     return LoadedModel(model, processor, facts, sees_images=not reads_only_text)
+
+
+def load_prompt_parts(spec: ModelSpec, options: ProcessorOptions) -> tuple[Any, str]:
+    """Load what prompts are written with, for a model whose weights another engine runs.
+
+    Returns:
+        The processor, or a `TextProcessor` for a model that reads text alone; and the type of the model.
+
+    Raises:
+        ModelError: It cannot be loaded; the message is one line.
+    """
+    transformers = import_transformers()
+    target, revision = locate_checkpoint(spec)
+    common: dict[str, Any] = {"trust_remote_code": getattr(options, "trust_remote_code", False)}
+    if revision:
+        common["revision"] = revision
+    with without_warnings(), _explained(spec, target):
+        config = transformers.AutoConfig.from_pretrained(target, **common)
+        if reads_text_alone(transformers, target, common):
+            return load_text_processor(spec, options, target, common), config.model_type
+        processor = load_processor(spec, target, options.processor_settings(), common)
+        return processor, config.model_type
+
+
+def load_text_processor(
+    spec: ModelSpec, options: ProcessorOptions, target: str, common: dict[str, Any]
+) -> TextProcessor:
+    """Load the tokenizer of a model that reads text alone. Raises ModelError for settings of images."""
+    settings = options.processor_settings()
+    if settings:
+        raise ModelError(
+            f"{spec.text}: the model reads text alone and shows no image to a processor; leave out "
+            f"{', '.join(settings)}"
+        )
+    return TextProcessor(import_transformers().AutoTokenizer.from_pretrained(target, **common))
 
 
 def model_facts(model: Any, processor: Any) -> dict[str, str]:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError, SnellenError
-from snellen.extraction.thoughts import split_thoughts
 from snellen.models.base import (
     ALL_KINDS,
     AnswerGroup,
@@ -22,7 +21,7 @@ from snellen.models.base import (
     ShownByName,
     answer_group,
 )
-from snellen.models.hf.conversation import ChatPrompt, Conversation
+from snellen.models.hf.conversation import ChatPrompt
 from snellen.models.hf.decoding import (
     decoding_group,
     generate_plainly,
@@ -44,6 +43,7 @@ from snellen.models.hf.load import (
 from snellen.models.hf.load import Kind as DeviceKind
 from snellen.models.hf.model_layout import input_names, longest_text, read_layout
 from snellen.models.hf.probe import REFUSALS, Shows, build_probe, refusals
+from snellen.models.hf.prompter import Prompter
 from snellen.models.hf.reference import Scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
@@ -51,7 +51,6 @@ from snellen.models.hf.spot_checks import CheckReason, SpotChecks
 from snellen.models.hf.tolerance import UnrepeatableError
 from snellen.models.model_strings import ModelSpec, parse_spec
 from snellen.models.options import read_options
-from snellen.models.template_dates import declared_date
 from snellen.records import (
     ContinuationScore,
     ErrorKind,
@@ -71,8 +70,6 @@ ROWS: dict[DeviceKind, int] = {"cpu": 16, "accelerator": 64}
 TOKENS_A_ROW: dict[DeviceKind, int] = {"cpu": 256, "accelerator": 1024}
 """Initial limits of one forward pass, lowered when memory runs out: rows, and tokens for each of them; for as many
 rows as on a CPU at least, since a few rows may be long."""
-PROOFS = 10_000
-"""How many finished conversations are remembered to begin as their prompts do."""
 UNUSABLE = (DataError, OSError, MemoryError, *REFUSALS)
 """Errors of one request on its way to the model: a broken image, a prompt too long, a processor that gives up."""
 logger = logging.getLogger("snellen")
@@ -114,22 +111,17 @@ class HFModel(ShownByName):
         kind = kind_of(loaded.model)
         self.batch_size = options.rows(ROWS[kind])
         self._on_accelerator = kind == "accelerator"
-        self._options, self._reasoning_tokens = (
-            options,
-            options.reasoning_budget(checkpoint),
-        )
+        self._options = options
         self._facts = loaded.facts | options.facts(checkpoint)
-        self._conversation = Conversation(
+        self._prompter = Prompter(
+            name,
             loaded.processor,
             loaded.model.config.model_type,
-            options.chat_template_kwargs,
+            options,
+            checkpoint,
             clips_as_video=options.clips != "images",
-            date=declared_date(options.date),
         )
-        if chance := self._conversation.chance:
-            raise ModelError(
-                f"{name}: its chat template is random ({chance}), so prompts are not reproducible"
-            )
+        self._conversation = self._prompter.conversation
         if options.clips == "video" and not self._conversation.takes_video:
             raise ModelError(
                 f"{name}: clips=video was requested, but its processor or chat template does not support video; "
@@ -138,17 +130,11 @@ class HFModel(ShownByName):
         self._layout = read_layout(
             loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id
         )
-        try:
-            oddities = self._conversation.oddities
-        except ValueError as error:
-            raise ModelError(f"{name}: {error}") from error
-        if oddities:
-            logger.warning("%s: the chat template %s", name, "; it ".join(oddities))
         self._encoder = Encoder(
             loaded.processor,
             input_names(loaded.model),
             closes=self._layout.encoder_decoder,
-            complete=self._conversation.complete,
+            tokens=self._prompter.tokens,
             keep=max(KEPT_IMAGES, 2 * self.batch_size),  # those of a window and of the next
         )
         self._longest = longest_text(loaded.model)
@@ -160,8 +146,6 @@ class HFModel(ShownByName):
         self._engine = Engine(
             self._layout, rows, max(self.batch_size, ROWS["cpu"]) * TOKENS_A_ROW[kind]
         )
-        self._finished: set[tuple[Any, ...]] = set()
-        """Shapes of conversations and replies whose finished text was checked."""
         self._clips_refused = ""
         """Why clips cannot be given as video, once that was tried; empty if they can."""
         self._clips_seen: Counter[str] = Counter()
@@ -176,10 +160,8 @@ class HFModel(ShownByName):
         facts = {
             **self._facts,
             "adapter": ADAPTER,
-            "prompt": self._conversation.name,
+            **self._prompter.facts(),
         }
-        if self._conversation.date:
-            facts["date"] = str(self._conversation.date)
         facts["scoring"] = self._proofs[self._default_content].fast_paths.name
         if self._conversation.takes_video:
             facts["clips"] = "as pictures" if self._options.clips == "images" else "as video"
@@ -210,9 +192,7 @@ class HFModel(ShownByName):
 
     def doubts(self, request: Request) -> bool:
         """Return whether the answer to an earlier request may be wrong, since a spot check found one like it to be."""
-        sent = self._options.applied(request)
-        if request.kind == "generate":
-            sent = self._with_room(sent)
+        sent = self._prompter.sent(request)
         return any(check.doubts(sent) for check in self._spot_checks())
 
     def _spot_checks(self) -> list[SpotChecks]:
@@ -236,7 +216,7 @@ class HFModel(ShownByName):
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Return replies in the order of the requests: new text without special tokens, stripped of white space."""
         started = time.perf_counter()
-        requests = [self._with_room(self._options.applied(request)) for request in requests]
+        requests = [self._prompter.sent(request) for request in requests]
         with without_warnings():
             prompts = [self._encoded(request, images) for request in requests]
         groups: dict[Any, list[int]] = {}
@@ -253,8 +233,10 @@ class HFModel(ShownByName):
             replies = self._checked(group_requests, rows, images, write, SpotChecks.check_reply)
             responses = []
             for request, row, tokens in zip(group_requests, rows, replies, strict=True):
-                response = to_response(self._encoder, row, tokens, self._layout.end_tokens, request)
-                responses.append(self._without_thoughts(response, request))
+                response = to_response(
+                    self._prompter.tokens, row, tokens, self._layout.end_tokens, request
+                )
+                responses.append(self._prompter.without_thoughts(response, request))
             return responses
 
         return self._answered(prompts, list(groups.values()), reply, started)
@@ -264,20 +246,22 @@ class HFModel(ShownByName):
     ) -> Response:
         """Return a reply written token by token; `listener` is called with the text so far after each token."""
         started = time.perf_counter()
-        request = self._with_room(self._options.applied(request))
+        request = self._prompter.sent(request)
         with without_warnings():
             prompt = self._encoded(request, images)
 
         def respond(tokens: list[int]) -> Response:
             row = cast(EncodedPrompt, prompt)
-            response = to_response(self._encoder, row, tokens, self._layout.end_tokens, request)
-            return self._without_thoughts(response, request)
+            response = to_response(
+                self._prompter.tokens, row, tokens, self._layout.end_tokens, request
+            )
+            return self._prompter.without_thoughts(response, request)
 
         def reply(_group: list[int]) -> list[Response]:
             """Return the response to the request, telling the listener each new part of the reply."""
             row = cast(EncodedPrompt, prompt)
             pick = telling(
-                token_picker(self._layout, self._encoder, [request]),
+                token_picker(self._layout, self._prompter.tokens, [request]),
                 lambda tokens: listener(respond(tokens).text or ""),
             )
             with quiet_and_single_threaded(self._layout.model):
@@ -299,7 +283,7 @@ class HFModel(ShownByName):
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Return one score per continuation of each request: the sum of its tokens' log-probabilities in nats."""
         started = time.perf_counter()
-        requests = [self._options.applied(request) for request in requests]
+        requests = [self._prompter.sent(request) for request in requests]
         with without_warnings():
             prompts = [self._continued(request, images) for request in requests]
         groups: dict[Any, list[int]] = {}
@@ -320,28 +304,6 @@ class HFModel(ShownByName):
             return responses
 
         return self._answered(prompts, list(groups.values()), score, started)
-
-    def _with_room(self, request: Request) -> Request:
-        """Return a request with a higher limit of new tokens, so that reasoning does not use up those of the reply.
-
-        It is unchanged if the model does not reason, or if the request gives the beginning of the reply.
-        """
-        continues_reply = request.messages[-1].role == "assistant"
-        if not self._reasoning_tokens or continues_reply:
-            return request
-        limit = request.decoding.max_new_tokens + self._reasoning_tokens
-        return replace(request, decoding=replace(request.decoding, max_new_tokens=limit))
-
-    def _without_thoughts(self, response: Response, request: Request) -> Response:
-        """Return a response with the model's reasoning moved from its text to the field `reasoning`.
-
-        If the chat template opened the reasoning in the prompt, the text begins with it; that is not so if the request gave
-        the beginning of the reply.
-        """
-        continues_reply = request.messages[-1].role == "assistant"
-        closing_mark = "" if continues_reply else self._conversation.opened_thought
-        parts = split_thoughts(response.text or "", closing_mark)
-        return replace(response, text=parts.answer, reasoning=parts.reasoning)
 
     def _answered(
         self,
@@ -381,7 +343,7 @@ class HFModel(ShownByName):
         with quiet_and_single_threaded(self._layout.model):
             if fast_paths.writing.startswith("generate"):
                 return self._generated(rows, requests, fast_paths)
-            pick = token_picker(self._layout, self._encoder, requests)
+            pick = token_picker(self._layout, self._prompter.tokens, requests)
             longest = requests[0].decoding.max_new_tokens
             return self._engine.generate(rows, pick, longest, fast_paths)
 
@@ -404,7 +366,9 @@ class HFModel(ShownByName):
             batch_rows = [rows[index] for index in batch]
             batch_requests = [requests[index] for index in batch]
             with engine.remember(batch_rows, fast_paths):
-                return generate_plainly(self._layout, self._encoder, batch_rows, batch_requests)
+                return generate_plainly(
+                    self._layout, self._prompter.tokens, batch_rows, batch_requests
+                )
 
         batch_size = 1
         if fast_paths.writing == "generate in batches":
@@ -474,13 +438,8 @@ class HFModel(ShownByName):
 
     def _check_processor(self, request: Request, images: Images, checks: SpotChecks) -> None:
         """Warn if the processor makes different inputs of `request` a second time."""
-        write = (
-            self._conversation.write
-            if request.kind == "generate"
-            else self._conversation.write_scored
-        )
         with without_warnings():
-            repeats = self._encoder.repeats(write(request.messages), images)
+            repeats = self._encoder.repeats(self._prompter.write(request), images)
         if not repeats:
             checks.unrepeatable += 1
             logger.warning(
@@ -552,7 +511,7 @@ class HFModel(ShownByName):
     def _encoded(self, request: Request, images: Images) -> EncodedPrompt | Response:
         """Return the prompt as tensors, or a failed response saying why it cannot be encoded."""
         try:
-            encoded = self._encode(self._conversation.write(request.messages), images)
+            encoded = self._encode(self._prompter.write(request), images)
             self._require_room(encoded, request.decoding.max_new_tokens)
             return encoded
         except UNUSABLE as error:
@@ -570,40 +529,19 @@ class HFModel(ShownByName):
     def _continued(self, request: Request, images: Images) -> ContinuedPrompt | Response:
         """Return prompt and continuations as tensors, or a failed response saying why they cannot be encoded."""
         try:
-            prompt = self._conversation.write_scored(request.messages)
+            prompt = self._prompter.write(request)
             encoded = self._encode(prompt, images)
-            texts = [self._conversation.as_text(text) for text in request.continuations]
+            texts = self._prompter.continuations(request)
             if self._layout.encoder_decoder:
                 continued = self._encoder.reply_with(encoded, texts)
             else:
                 continued = self._encoder.continue_with(prompt, encoded, texts)
-                self._require_finished(request, prompt)
+                self._prompter.require_finished(request, prompt)
             longest_tail = max(len(tail) for tail in continued.tails)
             self._require_room(continued.context, longest_tail)
             return continued
         except UNUSABLE as error:
             return _failed(error)
-
-    def _require_finished(self, request: Request, prompt: ChatPrompt) -> None:
-        """Raise ValueError unless each scored text has the tokens that it has in the complete conversation.
-
-        Checked once for each shape of a conversation (roles and types of parts) and each text.
-        """
-        shape = []
-        for message in request.messages:
-            shape.append((message.role, tuple(type(part) for part in message.content)))
-        last = request.messages[-1]
-        opening = last.text if last.role == "assistant" else None
-        for reply in request.continuations:
-            key = (tuple(shape), opening, prompt.join, reply)
-            if key in self._finished:
-                continue
-            finished = self._conversation.finish(request.messages, prompt, reply)
-            text = prompt.with_reply(self._conversation.as_text(reply))
-            self._encoder.require_beginning(text, finished)
-            if len(self._finished) >= PROOFS:
-                self._finished.clear()
-            self._finished.add(key)
 
     def _require_room(self, encoded: EncodedPrompt, more: int) -> None:
         """Raise ValueError for a prompt that leaves no room for a reply of `more` tokens.

@@ -1,0 +1,365 @@
+"""Prints, architecture by architecture, how far answers in mixed windows are from transformers alone.
+
+    python bench/mixed_windows.py [model_type ...]
+
+Each image-text architecture that transformers registers, small and with random weights, is asked through `hf:` itself:
+one window of options and one of replies, each with requests of 0 to 3 images of different shapes, two turns, a system
+turn and opened replies. The witness is a second copy of model and processor: the processor reads the text of the prompt
+and the images, and the model runs one row, an option at a time. It shares the text of the prompt with Snellen, and no
+code after that. Options are compared in nats, summed over their tokens; replies of six tokens by their text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import logging
+import sys
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from snellen.common.decoding import inspect_image  # noqa: E402
+from snellen.models.hf.conversation import Conversation  # noqa: E402
+from snellen.models.hf.load import HfOptions, LoadedModel, without_warnings  # noqa: E402
+from snellen.models.hf.model import HFModel  # noqa: E402
+from snellen.models.hf.model_layout import input_names  # noqa: E402
+from snellen.models.hf.probe import REFUSALS  # noqa: E402
+from snellen.records import (  # noqa: E402
+    Decoding,
+    ImagePart,
+    ImageRef,
+    Message,
+    Part,
+    Request,
+    Response,
+    TextPart,
+    Variant,
+)
+from tiny_registered import REGISTERED, CannotBuildError, make_registered  # noqa: E402
+
+OPTIONS = ("no", "a green triangle", "two blue squares and a dog")
+SIZES = ((90, 60), (60, 80), (40, 120))
+REPLY_TOKENS = 6
+WITHIN = 1e-4
+"""Nats by which a sum may differ."""
+
+
+class Drawn(dict[str, bytes]):
+    """Images of noise, by digest."""
+
+    def add(self, seed: int, size: tuple[int, int]) -> ImageRef:
+        generator = torch.Generator().manual_seed(seed)
+        pixels = torch.randint(0, 256, (size[1], size[0], 3), generator=generator)
+        buffer = io.BytesIO()
+        Image.fromarray(pixels.to(torch.uint8).numpy()).save(buffer, "PNG")
+        image = inspect_image(buffer.getvalue(), "drawn")
+        self[image.digest] = buffer.getvalue()
+        return image
+
+    def read(self, image: ImageRef) -> bytes:
+        return self[image.digest]
+
+
+def conversations(images: Sequence[ImageRef]) -> dict[str, tuple[Message, ...]]:
+    """Return the conversations of a window, by what they are."""
+
+    def user(text: str, *shown: ImageRef) -> Message:
+        parts: list[Part] = [ImagePart(image) for image in shown]
+        return Message("user", (*parts, TextPart(text)))
+
+    def assistant(text: str) -> Message:
+        return Message("assistant", (TextPart(text),))
+
+    first, second, third = images
+    system = Message("system", (TextPart("Be short."),))
+    return {
+        "no image": (user("Name an animal."),),
+        "one image": (user("Is there a circle?", first),),
+        "the same image": (user("Which colour has the larger of the two squares?", first),),
+        "another image": (user("Is there a circle?", second),),
+        "two images": (user("Are they alike?", first, second),),
+        "three images": (user("Which is the odd one?", first, second, third),),
+        "two turns": (user("What is it?", first), assistant("a dog"), user("Which colour?")),
+        "an image each turn": (
+            user("What is it?", first),
+            assistant("a dog"),
+            user("And this?", third),
+        ),
+        "a system turn": (system, user("Is there a circle?", third)),
+        "an opened reply": (user("Is there a circle?", first), assistant("The answer is")),
+        "an opened reply, no image": (user("Name an animal."), assistant("It is")),
+    }
+
+
+class Witness:
+    """A model and a processor of transformers, asked one row at a time."""
+
+    def __init__(self, model: Any, processor: Any) -> None:
+        self._model, self._processor = model, processor
+        self._model_type = model.config.model_type
+        self._names = input_names(model)
+        self._tokenizer = getattr(processor, "tokenizer", processor)
+
+    def _inputs(self, text: str, images: Sequence[Any]) -> dict[str, Any]:
+        if getattr(self._model.config, "is_encoder_decoder", False):
+            raise ValueError("the witness runs decoders alone")
+        for name in self._names or ():
+            # What a processor makes on demand alone, such as the kinds of tokens (Cosmos 3).
+            if getattr(self._processor, f"return_{name}", None) is False:
+                setattr(self._processor, f"return_{name}", True)
+        opening = getattr(self._tokenizer, "bos_token", None)
+        settings: dict[str, Any] = {}
+        if opening and text.startswith(opening):
+            settings["add_special_tokens"] = False
+        given: Any = text if images else [text]
+        shown = [image.copy() for image in images] or None
+        inputs = dict(self._processor(images=shown, text=given, return_tensors="pt", **settings))
+        inputs.pop("labels", None)
+        return {
+            name: value
+            for name, value in inputs.items()
+            if self._names is None or name in self._names
+        }
+
+    def _context(self, before: str, images: Sequence[Any]) -> tuple[dict[str, Any], int]:
+        """Return the inputs for a prompt, and how many tokens at its end stand at the end of every text.
+
+        What a tokenizer puts at the end of any text ("</s>") is left out. What a processor puts there by itself, such as
+        PaliGemma's line break and Chameleon's token, stays, since replies follow it.
+        """
+        inputs = self._inputs(before, images)
+        ids = inputs["input_ids"][0].tolist()
+        longer = self._inputs(f"{before} one", images)["input_ids"][0].tolist()
+        closing = 0
+        while closing < len(ids) and ids[-1 - closing] == longer[-1 - closing]:
+            closing += 1
+        spelled = self._tokenizer(before)["input_ids"]
+        if closing and spelled[-closing:] == ids[-closing:]:
+            for name, value in list(inputs.items()):
+                if self._is_per_token(name, value, len(ids)):
+                    inputs[name] = value[:, :-closing]
+            return inputs, 0
+        return inputs, closing
+
+    def _is_per_token(self, name: str, value: Any, length: int) -> bool:
+        if name.startswith("qformer"):
+            return False
+        return getattr(value, "ndim", 0) >= 2 and tuple(value.shape[:2]) == (1, length)
+
+    def _extended(self, inputs: dict[str, Any], tokens: Sequence[int]) -> dict[str, Any]:
+        """Return the inputs for a prompt and a reply of these tokens."""
+        length = inputs["input_ids"].shape[1]
+        extended = dict(inputs)
+        for name, value in inputs.items():
+            if not self._is_per_token(name, value, length) or not tokens:
+                continue
+            added = value[:, -1:].repeat(1, len(tokens), *[1] * (value.ndim - 2))
+            if name == "input_ids":
+                added = torch.tensor([list(tokens)])
+            elif value.ndim == 2 and name != "attention_mask":
+                # PaliGemma reads what is labelled 0 in both directions, and a reply is not among that.
+                label = int(name == "token_type_ids" and self._model_type == "paligemma")
+                added = torch.full_like(added, label)
+            extended[name] = torch.cat([value, added], dim=1)
+        return extended
+
+    @torch.no_grad()
+    def score(self, before: str, after: str, images: Sequence[Any]) -> float:
+        """Log-probability, in nats, of the text `after` in the tokens that it has behind `before`."""
+        inputs, marks = self._context(before, images)
+        context = inputs["input_ids"][0].tolist()
+        spelled = context[: len(context) - marks]
+        whole_inputs, _ = self._context(before + after, images)
+        whole = whole_inputs["input_ids"][0].tolist()
+        whole = whole[: len(whole) - marks]
+        if whole[: len(spelled)] != spelled:
+            raise ValueError("the prompt has other tokens before an option")
+        tail = whole[len(spelled) :]
+        logits = self._model(**self._extended(inputs, tail), use_cache=False).logits[0]
+        values = logits[-len(tail) - 1 : -1].double().log_softmax(-1)
+        return sum(float(value[token]) for value, token in zip(values, tail, strict=True))
+
+    @torch.no_grad()
+    def reply(self, before: str, images: Sequence[Any]) -> str:
+        """The greedy reply, written by a forward pass over everything for each token."""
+        inputs, _ = self._context(before, images)
+        reply: list[int] = []
+        for _ in range(REPLY_TOKENS):
+            extended = self._extended(inputs, reply)
+            token = int(self._model(**extended, use_cache=False).logits[0, -1].argmax())
+            reply.append(token)
+            if token in self._ends:
+                break
+        text: str = self._tokenizer.decode(
+            reply, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return text.strip()
+
+    @property
+    def _ends(self) -> set[int]:
+        """The tokens that end a reply."""
+        ends = self._model.generation_config.eos_token_id
+        if ends is None:
+            ends = self._tokenizer.eos_token_id
+        if ends is None:
+            return set()
+        return set(ends) if isinstance(ends, (list, tuple)) else {ends}
+
+
+@dataclass
+class Findings:
+    """How the answers of one architecture compare."""
+
+    strategy: str
+    compared: int = 0
+    """Requests with options that both have scored."""
+    largest: float = 0.0
+    """The largest difference of an option's sum, in nats."""
+    replies: int = 0
+    equal_replies: int = 0
+    refused: int = 0
+    """Requests that Snellen refuses with a reason, such as a second image for a model of one."""
+    no_witness: int = 0
+    """Requests for which the witness fails."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_right(self) -> bool:
+        return self.compared > 0 and self.largest <= WITHIN and self.replies == self.equal_replies
+
+    def line(self, name: str) -> str:
+        largest = f"{self.largest:.0e}" if self.largest <= WITHIN else f"**{self.largest:.2g}**"
+        replies = f"{self.equal_replies} of {self.replies}"
+        if self.equal_replies < self.replies:
+            replies = f"**{replies}**"
+        cells = [name, self.strategy, str(self.compared), largest, replies]
+        return " | ".join([*cells, str(self.refused), str(self.no_witness)])
+
+
+def ask_mixed(name: str) -> Findings:
+    """Ask one architecture two mixed windows, and compare with the witness."""
+    small = make_registered(name)
+    other = deepcopy(small)
+    witness = Witness(other.model.eval(), other.processor)
+    model = HFModel(name, LoadedModel(small.model.eval(), small.processor, {}), HfOptions())
+    conversation = Conversation(other.processor, small.model.config.model_type)
+    drawn = Drawn()
+    images = [drawn.add(seed, size) for seed, size in enumerate(SIZES)]
+    scored, written = [], []
+    for label, messages in conversations(images).items():
+        scored.append(
+            Request(
+                "mixed", label, Variant(), messages, kind="loglikelihood", continuations=OPTIONS
+            )
+        )
+        decoding = Decoding(max_new_tokens=REPLY_TOKENS)
+        written.append(Request("mixed", label, Variant(), messages, decoding=decoding))
+
+    findings = Findings(model.fingerprint()["scoring"])
+    for request, response in zip(scored, model.loglikelihood(scored, drawn), strict=True):
+        _compare_scores(findings, request, response, witness, conversation, drawn)
+    for request, response in zip(written, model.generate(written, drawn), strict=True):
+        _compare_reply(findings, request, response, witness, conversation, drawn)
+    findings.notes = model.findings()
+    return findings
+
+
+def _compare_scores(
+    findings: Findings,
+    request: Request,
+    response: Response,
+    witness: Witness,
+    conversation: Conversation,
+    drawn: Drawn,
+) -> None:
+    if response.error is not None:
+        findings.refused += 1
+        return
+    prompt = conversation.write_scored(request.messages)
+    images = [Image.open(io.BytesIO(drawn.read(image))) for image in prompt.images]
+    try:
+        sums = []
+        for option in OPTIONS:
+            sums.append(witness.score(prompt.text, prompt.joined(option), images))
+    except REFUSALS as error:
+        findings.no_witness += 1
+        print(f"    {request.sample_id}: no witness: {error!r:.150}", file=sys.stderr)
+        return
+    findings.compared += 1
+    for value, score in zip(sums, response.scores, strict=True):
+        difference = abs(value - score.sum)
+        findings.largest = max(findings.largest, difference)
+        if difference > WITHIN:
+            print(f"    {request.sample_id}: {value} / {score.sum}", file=sys.stderr)
+
+
+def _compare_reply(
+    findings: Findings,
+    request: Request,
+    response: Response,
+    witness: Witness,
+    conversation: Conversation,
+    drawn: Drawn,
+) -> None:
+    if response.error is not None:
+        findings.refused += 1
+        return
+    prompt = conversation.write(request.messages)
+    images = [Image.open(io.BytesIO(drawn.read(image))) for image in prompt.images]
+    try:
+        reply = witness.reply(prompt.text, images)
+    except REFUSALS as error:
+        findings.no_witness += 1
+        print(f"    {request.sample_id}: no witness: {error!r:.150}", file=sys.stderr)
+        return
+    findings.replies += 1
+    findings.equal_replies += reply == response.text
+    if reply != response.text:
+        print(f"    {request.sample_id}: {reply!r} / {response.text!r}", file=sys.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="model_type")
+    names = parser.parse_args().names or REGISTERED
+    torch.set_num_threads(1)
+    logging.getLogger("snellen").setLevel(logging.ERROR)
+    heads = "model_type | strategy | requests scored | largest difference | replies equal | refused | no witness"
+    lines = [heads, " | ".join("---" for _ in heads.split(" | "))]
+    right = asked = 0
+    with without_warnings():
+        for name in names:
+            try:
+                with contextlib.redirect_stdout(io.StringIO()):
+                    findings = ask_mixed(name)
+            except CannotBuildError:
+                continue
+            except (
+                ImportError,
+                MemoryError,
+                Exception,
+            ) as error:  # a table of all that can be asked
+                print(f"{name}: not asked: {error!r:.160}", file=sys.stderr, flush=True)
+                continue
+            asked += 1
+            right += findings.is_right
+            lines.append(findings.line(name))
+            print(lines[-1], file=sys.stderr, flush=True)
+    print(f"{right} of {asked}: sums within {WITHIN} nats and replies equal.\n")
+    print("\n".join(f"| {line} |" for line in lines))
+
+
+if __name__ == "__main__":
+    main()
