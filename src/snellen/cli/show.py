@@ -143,6 +143,7 @@ def show_results(results: Results, as_json: bool, *, with_details: bool = False)
         print_records(results.rows)
         return
     from snellen.report.findings import findings
+    from snellen.report.interval_width import wide_interval_note
     from snellen.report.missing_values import missing_values
     from snellen.report.reported_runs import prepare_reported_runs
     from snellen.report.terminal import first_tables
@@ -159,6 +160,9 @@ def show_results(results: Results, as_json: bool, *, with_details: bool = False)
         _show_special_tables(reported_runs)
     for sentence in missing_values(results.runs, results.rows):
         console.print(Text(sentence))
+    width_note = wide_interval_note(reported_runs)
+    if width_note:
+        console.print(Text(width_note))
 
 
 def _show_special_tables(reported_runs: Sequence[ReportedRun]) -> None:

@@ -418,7 +418,7 @@ def side_table(reported_runs: Sequence[ReportedRun]) -> Table | None:
     names = _model_names(model_rows)
     metric_columns: list[Column[ModelMethodRow]] = []
     for metric in SIDE_METRICS:
-        if any(_limits(metric, model_row.overall(metric)) for model_row in model_rows):
+        if any(_limits(metric, model_row) for model_row in model_rows):
             metric_columns.append(_side_column(metric))
     count_columns: list[Column[ModelMethodRow]] = [
         Column("requests failed", _n_failed),
@@ -438,9 +438,14 @@ def side_table(reported_runs: Sequence[ReportedRun]) -> Table | None:
     scopes = {_option_scope(reported_run) for reported_run in reported_runs}
     if metric_columns and scopes != {""}:
         notes.append(f"Over benchmarks with options: {', '.join(sorted(scopes - {''}))}.")
-    if any(_limits(CIRCULAR, model_row.overall(CIRCULAR)) for model_row in model_rows):
+    if any(_limits(CIRCULAR, model_row) for model_row in model_rows):
         notes.append(
             "Circular accuracy: the share of questions that are correct in every option order."
+        )
+    if any(_limits("hit_rate", model_row) for model_row in model_rows):
+        notes.append(
+            "Hit rate: the share of replies that name an option's label, such as (A). A reply that names the option "
+            "itself is read, too."
         )
     model_column = Column[ModelMethodRow](
         "model", lambda model_row: names[model_row.label], is_label=True
@@ -449,14 +454,20 @@ def side_table(reported_runs: Sequence[ReportedRun]) -> Table | None:
     return tabulate("Replies and stability", columns, model_rows, notes)
 
 
-def _limits(metric: str, number: HeadlineEstimate | None) -> bool:
-    """Return whether the value of a metric of `SIDE_METRICS` says something about the headlines."""
+def _limits(metric: str, model_row: ModelMethodRow) -> bool:
+    """Return whether the value of a metric of `SIDE_METRICS` says something about the headlines.
+
+    Replies without a label say nothing if all of them could be read.
+    """
+    number = model_row.overall(metric)
     if number is None or number.estimate.value is None:
         return False
     if metric in ("unparsed_rate", "unsure_rate"):
         return number.estimate.value > 0
     if metric == "hit_rate":
-        return number.estimate.value < 1
+        unparsed = model_row.overall("unparsed_rate")
+        all_were_read = unparsed is not None and unparsed.estimate.value == 0
+        return number.estimate.value < 1 and not all_were_read
     return True
 
 

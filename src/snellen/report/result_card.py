@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from snellen.catalogue import published_number_of
 from snellen.catalogue.published_number import OWN_NUMBER
+from snellen.formats.suffixes import SUFFIXES
 from snellen.formats.whole_files import write_in_form
 from snellen.metrics.declaration import declared_row
 from snellen.records import Result
@@ -141,6 +142,8 @@ def _model_column(model: str) -> Column[CardRow]:
 def _title(scored: ScoredBenchmark) -> str:
     """Return the title of a benchmark, marked if its printed figure was not reproduced, or only in part."""
     title = scored.spec.title
+    if not scored.spec.suite and Path(title).suffix.lower() in SUFFIXES:  # that of a built file
+        title = scored.spec.name
     number = published_number_of(scored.spec)
     if number is None:
         return title

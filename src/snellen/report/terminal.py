@@ -32,6 +32,7 @@ from snellen.report.headline_table import (
     requested_metrics_table,
     side_table,
 )
+from snellen.report.interval_width import wide_interval_note
 from snellen.report.matrix_tables import dimension_tables, other_metrics, scored_benchmarks
 from snellen.report.number_text import figure_parts, superscript
 from snellen.report.reported_runs import (
@@ -93,6 +94,9 @@ def results_text(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
         console.print(sentence, markup=False, highlight=False)
     for table in first_tables(reported_runs):
         console.print(table)
+    width_note = wide_interval_note(reported_runs)
+    if width_note:
+        console.print(width_note, markup=False, highlight=False)
     lines = [line.rstrip() for line in text.getvalue().splitlines()]
     return "\n".join(lines)
 
