@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from PIL import Image
 
@@ -636,3 +637,80 @@ def test_a_comparison_in_python_says_which_run_it_leaves_out(failed_run: Command
     assert alone.left_out == {}
     with pytest.raises(DataError, match="no request of runs/failed received a reply"):
         sn.compare("runs/first", "runs/failed")
+
+
+# --- names and numbers that were not understood ----------------------------------------------------------------------
+
+
+def test_a_wide_interval_says_how_many_questions_narrow_it(two_runs: Command) -> None:
+    # 1.96² · 0.5 · 0.5 / 0.05² = 384.2 questions for ±5 points at worst.
+    sentence = "The interval is wide because there are questions on only 4 images: about 400 give ±5 points."
+    code, out, _ = two_runs("score", "runs/second")
+    assert code == 0 and out.splitlines()[-1] == sentence
+    assert str(sn.load_run("runs/second")).splitlines()[-1].endswith("give ±5 points.")
+    assert "±5" not in two_runs("run", "snellen:oracle", "eyechart/shape", "--name", "whole")[1]
+
+
+def test_the_hit_rate_is_explained_and_left_out_if_all_replies_were_read(snellen: Command) -> None:
+    Path("reply.py").write_text(
+        "def words(question, images):\n    return 'red'\n\n"
+        "def mumbled(question, images):\n    return 'hm'\n"
+    )
+    code, out, _ = snellen("run", "reply.py:words", "questions.tsv")
+    assert code == 0 and "50.0%" in out and "hit rate" not in out.lower()
+    code, out, _ = snellen("run", "reply.py:mumbled", "questions.tsv")
+    assert code == 0 and "unparsed rate" in out
+    assert "Hit rate: the share of replies that name an option's label" in out
+
+
+def test_built_benchmarks_are_listed_alone(snellen: Command) -> None:
+    code, _, err = snellen("list", "--built")
+    assert code == 2 and "nothing is built yet; `snellen build FILE`" in err
+    snellen("build", "questions.tsv", "--images", "pictures")
+    snellen("build", "eyechart/shape")
+    code, out, _ = snellen("list", "benchmarks", "--built", "--json")
+    names = [msgspec.json.decode(line)["name"] for line in out.splitlines()]
+    assert code == 0 and names == ["eyechart/shape", "questions"]
+    assert "questions" in snellen("list", "--built", "quest")[1]
+    code, _, err = snellen("list", "my-questions")
+    assert code == 2 and "`snellen list --built`" in err
+    code, _, err = snellen("list", "models", "--built")
+    assert code == 2 and "--built applies to benchmarks, not to models" in err
+
+
+def test_a_folder_of_splits_is_answered_by_what_was_built_from_it(snellen: Command) -> None:
+    snellen("build", "questions.tsv", "--images", "pictures")
+    snellen("build", "open.tsv", "--images", "pictures")
+    Path("open.toml").rename("fruit-test.toml")
+    entry = Path("fruit-test.toml")
+    entry.write_text(entry.read_text().replace('name = "open"', 'name = "fruit-test"'))
+    assert snellen("build", "fruit-test.toml")[0] == 0
+    code, _, err = snellen("run", "snellen:oracle", "fruit")
+    assert code == 2 and "did you mean fruit-test? Or build one from the folder fruit" in err
+
+
+def test_a_run_in_the_place_of_a_model_is_told_apart(two_runs: Command) -> None:
+    code, _, err = two_runs("run", "runs/first", "eyechart/colour")
+    assert code == 2 and "did you mean replay:runs/first?" in err
+    code, _, err = two_runs("reproduce", "runs/first")
+    assert (
+        code == 2 and "runs/first is a run" in err and "`snellen reproduce snellen:oracle`" in err
+    )
+
+
+def test_a_submission_without_a_file_says_what_to_add(two_runs: Command) -> None:
+    code, _, err = two_runs("submit", "runs/first", "--format", "mmbench")
+    assert code == 2 and "add -o first.json, or -o first.xlsx" in err
+
+
+def test_a_card_names_the_benchmark_of_a_file_without_its_suffix(snellen: Command) -> None:
+    snellen("run", "snellen:oracle", "questions.tsv", "--name", "a")
+    code, out, err = snellen("card", "runs/a")
+    assert code == 0 and "questions.tsv" not in out and "questions " in out
+    assert "`snellen card runs/a -o card.md` writes it to a file" in err.splitlines()[-1]
+    assert "`snellen report runs/a`" in snellen("card", "runs/a", "-o", "card.md")[2]
+
+
+def test_a_keyword_that_a_metric_lacks_is_answered() -> None:
+    with pytest.raises(TypeError, match=r"metric\(\) has no keyword 'low'; unit='share' is for"):
+        sn.metric(low=0)

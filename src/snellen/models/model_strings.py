@@ -90,6 +90,8 @@ def suggested_string(text: str) -> str:
     first, slash, rest = text.partition("/")
     if slash and first in registry.names("models"):
         return f"{first}:{rest}"
+    if Path(text, "manifest.json").is_file():  # the folder of a run
+        return f"replay:{text}"
     if Path(text).is_dir():
         return f"hf:{text}" if text.startswith((".", "/")) else f"hf:./{text}"
     if slash:

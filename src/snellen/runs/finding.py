@@ -280,6 +280,9 @@ def _open(
             ) from None
         build = _how_to_build(pattern)
         if build:
+            alike = _built_alike(pattern)
+            if alike:
+                build = f"did you mean {' or '.join(alike)}? Or {build}"
             raise UnknownNameError(f"no benchmark is named {pattern!r}; {build}") from None
         raise unknown_benchmark(pattern, [*own_benchmarks(), *suite_members()]) from None
     specs = [spec for spec in chosen if spec.name not in without and _may_hold(condition, spec)]
@@ -461,6 +464,18 @@ def matching_specs(pattern: str) -> tuple[BenchmarkSpec, ...]:
             return (Benchmark(folder).spec,)
     _check_folder(pattern)
     return select(pattern)
+
+
+def _built_alike(pattern: str) -> list[str]:
+    """Return the names of the user's own benchmarks that are spelt like the name of a file or folder, or begin with it."""
+    stem = Path(pattern).stem
+    names = own_benchmarks()
+    beginning = [name for name in names if name.startswith(f"{stem}-")]
+    return beginning[:MOST_NAMES] or registry.nearest_names(stem, names)
+
+
+MOST_NAMES = 3
+"""Names that a message suggests."""
 
 
 def _how_to_build(pattern: str) -> str:

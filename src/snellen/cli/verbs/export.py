@@ -286,7 +286,6 @@ def _pack_benchmark(
 @click.option(
     "-o",
     "--output",
-    required=True,
     type=PATH,
     help="File to write: .json, or a table (.xlsx, .tsv, .csv, .jsonl) if the format is one.",
 )
@@ -301,7 +300,7 @@ def _pack_benchmark(
     "--partial", is_flag=True, help="Write the file even if rows are missing, and list them."
 )
 def submit_command(
-    run: Path, form: str, output: Path, benchmark: str, protocol: str, partial: bool
+    run: Path, form: str, output: Path | None, benchmark: str, protocol: str, partial: bool
 ) -> None:
     """Write the replies of a RUN to a file that you can submit to an evaluation server.
 
@@ -318,7 +317,13 @@ def submit_command(
     """
     run = only_run_in(run)
     benchmarks = [benchmark] if benchmark else [use.name for use in read_manifest(run).benchmarks]
-    submission = submission_writer(form, benchmarks)(
+    write_submission = submission_writer(form, benchmarks)
+    if output is None:
+        name = shell_word(run.resolve().name)
+        raise DataError(
+            f"name the file to write: add -o {name}.json, or -o {name}.xlsx if the server takes a table (docs/submit.md)"
+        )
+    submission = write_submission(
         run, output, benchmark=benchmark, protocol=protocol, partial=partial
     )
     if submission.missing:

@@ -70,22 +70,28 @@ class _Listed(click.Choice[str]):
 @click.option(
     "--sources", is_flag=True, help="For benchmarks: show where their source files come from."
 )
+@click.option(
+    "--built",
+    is_flag=True,
+    help="For benchmarks: show only those built on this machine, your own among them.",
+)
 @json_flag
 def list_command(
-    what: str, words: tuple[str, ...], where: str, sources: bool, as_json: bool
+    what: str, words: tuple[str, ...], where: str, sources: bool, built: bool, as_json: bool
 ) -> None:
     """List benchmarks, suites, models, protocols, metrics, exporters, trackers, model cards, runs or downloaded
     data.
 
     \b
       snellen list
+      snellen list --built
       snellen list chart
       snellen list metrics
       snellen list benchmarks --where "suite == 'mmbench'"
 
     `data` lists the source files on this machine. Other packages can add lists, such as studies. WORDS select the
     benchmarks that have all of them in their name, title, task, topics, origins or suite. A word can also be a glob
-    that matches names.
+    that matches names. Your own benchmarks are the last ones.
     """
     if what in OF_LAB and what not in all_lists():
         raise UnknownNameError(
@@ -101,6 +107,8 @@ def list_command(
         )
     if where and what != WHAT[0]:
         raise DataError(f"--where applies to benchmarks, not to {what}; remove it")
+    if built and what != WHAT[0]:
+        raise DataError(f"--built applies to benchmarks, not to {what}; remove it")
     if what == DATA:
         _show_data(as_json)
         return
@@ -110,6 +118,14 @@ def list_command(
     if what != WHAT[0]:
         header, rows = (_LISTS.get(what) or registry.find_registered("listings", what))()
         show_table(what, header, rows, as_json)
+    elif built:
+        header, rows = benchmark_table(words, where, built=True)
+        if not rows:
+            built_ones = "no built benchmark matches" if words or where else "nothing is built yet"
+            raise DataError(
+                f"{built_ones}; `snellen build FILE` makes a benchmark of your questions"
+            )
+        show_table("built", header, rows, as_json)
     elif words or where or as_json or not console.is_terminal:
         header, rows = benchmark_table(words, where)
         if not rows and len(words) == 1:  # as `snellen run` takes it
@@ -124,7 +140,9 @@ def list_command(
                 rows = list(dict.fromkeys(rows))  # a name may begin another one
         if not rows:
             near = difflib.get_close_matches(words[0], all_lists(), n=1) if words else []
-            hint = f"did you mean `snellen list {near[0]}`?" if near else "`snellen list` shows all"
+            hint = "`snellen list` shows all, `snellen list --built` those built on this machine"
+            if near:
+                hint = f"did you mean `snellen list {near[0]}`?"
             raise DataError(f"no benchmark matches {' and '.join(words) or where}; {hint}")
         show_table(what, header, rows, as_json)
     else:
@@ -171,7 +189,8 @@ def _show_by_suite() -> None:
             Columns([Text(name.removeprefix(f"{suite}/")) for name in names], padding=(0, 2)), ""
         )
     console.print(
-        "Use SUITE/NAME, or just NAME if it is unique. `snellen list WORD` shows more about matching benchmarks."
+        "Use SUITE/NAME, or just NAME if it is unique. `snellen list WORD` shows more about matching benchmarks, "
+        "`snellen list --built` those built on this machine, your own among them."
     )
 
 
@@ -227,14 +246,22 @@ def _has(spec: BenchmarkSpec, word: str) -> bool:
     )
 
 
-def benchmark_table(words: Sequence[str] = (), where: str = "") -> Listing:
-    """What is known of each benchmark, for display."""
+def benchmark_table(words: Sequence[str] = (), where: str = "", *, built: bool = False) -> Listing:
+    """List what is known of each benchmark.
+
+    Args:
+        words: Words that a benchmark must have in its description.
+        where: Condition on its facts.
+        built: Whether to list only benchmarks that are built on this machine.
+    """
     from snellen.building.source_state import is_built
     from snellen.catalogue import dimension_titles
 
     titles = dimension_titles()
     rows: Rows = []
     for spec in _specs(words, where):
+        if built and not is_built(spec):
+            continue
         rows.append(
             (
                 spec.name,

@@ -19,7 +19,9 @@ from snellen.cli.flags import (
     yes_flag,
 )
 from snellen.cli.show import announce, announce_next, command_line, run_progress, show_table
+from snellen.errors import DataError
 from snellen.experiments.vendor_recipes import Reproduced
+from snellen.runs.run_folder import RUN_MANIFEST, read_manifest
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
 
 HEADER = (
@@ -79,6 +81,10 @@ def reproduce_command(
     from snellen.experiments.evaluation import check_finished, evaluate_spec
     from snellen.experiments.vendor_recipes import compare_with_card
 
+    if (Path(model) / RUN_MANIFEST).is_file():
+        evaluated_model = read_manifest(Path(model)).model
+        again = command_line("reproduce", evaluated_model, *benchmarks)
+        raise DataError(f"{model} is a run, and this command runs a model: {again}")
     fields = flags_given(flags)
     spec = run_spec({**fields, "models": (model,), "benchmarks": benchmarks})
 
