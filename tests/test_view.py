@@ -42,7 +42,7 @@ from snellen.viewing.filters import SORTS, QuestionFilter
 from snellen.viewing.indexing import index_run
 from snellen.viewing.library import RunLibrary, run_names
 from snellen.viewing.pages import BenchmarkRow
-from snellen.viewing.running import QUIET, Progress
+from snellen.viewing.running import QUIET_SECONDS, Progress
 from view_runs import HOSTILE, Replying, serving, until
 
 QUESTIONS = 60
@@ -395,7 +395,7 @@ def test_the_worst_benchmark_is_the_one_least_above_guessing(circled: Shown) -> 
         line("two", 0.492, 0.5),
         line("open", 0.1, None),
     ]
-    assert [each.benchmark for each in sorted(lines, key=BenchmarkRow.badness)] == [
+    assert [each.benchmark for each in sorted(lines, key=BenchmarkRow.worst_first_key)] == [
         "two",
         "open",
         "four",
@@ -485,7 +485,7 @@ def test_a_run_under_way_is_followed_until_it_is_finished(
         assert "under way" in page and 'data-live="1"' in page and "<progress" in page
         until(lambda: "so far" in client.get("/run?run=live").text)
         assert "of 4 questions" in client.get("/questions").text
-        folder, much_later = tmp_path / "runs" / "live", time.time() + 2 * QUIET
+        folder, much_later = tmp_path / "runs" / "live", time.time() + 2 * QUIET_SECONDS
         state = Progress(clock=lambda: much_later).of(folder, read_manifest(folder)).state
         assert state == "under way", "it waits long for an answer, and holds its folder"
         gate.release(100)
@@ -507,7 +507,7 @@ def test_a_finished_run_is_finished_wherever_it_was_copied_and_one_cut_short_is_
     assert Progress(clock=lambda: later + 1).of(folder, manifest).state == "finished"
     journal.write_bytes(journal.read_bytes() + journal.read_bytes().splitlines(keepends=True)[0])
     os.utime(journal, (later, later))
-    assert Progress(clock=lambda: later + QUIET).of(folder, manifest).state == "stopped"
+    assert Progress(clock=lambda: later + QUIET_SECONDS).of(folder, manifest).state == "stopped"
 
 
 def test_a_run_cut_short_is_stopped_at_once_and_one_that_is_scored_is_under_way(
@@ -673,7 +673,7 @@ def test_page_and_terminal_count_the_same_questions(tmp_path: Path) -> None:
     )
     with locked_run(tmp_path / "talk"):
         on_page = Progress().of(tmp_path / "talk", read_manifest(tmp_path / "talk"))
-    assert on_page.reached == on_page.total == states[-1].done == states[-1].total > 8
+    assert on_page.n_questions_reached == on_page.total == states[-1].done == states[-1].total > 8
 
 
 def test_the_terminal_says_how_many_different_questions_several_protocols_ask(

@@ -79,7 +79,7 @@ def test_a_run_that_places_questions_is_under_way_between_its_rounds_and_promise
     with serving(runs, index=tmp_path / "index") as client:
         run = measured(Looking(13.0, name="looking"), runs)
     asked = len(run.answers[0].right)
-    assert [(state.state, state.reached, state.total) for state in states] == [
+    assert [(state.state, state.n_questions_reached, state.total) for state in states] == [
         ("under way", asked, None)
     ]
     assert f"<b>{asked}</b> questions begun" in pages[0] and "<progress" not in pages[0]

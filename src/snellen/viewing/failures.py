@@ -27,70 +27,115 @@ STANDARD_ERRORS = 2.0
 """By how many of them the wrong answers of a tag or a cluster are more than their share."""
 
 
-class Cluster(Struct, frozen=True):
-    """Questions with something in common."""
+class FailureCluster(Struct, frozen=True):
+    """Wrongly answered, unparsed or failed questions of a run that have something in common."""
 
     description: str
     count: int
-    """Failures."""
+    """Number of these questions."""
     total: int | None
-    """All questions that are right or not, where these are told apart."""
+    """Number of all questions with this tag that have a verdict; None for other kinds of clusters."""
     questions: QuestionFilter
 
 
-class ClusterGroup(Struct, frozen=True):
+class FailureClusterGroup(Struct, frozen=True):
+    """Clusters of one kind, such as those by tag, under a heading."""
+
     title: str
-    clusters: tuple[Cluster, ...]
+    clusters: tuple[FailureCluster, ...]
 
 
-def failure_clusters(library: RunLibrary, run: ShownRun, protocol: str) -> list[ClusterGroup]:
-    """Those of a run under one protocol; groups without a cluster are left out."""
+def failure_clusters(
+    library: RunLibrary, run: ShownRun, protocol: str
+) -> list[FailureClusterGroup]:
+    """Group the failures of a run under one protocol by what they have in common.
+
+    Returns:
+        A group for each kind of failure that has clusters: by tags with many wrong answers, by frequent wrong answers,
+        by the reason why a reply was not parsed, and by the kind of error.
+    """
     chosen = QuestionFilter(run=run.name, protocol=protocol)
-    groups = [
-        ClusterGroup(
-            "tags with significantly more wrong answers than others", _by_tag(library, run, chosen)
+    clusters_by_title = {
+        "tags with significantly more wrong answers than others": _failures_by_tag(
+            library, run, chosen
         ),
-        ClusterGroup(
-            "most frequent wrong answers", _by_reading(library, run, chosen.to(outcome="wrong"))
+        "most frequent wrong answers": _failures_by_reading(
+            library, run, chosen.to(outcome="wrong")
         ),
-        ClusterGroup(
-            "why questions were unparsed", _by_reading(library, run, chosen.to(outcome="unparsed"))
+        "why questions were unparsed": _failures_by_reading(
+            library, run, chosen.to(outcome="unparsed")
         ),
-        ClusterGroup("errors", _by_reading(library, run, chosen.to(outcome="error"))),
-    ]
-    return [group for group in groups if group.clusters]
+        "errors": _failures_by_reading(library, run, chosen.to(outcome="error")),
+    }
+    groups: list[FailureClusterGroup] = []
+    for title, clusters in clusters_by_title.items():
+        if clusters:
+            groups.append(FailureClusterGroup(title, clusters))
+    return groups
 
 
-def _by_tag(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> tuple[Cluster, ...]:
-    """Return the values of tags whose questions are clearly more often wrong than the others, the worst first."""
-    scored = f"run = ? AND protocol = ? AND outcome IN ({RIGHT}, {WRONG}, {UNPARSED})"
-    [(wrong, total)] = library.rows(
-        f"SELECT sum(outcome = {WRONG}), count(*) FROM entry WHERE {scored}",
+def _failures_by_tag(
+    library: RunLibrary, run: ShownRun, chosen: QuestionFilter
+) -> tuple[FailureCluster, ...]:
+    """Find the tags, such as `colour=red`, whose questions are significantly more often wrong than all others.
+
+    A tag is significant if it has more wrong answers than expected from the share over all questions, by more than
+    `STANDARD_ERRORS` standard errors.
+
+    Args:
+        library: The index of the runs.
+        run: The run.
+        chosen: A filter for the run and the protocol.
+
+    Returns:
+        A cluster for each tag, those with the most unexpected wrong answers first.
+    """
+    has_verdict = f"run = ? AND protocol = ? AND outcome IN ({RIGHT}, {WRONG}, {UNPARSED})"
+    [(n_wrong, n_questions)] = library.rows(
+        f"SELECT sum(outcome = {WRONG}), count(*) FROM entry WHERE {has_verdict}",
         run.id,
         chosen.protocol,
     )
-    share = (wrong or 0) / (total or 1)
-    of_run = "question IN (SELECT question FROM entry WHERE run = ?1 AND protocol = ?2 AND outcome IN ({}))"
-    # One look through all tags: to look up those of each question is slower, and more so the more tags there are.
+    wrong_share = (n_wrong or 0) / (n_questions or 1)
+    variance = wrong_share * (1 - wrong_share)  # of one question
+
+    # One scan of all tags is faster than to look up the tags of each question.
+    with_outcome = "question IN (SELECT question FROM entry WHERE run = ?1 AND protocol = ?2 AND outcome IN ({}))"
+    is_wrong = with_outcome.format(WRONG)
+    is_other = with_outcome.format(f"{RIGHT}, {UNPARSED}")
     rows = library.rows(
-        "WITH counted AS MATERIALIZED (SELECT tag, "
-        f"sum({of_run.format(WRONG)}) AS wrong, sum({of_run.format(f'{RIGHT}, {UNPARSED}')}) AS others "
+        f"WITH counted AS MATERIALIZED (SELECT tag, sum({is_wrong}) AS wrong, sum({is_other}) AS others "
         "FROM tag GROUP BY tag) SELECT tag, wrong, wrong + others AS n FROM counted WHERE n >= ?3 AND wrong > n * ?4 "
         "AND (wrong - n * ?4) * (wrong - n * ?4) > ?5 * n ORDER BY wrong - n * ?4 DESC LIMIT ?6",
         run.id,
         chosen.protocol,
         FEWEST_QUESTIONS,
-        share,
-        STANDARD_ERRORS**2 * share * (1 - share),
+        wrong_share,
+        STANDARD_ERRORS**2 * variance,
         MOST_CLUSTERS,
     )
-    return tuple(
-        Cluster(tag, count, n, chosen.to(tag=tag, outcome="wrong")) for tag, count, n in rows
-    )
+    clusters: list[FailureCluster] = []
+    for tag, n_wrong_of_tag, n_of_tag in rows:
+        questions = chosen.to(tag=tag, outcome="wrong")
+        clusters.append(FailureCluster(tag, n_wrong_of_tag, n_of_tag, questions))
+    return tuple(clusters)
 
 
-def _by_reading(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> tuple[Cluster, ...]:
-    """Return the wrong or unparsed questions of a run in clusters by what their replies were read as."""
+def _failures_by_reading(
+    library: RunLibrary, run: ShownRun, chosen: QuestionFilter
+) -> tuple[FailureCluster, ...]:
+    """Group the questions of a run that have one outcome by the reading of their replies.
+
+    The reading of a wrong reply is the option or text that it gives. For an unparsed reply or an error, it is the reason.
+
+    Args:
+        library: The index of the runs.
+        run: The run.
+        chosen: A filter for the run, the protocol and the outcome.
+
+    Returns:
+        A cluster for each of the most frequent readings, the largest first.
+    """
     rows: Sequence[tuple[str, int]] = library.rows(
         "SELECT reading, count(*) AS n FROM entry WHERE run = ? AND protocol = ? AND outcome = ? "
         "GROUP BY reading ORDER BY n DESC, reading LIMIT ?",
@@ -99,10 +144,12 @@ def _by_reading(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> t
         OUTCOMES.index(chosen.outcome),
         MOST_CLUSTERS,
     )
-    return tuple(
-        Cluster(reading or "(nothing)", count, None, chosen.to(reading=reading))
-        for reading, count in rows
-    )
+    clusters: list[FailureCluster] = []
+    for reading, count in rows:
+        description = reading or "(nothing)"
+        questions = chosen.to(reading=reading)
+        clusters.append(FailureCluster(description, count, None, questions))
+    return tuple(clusters)
 
 
 # --- by how their images look --------------------------------------------------------------------------------------
@@ -110,55 +157,72 @@ def _by_reading(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> t
 
 MOST_QUESTIONS = 2_000
 """Questions whose images are looked at, the first in the run's order."""
-SIZE = 12
+CLUSTER_SIZE = 12
 """Questions of a cluster, about."""
-ROUNDS = 20
+KMEANS_ROUNDS = 20
 
 
-class AlikeQuestion(Struct, frozen=True):
+class ImageQuestion(Struct, frozen=True):
+    """A question about an image, and whether a model answered it wrongly."""
+
     digest: str
+    """Digest of the image."""
     address: str
+    """URL of the page of the question."""
     is_wrong: bool
 
 
-class AlikeCluster(Struct, frozen=True):
+class SimilarImagesCluster(Struct, frozen=True):
     """Questions about images that look alike."""
 
-    questions: tuple[AlikeQuestion, ...]
+    questions: tuple[ImageQuestion, ...]
 
     @property
     def wrong(self) -> int:
         return sum(question.is_wrong for question in self.questions)
 
 
-def alike_failures(library: RunLibrary, run: ShownRun, protocol: str) -> list[AlikeCluster]:
-    """Find groups of similar images on which a model makes clearly more mistakes than on others.
+def failures_by_image_similarity(
+    library: RunLibrary, run: ShownRun, protocol: str
+) -> list[SimilarImagesCluster]:
+    """Find groups of similar images on which a model makes significantly more mistakes than on other images.
 
-    Images are grouped by how they look. In each group, the wrongly answered questions come first.
+    The first questions of the run are clustered by how their images look. A cluster is kept if it has more wrong
+    answers than expected from the share over all these questions, by more than `STANDARD_ERRORS` standard errors.
+
+    Args:
+        library: The index of the runs.
+        run: The run.
+        protocol: The protocol under which the questions were asked.
 
     Returns:
-        The groups, sorted by how many more wrong answers they have than expected.
+        The clusters, those with the most unexpected wrong answers first. In each, wrongly answered questions come
+        first. The list is empty if the run has too few questions with images.
     """
-    questions = _questions(library, run, protocol)
-    if len(questions) < 2 * SIZE:
+    questions = _questions_with_images(library, run, protocol)
+    if len(questions) < 2 * CLUSTER_SIZE:
         return []
-    images = [_content(library, question.digest) for question in questions]
-    wrong_share = sum(question.is_wrong for question in questions) / len(questions)
-    clusters: list[tuple[float, AlikeCluster]] = []
-    for indexes in _clusters(image_descriptors(images), len(questions) // SIZE):
+    images = [_image_bytes(library, question.digest) for question in questions]
+    n_clusters = len(questions) // CLUSTER_SIZE
+    n_wrong = sum(question.is_wrong for question in questions)
+    wrong_share = n_wrong / len(questions)
+
+    excess_and_cluster: list[tuple[float, SimilarImagesCluster]] = []
+    for indexes in _cluster_vectors(image_descriptors(images), n_clusters):
         members = [questions[index] for index in indexes]
         members.sort(key=lambda question: not question.is_wrong)
-        cluster = AlikeCluster(tuple(members))
-        expected_wrong = wrong_share * len(members)
-        excess = cluster.wrong - expected_wrong
+        cluster = SimilarImagesCluster(tuple(members))
+        excess = cluster.wrong - wrong_share * len(members)
         standard_error = (len(members) * wrong_share * (1 - wrong_share)) ** 0.5
         if excess > STANDARD_ERRORS * standard_error:
-            clusters.append((excess, cluster))
-    clusters.sort(key=lambda excess_and_cluster: -excess_and_cluster[0])
-    return [cluster for _, cluster in clusters]
+            excess_and_cluster.append((excess, cluster))
+    excess_and_cluster.sort(key=lambda pair: -pair[0])
+    return [cluster for _, cluster in excess_and_cluster]
 
 
-def _questions(library: RunLibrary, run: ShownRun, protocol: str) -> list[AlikeQuestion]:
+def _questions_with_images(
+    library: RunLibrary, run: ShownRun, protocol: str
+) -> list[ImageQuestion]:
     """Return the first questions of a run with an image under a protocol, and whether their answers were wrong."""
     chosen = QuestionFilter(run=run.name, protocol=protocol)
     rows = library.rows(
@@ -175,16 +239,17 @@ def _questions(library: RunLibrary, run: ShownRun, protocol: str) -> list[AlikeQ
         if sample.images:
             address = chosen.question_address(benchmark, sample_id, turn, build)
             is_wrong = outcome != RIGHT
-            questions.append(AlikeQuestion(sample.images[0].digest, address, is_wrong))
+            questions.append(ImageQuestion(sample.images[0].digest, address, is_wrong))
     return questions
 
 
-def _content(library: RunLibrary, digest: str) -> bytes:
+def _image_bytes(library: RunLibrary, digest: str) -> bytes:
+    """Read the file of an image from the folder of a benchmark that has it, given the digest of the image."""
     folder, image = find_image(library, digest)
     return ImageStore(folder / "images").read(image)
 
 
-def _clusters(vectors: np.ndarray, count: int) -> list[Sequence[int]]:
+def _cluster_vectors(vectors: np.ndarray, count: int) -> list[Sequence[int]]:
     """Cluster vectors by spherical k-means, without any randomness.
 
     The initial centres are vectors that are far from each other: the first vector, then each time the one that is least
@@ -208,7 +273,7 @@ def _clusters(vectors: np.ndarray, count: int) -> list[Sequence[int]]:
 
     centres = np.stack(first_centres)  # shape (count, D)
     cluster_of_vector = np.zeros(len(vectors), dtype=np.intp)
-    for _ in range(ROUNDS):
+    for _ in range(KMEANS_ROUNDS):
         similarities = vectors @ centres.T  # shape (N, count)
         cluster_of_vector = similarities.argmax(axis=1)
         sums_by_cluster = []

@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 from snellen.report.samples import OUTCOMES
 from snellen.viewing.index_database import RIGHT, UNPARSED, WRONG
 
-PAGE = 50
+QUESTIONS_PER_PAGE = 50
 SORTS = {
     "order": ("as asked", "question.benchmark, question.place, question.turn"),
     "hardest": (
@@ -30,8 +30,8 @@ SORTS = {
     "sample": ("by sample id", "question.sample_id, question.benchmark, question.turn"),
 }
 """For each order, its label and its SQL."""
-SORTS_BY_ANSWERS = ("hardest", "easiest")
-OF_ANSWERS = ("right", "right so far", "wrong", "scored")
+SORTS_THAT_REVEAL_ANSWERS = ("hardest", "easiest")
+OUTCOMES_THAT_REVEAL_ANSWERS = ("right", "right so far", "wrong", "scored")
 """Outcomes that reveal the answers."""
 SHORTEST_INDEXED = 3
 """Length of the shortest text that the trigram index finds."""
@@ -40,7 +40,11 @@ _WORDS = re.compile(r'"([^"]+)"|(\S+)')
 
 
 class QuestionFilter(Struct, frozen=True, omit_defaults=True):
-    """Conditions on questions, and their order. One entry must meet `outcome`, `run`, `protocol` and `unstable`."""
+    """Conditions on the questions of a list, and their order.
+
+    An entry of a question has the replies of one run under one protocol. The conditions `run`, `protocol`, `outcome`,
+    `reading` and `unstable` must be met by the same entry.
+    """
 
     q: str = ""
     """Words, or phrases in quotation marks, all of which occur in the question, its options or a reply."""
@@ -54,7 +58,9 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
     reading: str = ""
     """The reading of a reply, or the reason why there is none, as shown in the list."""
     unstable: bool = False
+    """Only questions whose replies in one run choose different options."""
     disagree: bool = False
+    """Only questions that some runs answer correctly and others do not."""
     better: str = ""
     """A run that is right ..."""
     worse: str = ""
@@ -137,25 +143,23 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
 
     @property
     def query(self) -> str:
-        """The fields that differ from their defaults, as the query of a URL."""
+        """The fields that differ from their defaults, as the query of a URL. True is written as 1."""
         default = asdict(QuestionFilter())
-        settings = {name: value for name, value in asdict(self).items() if value != default[name]}
-        return urlencode(
-            {
-                name: int(value) if isinstance(value, bool) else value
-                for name, value in settings.items()
-            }
-        )
+        settings: dict[str, object] = {}
+        for name, value in asdict(self).items():
+            if value != default[name]:
+                settings[name] = int(value) if isinstance(value, bool) else value
+        return urlencode(settings)
 
     def without_answers(self) -> QuestionFilter:
         """Return the filter without conditions and orders that reveal the answers."""
         return replace(
             self,
-            outcome="" if self.outcome in OF_ANSWERS else self.outcome,
+            outcome="" if self.outcome in OUTCOMES_THAT_REVEAL_ANSWERS else self.outcome,
             disagree=False,
             better="",
             worse="",
-            sort="order" if self.sort in SORTS_BY_ANSWERS else self.sort,
+            sort="order" if self.sort in SORTS_THAT_REVEAL_ANSWERS else self.sort,
         )
 
     def to(self, **changes: object) -> QuestionFilter:
@@ -164,26 +168,35 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
 
 
 def select_questions(chosen: QuestionFilter, runs: Mapping[str, int]) -> tuple[str, list[object]]:
-    """Return the SQL that selects the ids of the chosen questions in order, and its parameters.
+    """Translate a filter to SQL for the index.
 
-    `runs` has the ids of the runs by name.
+    Args:
+        chosen: The filter.
+        runs: The id of each run in the index, by its name.
+
+    Returns:
+        The SQL, which selects the ids of the matching questions in the order of the filter, and its parameters.
     """
-    conditions, values = _entry_conditions(chosen, runs)
-    for column in ("benchmark", "dimension"):
-        if selected := getattr(chosen, column):
-            conditions.append(f"question.{column} = ?")
-            values.append(selected)
+    conditions, parameters = _reply_conditions(chosen, runs)
+    if chosen.benchmark:
+        conditions.append("question.benchmark = ?")
+        parameters.append(chosen.benchmark)
+    if chosen.dimension:
+        conditions.append("question.dimension = ?")
+        parameters.append(chosen.dimension)
     if chosen.disagree:
         conditions.append("question.disagree")
     if chosen.tag:
         conditions.append("question.id IN (SELECT question FROM tag WHERE tag = ?)")
-        values.append(chosen.tag)
+        parameters.append(chosen.tag)
     for text in search_texts(chosen.q):
-        condition, parameters = _search(text)
+        condition, text_parameters = _text_condition(text)
         conditions.append(condition)
-        values += parameters
+        parameters += text_parameters
+
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"SELECT question.id FROM question{where} ORDER BY {SORTS[chosen.sort][1]}", values
+    _, order = SORTS[chosen.sort]
+    return f"SELECT question.id FROM question{where} ORDER BY {order}", parameters
 
 
 def search_texts(query: str) -> list[str]:
@@ -191,45 +204,46 @@ def search_texts(query: str) -> list[str]:
     return [phrase or word for phrase, word in _WORDS.findall(query.replace("\0", " "))]
 
 
-def _entry_conditions(
+def _reply_conditions(
     chosen: QuestionFilter, runs: Mapping[str, int]
 ) -> tuple[list[str], list[object]]:
-    """Return the conditions of a filter that are about the replies to a question, as SQL.
+    """Translate the conditions of a filter on the replies to a question to SQL.
 
     Args:
         chosen: The filter.
-        runs: The number of each run in the index, by its name.
+        runs: The id of each run in the index, by its name.
 
     Returns:
-        SQL conditions on questions, and the values of their parameters.
+        Conditions on the table `question`, and the parameters of all of them in their order.
     """
-    reply_conditions: list[str] = []
-    values: list[object] = []
+    # Conditions that one entry (the replies of one run under one protocol) has to meet.
+    entry_conditions: list[str] = []
+    parameters: list[object] = []
     if chosen.run:
-        reply_conditions.append("run = ?")
-        values.append(runs.get(chosen.run, -1))
+        entry_conditions.append("run = ?")
+        parameters.append(runs.get(chosen.run, -1))
     if chosen.protocol:
-        reply_conditions.append("protocol = ?")
-        values.append(chosen.protocol)
+        entry_conditions.append("protocol = ?")
+        parameters.append(chosen.protocol)
     if chosen.outcome:
-        reply_conditions.append("outcome = ?")
-        values.append(OUTCOMES.index(chosen.outcome))
+        entry_conditions.append("outcome = ?")
+        parameters.append(OUTCOMES.index(chosen.outcome))
     if chosen.reading:
-        reply_conditions.append("reading = ?")
-        values.append(chosen.reading)
+        entry_conditions.append("reading = ?")
+        parameters.append(chosen.reading)
     if chosen.unstable:
-        reply_conditions.append("unstable = 1")
+        entry_conditions.append("unstable = 1")
+
     conditions: list[str] = []
-    if reply_conditions:
-        conditions.append(
-            _among(f"SELECT question FROM entry WHERE {' AND '.join(reply_conditions)}")
-        )
+    if entry_conditions:
+        where = " AND ".join(entry_conditions)
+        conditions.append(_question_is_in(f"SELECT question FROM entry WHERE {where}"))
     if chosen.compared:
-        conditions.append(_among(_compared_entries(chosen)))
-        values += [runs.get(name, -1) for name in chosen.compared]
+        conditions.append(_question_is_in(_compared_entries(chosen)))
+        parameters += [runs.get(name, -1) for name in chosen.compared]
         if chosen.protocol:
-            values.append(chosen.protocol)
-    return conditions, values
+            parameters.append(chosen.protocol)
+    return conditions, parameters
 
 
 def _compared_entries(chosen: QuestionFilter) -> str:
@@ -252,20 +266,26 @@ def _compared_entries(chosen: QuestionFilter) -> str:
     return f"SELECT question FROM {entries} WHERE {condition}{of_protocol}"
 
 
-def _among(select: str) -> str:
+def _question_is_in(select: str) -> str:
+    """Return the SQL condition that a question is among those that a SELECT returns."""
     return f"question.id IN ({select})"
 
 
-def _search(text: str) -> tuple[str, Sequence[object]]:
-    """Return the SQL condition for questions or replies that contain a text, and its parameters."""
+def _text_condition(text: str) -> tuple[str, Sequence[object]]:
+    """Return the SQL condition that a text occurs in a question or in one of its replies, and its parameters.
+
+    The trigram index finds texts of at least `SHORTEST_INDEXED` characters. Shorter ones are compared with every text.
+    """
     if len(text) >= SHORTEST_INDEXED:
-        phrase = '"' + text.replace('"', '""') + '"'
         comparison = "MATCH ?"
+        quoted = text.replace('"', '""')
+        pattern = f'"{quoted}"'
     else:
-        escaped = re.sub(r"([\\%_])", r"\\\1", text)
-        phrase = f"%{escaped}%"
         comparison = "LIKE ? ESCAPE '\\'"
-    questions = f"SELECT rowid FROM question_words WHERE words {comparison}"
-    replies = f"SELECT question FROM entry WHERE words IN (SELECT rowid FROM reply_words WHERE words {comparison})"
+        escaped = re.sub(r"([\\%_])", r"\\\1", text)
+        pattern = f"%{escaped}%"
+    in_question = _question_is_in(f"SELECT rowid FROM question_words WHERE words {comparison}")
+    matching_replies = f"SELECT rowid FROM reply_words WHERE words {comparison}"
+    in_reply = _question_is_in(f"SELECT question FROM entry WHERE words IN ({matching_replies})")
     # The plus signs stop SQLite from using the index of ids, which is slow if most questions match.
-    return f"(+{_among(questions)} OR +{_among(replies)})", [phrase, phrase]
+    return f"(+{in_question} OR +{in_reply})", [pattern, pattern]

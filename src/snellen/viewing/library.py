@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache
@@ -45,10 +45,10 @@ from snellen.viewing.run_summary import RunDetails, RunSummary
 from snellen.viewing.running import RESULTS
 
 T = TypeVar("T")
-REST = 10
+REINDEX_PAUSE = 10
 """Least time between two indexings of a growing run, in multiples of the time that indexing took."""
-LEAST_REST = 2.0
-MOST_KEPT = 64
+LEAST_REINDEX_PAUSE = 2.0
+MOST_CACHED = 64
 
 
 class ShownRun(Struct, frozen=True):
@@ -73,7 +73,7 @@ class ShownRun(Struct, frozen=True):
     """Address of its model, if the library has models of this name at several addresses; else empty."""
 
     @property
-    def ended_since(self) -> bool:
+    def was_scored_since(self) -> bool:
         """Whether the run was scored again after it was indexed."""
         if self.id < 0 or self.manifest is None:
             return False
@@ -144,9 +144,9 @@ class RunLibrary:
         self.index = index or snellen_home() / "views" / f"{digest}.sqlite"
         self._indexing = threading.Lock()
         self._reading = threading.Lock()
-        self._kept: dict[Hashable, Any] = {}
+        self._cached: dict[Hashable, Any] = {}
         self._generation = 0
-        self._seen: list[tuple[int, float]] = []
+        self._indexed_states: list[tuple[int, float]] = []
         self.is_indexing = False
         self.fault = ""
         """Why the last update of the index failed; empty if it succeeded."""
@@ -168,16 +168,19 @@ class RunLibrary:
     def runs(self) -> list[ShownRun]:
         """Return the runs that are in the watched folders now, the latest one first."""
         folders = find_runs(self.roots)
+        indexed_by_folder: dict[str, _IndexedRun] = {}
         with self._connection() as connection:
             rows = connection.execute(
                 "SELECT folder, id, fault, summary, indexed, seconds, stamp FROM run"
             )
-            indexed = {folder: _Row(*columns) for folder, *columns in rows}
-        self._forget_if_changed(sorted((row.id, row.indexed) for row in indexed.values()))
+            for folder, *columns in rows:
+                indexed_by_folder[folder] = _IndexedRun(*columns)
+        states = [(indexed.id, indexed.indexed) for indexed in indexed_by_folder.values()]
+        self._forget_if_changed(sorted(states))
 
         runs: list[ShownRun] = []
-        for name, folder in zip(run_names(folders), folders, strict=True):
-            runs.append(_shown(name, folder, indexed.get(str(folder))))
+        for name, path in zip(run_names(folders), folders, strict=True):
+            runs.append(_shown_run(name, path, indexed_by_folder.get(str(path))))
         runs = _with_distinct_labels(runs, shows_hosts=self._shows_hosts)
 
         def start_time(run: ShownRun) -> str:
@@ -193,88 +196,104 @@ class RunLibrary:
     def _forget_if_changed(self, states: list[tuple[int, float]]) -> None:
         """Clear the cache if the index has changed; another session may have done so."""
         with self._reading:
-            if states != self._seen:
-                self._seen = states
-                self._kept.clear()
+            if states != self._indexed_states:
+                self._indexed_states = states
+                self._cached.clear()
                 self._generation += 1
 
-    def refresh(self, *, rested: bool = False) -> None:
-        """Index the runs that are new or have grown. Only one thread does this at a time.
+    def refresh(self, *, skip_recent: bool = False) -> None:
+        """Bring the index up to date: index runs that are new or have changed, and remove runs that no longer exist.
 
-        With `rested`, runs that were indexed a short time ago (`REST`) are skipped, and the call returns at once if
-        another thread is indexing.
+        Only one thread does this at a time.
+
+        Args:
+            skip_recent: Whether to skip runs that were indexed a short time ago (`REINDEX_PAUSE`), and to return at once if
+                another thread is indexing. Otherwise the call waits for that thread.
         """
-        if not self._indexing.acquire(blocking=not rested):
+        if not self._indexing.acquire(blocking=not skip_recent):
             return
         try:
             with closing(open_index(self.index)) as connection:
                 runs = self.runs()
-                due = [
-                    (run, run.manifest)
-                    for run in runs
-                    if run.manifest and (not rested or _may_be_indexed(run))
-                ]
-                stamps = [(run, run_stamp(run.folder, manifest)) for run, manifest in due]
-                stale = [(run, stamp) for run, stamp in stamps if run.stamp != stamp]
-                self.is_indexing = bool(stale)
+                outdated: list[tuple[ShownRun, str]] = []
+                for run in runs:
+                    if run.manifest is None or (skip_recent and not _may_be_indexed(run)):
+                        continue
+                    stamp = run_stamp(run.folder, run.manifest)
+                    if run.stamp != stamp:
+                        outdated.append((run, stamp))
+
+                self.is_indexing = bool(outdated)
                 forget_runs(connection, [run.folder for run in runs])
-                for run, stamp in stale:
+                for run, stamp in outdated:
                     index_run(connection, run.folder, stamp, self._shows_answers)
-                if stale:
+                if outdated:
                     join_runs(connection)
-            if stale:
+            if outdated:
                 with self._reading:
-                    self._kept.clear()
+                    self._cached.clear()
                     self._generation += 1
         finally:
             self.is_indexing = False
             self._indexing.release()
 
     def refresh_in_background(self) -> None:
-        """Start a thread that calls `refresh(rested=True)`."""
+        """Start a thread that calls `refresh(skip_recent=True)`."""
         threading.Thread(target=self._try_to_refresh, daemon=True).start()
 
     def _try_to_refresh(self) -> None:
         """Update the index, and note why if that fails."""
         try:
-            self.refresh(rested=True)
+            self.refresh(skip_recent=True)
             self.fault = ""
         except (sqlite3.Error, OSError, SnellenError) as error:
             self.fault = f"the index {self.index} cannot be updated: {error}"
 
     def selection(self, chosen: QuestionFilter, runs: Sequence[ShownRun]) -> array[int]:
-        """Return the numbers of the questions that pass a filter, in the order that the filter chooses.
+        """Return the ids of the questions that match a filter, in the order of the filter.
 
         The result is remembered until the index changes.
+
+        Args:
+            chosen: The filter.
+            runs: The runs that the filter can name.
         """
         run_ids = {run.name: run.id for run in runs}
-        query, values = select_questions(chosen, run_ids)
+        query, parameters = select_questions(chosen, run_ids)
 
-        def ids() -> array[int]:
+        def read_ids() -> array[int]:
             # Fetching one text is faster than fetching a hundred thousand rows of one number.
-            [(text,)] = self.rows(f"SELECT json_group_array(id) FROM ({query})", *values)
-            return array("q", msgspec.json.decode(text, type=list[int]))
+            [(ids_json,)] = self.rows(f"SELECT json_group_array(id) FROM ({query})", *parameters)
+            ids = msgspec.json.decode(ids_json, type=list[int])
+            return array("q", ids)
 
-        return self.once(("selection", chosen.selection), ids)
+        return self.cached(("selection", chosen.selection), read_ids)
 
     def details(self, run: ShownRun) -> RunDetails:
         """Return the details of a run for its page, from the index."""
         rows = self.rows("SELECT details FROM run WHERE id = ?", run.id)
         return msgspec.json.decode(rows[0][0], type=RunDetails) if rows else RunDetails()
 
-    def once(self, name: Hashable, make: Callable[[], T]) -> T:
-        """Return the result of `make`, cached under a name until the index changes."""
+    def cached(self, name: Hashable, make: Callable[[], T]) -> T:
+        """Return the result of a function, which is computed once and then remembered until the index changes.
+
+        Args:
+            name: The name under which the result is remembered. It must contain everything that the result depends on.
+            make: The function.
+        """
         with self._reading:
-            if name in self._kept:
-                cached: T = self._kept[name]
-                return cached
+            if name in self._cached:
+                value: T = self._cached[name]
+                return value
             generation = self._generation
-        value = make()
+        value = make()  # without the lock, because it may take long
         with self._reading:
-            if generation == self._generation:
-                while len(self._kept) >= MOST_KEPT:
-                    del self._kept[next(iter(self._kept))]
-                self._kept[name] = value
+            index_has_changed = generation != self._generation
+            if not index_has_changed:
+                while len(self._cached) >= MOST_CACHED:
+                    oldest_name = next(iter(self._cached))
+                    del self._cached[oldest_name]
+                self._cached[name] = value
         return value
 
     def _connection(self) -> closing[sqlite3.Connection]:
@@ -287,12 +306,15 @@ class RunLibrary:
 
 
 def find_runs(roots: Sequence[Path]) -> list[Path]:
-    """Return the distinct folders of runs among these folders and their subfolders."""
-    folders = (path.parent for root in roots for path in _manifests(root))
-    return list(dict.fromkeys(folders))
+    """Return the folders of all runs in some folders and their subfolders, each once."""
+    folders: dict[Path, None] = {}
+    for root in roots:
+        for manifest in _find_manifests(root):
+            folders[manifest.parent] = None
+    return list(folders)
 
 
-def _manifests(root: Path) -> Iterator[Path]:
+def _find_manifests(root: Path) -> Iterator[Path]:
     """Yield the manifests of runs in a folder and its subfolders, but not inside of runs."""
     manifest = root / RUN_MANIFEST
     if manifest.is_file():
@@ -335,12 +357,12 @@ def run_names(folders: Sequence[Path]) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _manifest_at(folder: Path, changed: int) -> RunManifest:
+def _cached_manifest(folder: Path, changed: int) -> RunManifest:
     """Read a manifest. The time of its last change is part of the cache key."""
     return read_manifest(folder)
 
 
-def _shown(name: str, folder: Path, row: _Row | None) -> ShownRun:
+def _shown_run(name: str, folder: Path, row: _IndexedRun | None) -> ShownRun:
     """Return a run as the pages show it.
 
     Args:
@@ -349,7 +371,7 @@ def _shown(name: str, folder: Path, row: _Row | None) -> ShownRun:
         row: What the index has of it; None if it is not indexed yet.
     """
     try:
-        manifest = _manifest_at(folder, (folder / RUN_MANIFEST).stat().st_mtime_ns)
+        manifest = _cached_manifest(folder, (folder / RUN_MANIFEST).stat().st_mtime_ns)
     except (OSError, SnellenError) as error:
         return ShownRun(name, folder, None, fault=str(error))
     if row is None:
@@ -361,30 +383,32 @@ def _shown(name: str, folder: Path, row: _Row | None) -> ShownRun:
 
 
 def _with_distinct_labels(runs: Sequence[ShownRun], *, shows_hosts: bool) -> list[ShownRun]:
-    """Add the server to runs whose models have the same name but different addresses, so that a user can distinguish them.
+    """Set the server of runs whose models have the same name at different addresses, so that their labels differ.
 
     Args:
         runs: The runs.
-        shows_hosts: Whether to show the address. If not, servers are numbered.
+        shows_hosts: Whether readers may see addresses. If not, the servers of a model are numbered.
     """
-    addresses: dict[str, dict[str, None]] = {}
+    addresses_by_model: dict[str, list[str]] = defaultdict(list)
     for run in runs:
-        if run.address:
-            addresses.setdefault(run.model_name, {})[run.address] = None
-    labelled = []
+        addresses = addresses_by_model[run.model_name]
+        if run.address and run.address not in addresses:
+            addresses.append(run.address)
+
+    labelled: list[ShownRun] = []
     for run in runs:
-        addresses_of_name = list(addresses.get(run.model_name, {}))
-        if len(addresses_of_name) > 1 and run.address:
-            number = addresses_of_name.index(run.address) + 1
-            server = run.address if shows_hosts else f"server {number}"
-            labelled.append(replace(run, server=server))
-        else:
+        addresses = addresses_by_model[run.model_name]
+        if not run.address or len(addresses) < 2:
             labelled.append(run)
+            continue
+        number = addresses.index(run.address) + 1
+        server = run.address if shows_hosts else f"server {number}"
+        labelled.append(replace(run, server=server))
     return labelled
 
 
-class _Row(Struct, frozen=True):
-    """What the index says of a run."""
+class _IndexedRun(Struct, frozen=True):
+    """A row of the table of runs in the index."""
 
     id: int
     fault: str
@@ -395,14 +419,21 @@ class _Row(Struct, frozen=True):
 
 
 def _may_be_indexed(run: ShownRun) -> bool:
-    return run.ended_since or time.time() - run.indexed > max(LEAST_REST, REST * run.seconds)
+    """Return whether a run that may be growing is indexed again now.
+
+    A run that grows is indexed again after a pause, which is a multiple of the time that indexing took. A run that was
+    scored since then has ended, and does not have to wait.
+    """
+    pause = max(LEAST_REINDEX_PAUSE, REINDEX_PAUSE * run.seconds)
+    seconds_since_indexing = time.time() - run.indexed
+    return run.was_scored_since or seconds_since_indexing > pause
 
 
 # --- questions that went the other way in another run ----------------------------------------------------------------
 
 
 class FlipCounts(Struct, frozen=True):
-    """How many questions of a benchmark one of two runs has right and the other has not."""
+    """Numbers of questions of a benchmark that only one of two runs answered correctly, under one protocol."""
 
     first: str
     second: str
@@ -412,23 +443,30 @@ class FlipCounts(Struct, frozen=True):
     only_first: int
     only_second: int
     common: int
-    """Questions that are right or not in both runs."""
+    """Number of questions that have a verdict in both runs."""
 
 
 def flip_counts(library: RunLibrary, first: ShownRun, second: ShownRun) -> list[FlipCounts]:
-    """By protocol and benchmark."""
-    return [
-        FlipCounts(first.name, second.name, *row)
-        for row in library.rows(_FLIPS, first.id, second.id)
-    ]
+    """Count the questions that only one of two runs answered correctly, for each protocol and benchmark of both."""
+    rows = library.rows(_FLIPS, first.id, second.id)
+    return [FlipCounts(first.name, second.name, *columns) for columns in rows]
 
 
 def previous_run(run: ShownRun, runs: Sequence[ShownRun]) -> ShownRun | None:
-    """The latest earlier run of the same model that shares a benchmark with it; None if there is none."""
-    earlier = (
-        other for other in runs if other.id >= 0 and _precedes(other, run)
-    )  # the latest first
-    return next(earlier, None)
+    """Return the latest earlier run of the same model that shares a benchmark with a run.
+
+    Args:
+        run: The run.
+        runs: All runs, the latest first.
+
+    Returns:
+        None if there is no such run, or if it is not indexed yet.
+    """
+    for other in runs:
+        is_indexed = other.id >= 0
+        if is_indexed and _precedes(other, run):
+            return other
+    return None
 
 
 def _precedes(earlier: ShownRun, run: ShownRun) -> bool:

@@ -37,7 +37,7 @@ from snellen.report.page import html_report
 from snellen.report.reported_runs import prepare_reported_runs
 from snellen.scoring.reply_labels import LABELS_FILE, NO_OPTION, HumanLabel, read_labels
 from snellen.viewing.comparing import MOST_RUNS, compare_shown, flips_by_protocol, read_scored
-from snellen.viewing.failures import alike_failures
+from snellen.viewing.failures import failures_by_image_similarity
 from snellen.viewing.filters import QuestionFilter
 from snellen.viewing.library import RunLibrary, ShownRun
 from snellen.viewing.pages import ViewPages, benchmark_rows_of, run_titles
@@ -52,7 +52,7 @@ from snellen.viewing.run_notes import (
     write_run_note,
     write_sample_note,
 )
-from snellen.viewing.running import RunStarter, StartForm, exam_of, forecast_of
+from snellen.viewing.running import RunStarter, StartForm, exam_toml, forecast_lines
 from snellen.viewing.serving import SecurityHeaders
 from snellen.viewing.training_page import ShownTraining, shown_trainings, training_page
 
@@ -109,7 +109,7 @@ class LocalPages(ViewPages):
                 Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)),
                 Middleware(SecurityHeaders),
             ],
-            exception_handlers={HTTPException: self.not_there, SnellenError: self.not_there},
+            exception_handlers={HTTPException: self.error_page, SnellenError: self.error_page},
         )
         application.router.redirect_slashes = False
         return application
@@ -159,7 +159,7 @@ class LocalPages(ViewPages):
             response.set_cookie(_cookie(request), self.secret, httponly=True, samesite="lax")
         return response
 
-    def about_request(self, request: Request) -> dict[str, Any]:
+    def values_for_request(self, request: Request) -> dict[str, Any]:
         """Return the token that forms need, if the request has the secret cookie."""
         cookie = request.cookies.get(_cookie(request), "")
         return {"token": self.secret if self._is_secret(cookie) else ""}
@@ -175,7 +175,7 @@ class LocalPages(ViewPages):
             # Whoever may change nothing is not even read.
             if not self._is_from_here(request):
                 raise HTTPException(403, "this form was sent from another site")
-            if not self.about_request(request)["token"]:
+            if not self.values_for_request(request)["token"]:
                 raise HTTPException(403, NO_KEY)
             form = await _read_form(request)
             if not self._is_secret(form.get("token", "")):
@@ -207,9 +207,9 @@ class LocalPages(ViewPages):
     def _keep_sample_note(self, form: Form) -> str:
         """Store the note that a user wrote on a question, and return the URL of the notes."""
         run = self.named_run(form.get("run", ""))
-        number = self.number(form)
+        question_id = self.question_id(form)
         [(benchmark, sample_id, turn)] = self.library.rows(
-            "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
+            "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", question_id
         )
         text = form.get("text", "").replace("\r\n", "\n")  # how browsers end lines
         text = text.strip()[:MAX_NOTE_LENGTH]
@@ -225,7 +225,7 @@ class LocalPages(ViewPages):
             HTTPException: The form is not from a page of this program.
         """
         run = self.named_run(form.get("run", ""))
-        self.number(form)
+        self.question_id(form)
         reply_digest = form.get("item", "")
         label = form.get("label", "")
         is_label = label in ("", NO_OPTION) or len(label) <= 8
@@ -235,18 +235,18 @@ class LocalPages(ViewPages):
         add_lines(run.folder / LABELS_FILE, HumanLabel(reply_digest, label or None, "", sample_id))
         return _question_address(form, f"reply-{reply_digest}")
 
-    def about_question(self, number: int, runs: Sequence[ShownRun]) -> dict[str, Any]:
+    def values_for_question(self, question_id: int, runs: Sequence[ShownRun]) -> dict[str, Any]:
         """Return what the user wrote about a question: a note for each run, and labels of replies.
 
         Args:
-            number: The number of the question in the index.
+            question_id: The number of the question in the index.
             runs: The runs that are shown.
 
         Returns:
             `notes` by run, and under `given` the labels by (run, digest of the reply).
         """
         [(benchmark, sample_id, turn)] = self.library.rows(
-            "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
+            "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", question_id
         )
         notes: dict[str, str] = {}
         labels: dict[tuple[str, str], str | None] = {}
@@ -265,7 +265,7 @@ class LocalPages(ViewPages):
 
     def start_form(self, request: Request) -> Response:
         """Return the page on which a run is started. If it was submitted for a preview, it shows errors or what would be run."""
-        may_look = bool(self.about_request(request)["token"]) and self._is_from_here(request)
+        may_look = bool(self.values_for_request(request)["token"]) and self._is_from_here(request)
         is_typed = may_look and bool(request.query_params)
         form = StartForm.from_form(request.query_params) if is_typed else StartForm()
         faults = form.faults() if is_typed else []
@@ -283,11 +283,11 @@ class LocalPages(ViewPages):
             "folder": self.launcher.runs,
             "form": form,
             "faults": faults,
-            "exam": exam_of(form.fields, self.launcher.runs) if is_looked_at else "",
-            "forecast": forecast_of(form, self.launcher.runs) if is_looked_at else [],
+            "exam": exam_toml(form.fields, self.launcher.runs) if is_looked_at else "",
+            "forecast": forecast_lines(form, self.launcher.runs) if is_looked_at else [],
             "read_only": not self.secret,
             "offered": offered_choices(run.manifest.model for run in runs if run.manifest),
-            **self._state(runs),
+            **self._index_state(runs),
         }
         return self._page(request, "start.html", values)
 
@@ -301,7 +301,7 @@ class LocalPages(ViewPages):
             "launch": launch,
             "run_row": run_row,
             "is_finished": run_row is not None and run_row.state_name == "finished",
-            **self._state(runs),
+            **self._index_state(runs),
         }
         return self._page(request, "process.html", values)
 
@@ -343,11 +343,11 @@ class LocalPages(ViewPages):
         self.launcher.stop(form.get("id", ""))
         return f"/process?{urlencode({'id': form.get('id', '')})}"
 
-    def about_run(self, run: ShownRun) -> dict[str, Any]:
-        return {"launch": self.launcher.of_run(run.folder)}
+    def values_for_run(self, run: ShownRun) -> dict[str, Any]:
+        return {"launch": self.launcher.latest_of_run(run.folder)}
 
     def is_working(self, run: ShownRun) -> bool | None:
-        launch = self.launcher.of_run(run.folder)
+        launch = self.launcher.latest_of_run(run.folder)
         return None if launch is None else launch.exit_code is None
 
     # --- reports and comparisons ---------------------------------------------------------------------------------
@@ -384,7 +384,7 @@ class LocalPages(ViewPages):
     def compare(self, request: Request) -> Response:
         """Answer with the page that compares the picked runs."""
         runs = self._picked(request, 2)
-        comparison = self.library.once(
+        comparison = self.library.cached(
             ("compare", *(run.id for run in runs)), lambda: compare_shown(self.library, runs)
         )
         values = {
@@ -393,7 +393,7 @@ class LocalPages(ViewPages):
             "comparison": comparison,
             "sums": flips_by_protocol(comparison.flips),
             "flips_note": FLIPS_NOTE,
-            **self._state(self.library.runs()),
+            **self._index_state(self.library.runs()),
         }
         return self._page(request, "compare.html", values)
 
@@ -406,7 +406,7 @@ class LocalPages(ViewPages):
         if training is None:
             raise HTTPException(404, "there is no training with this name and two steps or more")
         ids = tuple(run_row.run.id for run_row in training.run_rows.values())
-        page = self.library.once(
+        page = self.library.cached(
             ("training", name, *ids),
             lambda: training_page(self.library, training, self._step_headlines(training)),
         )
@@ -415,7 +415,7 @@ class LocalPages(ViewPages):
             "training": training,
             "flips_note": FLIPS_NOTE,
             "is_live": any(run_row.changes for run_row in training.run_rows.values()),
-            **self._state(self.library.runs()),
+            **self._index_state(self.library.runs()),
         }
         return self._page(request, "training.html", values)
 
@@ -430,8 +430,8 @@ class LocalPages(ViewPages):
             details = self.library.details(run_row.run)
             protocol = run_row.headline.protocol if run_row.headline else ""
             headline_by_benchmark: dict[str, Result] = {}
-            for benchmark_line in benchmark_rows_of(details, protocol):
-                headline_by_benchmark[benchmark_line.benchmark] = benchmark_line.headline
+            for benchmark_row in benchmark_rows_of(details, protocol):
+                headline_by_benchmark[benchmark_row.benchmark] = benchmark_row.headline
             if details.overall is not None:
                 headline_by_benchmark[""] = details.overall
             headlines[step] = headline_by_benchmark
@@ -443,14 +443,15 @@ class LocalPages(ViewPages):
             self.named_run(request.query_params.get("run", "")),
             request.query_params.get("protocol", ""),
         )
-        clusters = self.library.once(
-            ("alike", run.id, protocol), lambda: alike_failures(self.library, run, protocol)
+        clusters = self.library.cached(
+            ("alike", run.id, protocol),
+            lambda: failures_by_image_similarity(self.library, run, protocol),
         )
         values = {
             "run": run,
             "protocol": protocol,
             "clusters": clusters,
-            **self._state(self.library.runs()),
+            **self._index_state(self.library.runs()),
         }
         return self._page(request, "alike.html", values)
 

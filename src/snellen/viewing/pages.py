@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
@@ -40,7 +40,13 @@ from snellen.report.sample_cards import (
 )
 from snellen.report.samples import OUTCOMES
 from snellen.viewing.failures import failure_clusters
-from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
+from snellen.viewing.filters import (
+    OUTCOMES_THAT_REVEAL_ANSWERS,
+    QUESTIONS_PER_PAGE,
+    SORTS,
+    SORTS_THAT_REVEAL_ANSWERS,
+    QuestionFilter,
+)
 from snellen.viewing.library import RunLibrary, ShownRun, previous_run
 from snellen.viewing.questions import (
     find_image,
@@ -66,7 +72,9 @@ _json = msgspec.json.Encoder().encode
 
 def _environment(options: PageOptions) -> Environment:
     """Return the template environment of the pages; their templates can import those of reports."""
-    hidden = () if options.has_answers else (*OF_ANSWERS, *SORTS_BY_ANSWERS)
+    hidden = (
+        () if options.has_answers else (*OUTCOMES_THAT_REVEAL_ANSWERS, *SORTS_THAT_REVEAL_ANSWERS)
+    )
     environment = templates(
         "snellen.viewing",
         root=options.root,
@@ -146,7 +154,7 @@ class PageOptions(Struct, frozen=True):
 
 
 class ViewPages:
-    """The pages of a library. Each method answers a request, in any thread, or raises an error for `not_there`.
+    """The pages of a library. Each method answers a request, in any thread, or raises an error for `error_page`.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
@@ -177,9 +185,9 @@ class ViewPages:
         protocol = protocol if protocol in run_row.protocols else next(iter(run_row.protocols), "")
         benchmarks = benchmark_rows_of(details, protocol)
         if query.get("sort") == "worst":
-            benchmarks.sort(key=BenchmarkRow.badness)
+            benchmarks.sort(key=BenchmarkRow.worst_first_key)
         clusters = (
-            self.library.once(
+            self.library.cached(
                 ("clusters", run_row.run.id, protocol),
                 lambda: failure_clusters(self.library, run_row.run, protocol),
             )
@@ -207,38 +215,38 @@ class ViewPages:
             "trend": trend_of(run_row, run_rows),
             "training": self.training_of(run_row, run_rows),
             "previous": previous_run(run_row.run, runs),
-            **self.about_run(run_row.run),
-            **self._state(runs),
+            **self.values_for_run(run_row.run),
+            **self._index_state(runs),
         }
         values["is_live"] = values["is_indexing"] or run_row.changes
         return self._page(request, "run.html", values)
 
     def questions(self, request: Request) -> Response:
         """Answer with the list of the questions that match a filter."""
-        chosen = self._chosen(request.query_params)
+        chosen = self._question_filter(request.query_params)
         runs = self.library.runs()
         matches = list_questions(self.library, chosen, runs)
-        choices = self.library.once("choices", lambda: self._choices(runs))
+        choices = self.library.cached("choices", lambda: self._choices(runs))
         return self._page(
             request,
             "questions.html",
             {
                 "chosen": chosen,
                 "found": matches,
-                "labels": _labels(runs),
+                "labels": _run_labels(runs),
                 "choices": choices,
-                **self._state(runs),
+                **self._index_state(runs),
             },
         )
 
     def question(self, request: Request) -> Response:
         """Answer with the page of one question of the chosen list, and links to the questions before and after it."""
         query = {**request.query_params, "benchmark": request.query_params.get("in", "")}
-        chosen = self._chosen(query)
+        chosen = self._question_filter(query)
         runs = self.library.runs()
-        number = self.number(request.query_params)
+        question_id = self.question_id(request.query_params)
         ids = self.library.selection(chosen, runs)
-        list_index = ids.index(number) if number in ids else None
+        list_index = ids.index(question_id) if question_id in ids else None
         previous_address = None
         next_address = None
         if list_index is not None:
@@ -246,27 +254,27 @@ class ViewPages:
                 previous_address = self._address(ids[list_index - 1], chosen)
             if list_index + 1 < len(ids):
                 next_address = self._address(ids[list_index + 1], chosen)
-            chosen_list = chosen.to(page=list_index // PAGE + 1)
+            chosen_list = chosen.to(page=list_index // QUESTIONS_PER_PAGE + 1)
         else:
             chosen_list = chosen
         compared = runs_in_order(runs, chosen.compared)
         values = {
             "chosen": chosen_list,
-            "page": read_question(self.library, number, compared, chosen.protocol),
+            "page": read_question(self.library, question_id, compared, chosen.protocol),
             "position": list_index,
             "total": len(ids),
-            "labels": _labels(runs),
+            "labels": _run_labels(runs),
             "previous": previous_address,
             "next": next_address,
-            **self.about_question(number, runs),
-            **self._state(runs),
+            **self.values_for_question(question_id, runs),
+            **self._index_state(runs),
         }
         return self._page(request, "question.html", values)
 
     def exchanges(self, request: Request) -> Response:
         """Return the recorded requests and responses of a run about one question, as JSON."""
         run = self.named_run(request.query_params.get("run", ""))
-        question = self.number(request.query_params)
+        question = self.question_id(request.query_params)
         exchanges = read_exchanges_of(self.library, question, run)
         content = msgspec.json.format(_json(exchanges), indent=1)
         return Response(content, media_type="application/json")
@@ -301,7 +309,7 @@ class ViewPages:
             media_type=ASSETS[name],
         )
 
-    def not_there(self, request: Request, error: Exception) -> Response:
+    def error_page(self, request: Request, error: Exception) -> Response:
         """Return the page for an error. Its status is that of an HTTPException, 404 for a DataError, otherwise 500."""
         if isinstance(error, HTTPException):
             code = error.status_code
@@ -309,16 +317,16 @@ class ViewPages:
         else:
             code = 404 if isinstance(error, DataError) else 500
             detail = str(error)
-        values = {"code": code, "detail": detail, **self._state(self.library.runs())}
+        values = {"code": code, "detail": detail, **self._index_state(self.library.runs())}
         return self._page(request, "fault.html", values, code)
 
     # --- content of the pages ------------------------------------------------------------------------------------
 
-    def about_request(self, request: Request) -> dict[str, Any]:
+    def values_for_request(self, request: Request) -> dict[str, Any]:
         """Template values about the request. Pages with forms override this to return the token of the session."""
         return {"token": ""}
 
-    def about_run(self, run: ShownRun) -> dict[str, Any]:
+    def values_for_run(self, run: ShownRun) -> dict[str, Any]:
         """Template values about a run. Pages that start runs override this to return its latest process."""
         return {"launch": None}
 
@@ -339,7 +347,7 @@ class ViewPages:
         """Return whether the process of a run is alive; None if these pages did not start one."""
         return None
 
-    def about_question(self, number: int, runs: Sequence[ShownRun]) -> dict[str, Any]:
+    def values_for_question(self, question_id: int, runs: Sequence[ShownRun]) -> dict[str, Any]:
         """Template values about a question. Pages that store labels and notes override this."""
         return {"notes": {}, "given": {}}
 
@@ -367,10 +375,17 @@ class ViewPages:
                 return run
         raise HTTPException(404, "there is no run with this name")
 
-    def number(self, query: Mapping[str, Any]) -> int:
-        """The id of the question that an address or a form names."""
+    def question_id(self, query: Mapping[str, Any]) -> int:
+        """Return the id in the index of the question that a URL or a form names.
+
+        Args:
+            query: The fields of the URL or form: `of` (the benchmark), `sample`, `turn` and `build`.
+
+        Raises:
+            HTTPException: The runs have no such question (404).
+        """
         turn = str(query.get("turn", "0"))
-        number = None
+        question_id = None
         if turn.isdecimal() and len(turn) < 9:
             question_name = (
                 str(query.get("of", "")),
@@ -378,10 +393,10 @@ class ViewPages:
                 int(turn),
                 str(query.get("build", "")),
             )
-            number = find_question(self.library, *question_name)
-        if number is None:
+            question_id = find_question(self.library, *question_name)
+        if question_id is None:
             raise HTTPException(404, "these runs have no question with this name")
-        return number
+        return question_id
 
     def _page(
         self, request: Request, template: str, values: Mapping[str, Any], code: int = 200
@@ -396,8 +411,7 @@ class ViewPages:
             values: The values that the template shows.
             code: The HTTP status.
         """
-        content = {**self.about_request(request), **values}
-        # What is new is looked for once the page was sent, so that it has not to wait for that.
+        content = {**self.values_for_request(request), **values}
         later = (
             BackgroundTask(self.library.refresh_in_background) if self._options.is_local else None
         )
@@ -405,7 +419,8 @@ class ViewPages:
             self._templates.get_template(template).render(content), code, background=later
         )
 
-    def _chosen(self, query: Mapping[str, str]) -> QuestionFilter:
+    def _question_filter(self, query: Mapping[str, str]) -> QuestionFilter:
+        """Read the filter of questions from a URL, without conditions that would reveal answers which must stay hidden."""
         chosen = QuestionFilter.from_query(query)
         return chosen if self._options.has_answers else chosen.without_answers()
 
@@ -433,82 +448,92 @@ class ViewPages:
             "tags": sorted({tag for run_row in run_rows for tag in run_row.note.tags}),
             "archived": sum(run_row.note.archived for run_row in run_rows),
             "trainings": self.trainings(run_rows),
-            "questions": self.library.once(
+            "questions": self.library.cached(
                 "questions", lambda: self.library.rows("SELECT count(*) FROM question")[0][0]
             ),
-            **self._state(runs),
+            **self._index_state(runs),
             "is_live": self.library.is_behind(runs) or any(run_row.changes for run_row in run_rows),
         }
 
-    def _state(self, runs: Sequence[ShownRun]) -> dict[str, Any]:
-        """What every page says of the index."""
+    def _index_state(self, runs: Sequence[ShownRun]) -> dict[str, Any]:
+        """Return what every page shows about the index: the error of the last update, and whether runs are missing."""
         return {"fault": self.library.fault, "is_indexing": self.library.is_behind(runs)}
 
     def _choices(self, runs: Sequence[ShownRun]) -> dict[str, list[tuple[str, str]]]:
-        """What each list of the filter offers: values and their words."""
+        """Return the choices of each list in the form that filters questions.
 
-        def of(query: str, *values: object) -> list[tuple[str, str]]:
-            return [(value, value) for (value,) in self.library.rows(query, *values)]
+        Returns:
+            By the name of the field (`benchmark`, `dimension`, `tag`, `run` and `protocol`), pairs of a value and the text
+            that the list shows.
+        """
 
-        labels = _labels(runs)
+        def column(query: str, *parameters: object) -> list[str]:
+            """Return the values of an SQL query with one column."""
+            return [value for (value,) in self.library.rows(query, *parameters)]
+
+        benchmarks = column("SELECT DISTINCT benchmark FROM question ORDER BY 1")
+        dimensions = column(
+            "SELECT DISTINCT dimension FROM question WHERE dimension != '' ORDER BY 1"
+        )
+        tags = column("SELECT DISTINCT tag FROM tag ORDER BY 1 LIMIT ?", MOST_CHOICES)
+        labels = _run_labels(runs)
+        protocols: set[str] = set()
+        for run in runs:
+            if run.manifest:
+                protocols.update(run.manifest.protocols)
         return {
-            "benchmark": of("SELECT DISTINCT benchmark FROM question ORDER BY 1"),
-            "dimension": [
-                (name, dimension_title(name))
-                for name, _ in of(
-                    "SELECT DISTINCT dimension FROM question WHERE dimension != '' ORDER BY 1"
-                )
-            ],
-            "tag": of("SELECT DISTINCT tag FROM tag ORDER BY 1 LIMIT ?", MOST_CHOICES),
+            "benchmark": [(name, name) for name in benchmarks],
+            "dimension": [(name, dimension_title(name)) for name in dimensions],
+            "tag": [(tag, tag) for tag in tags],
             "run": [(run.name, labels[run.name]) for run in runs if run.id >= 0],
-            "protocol": [
-                (name, name)
-                for name in sorted(
-                    {name for run in runs if run.manifest for name in run.manifest.protocols}
-                )
-            ],
+            "protocol": [(name, name) for name in sorted(protocols)],
         }
 
-    def _address(self, number: int, chosen: QuestionFilter) -> str:
+    def _address(self, question_id: int, chosen: QuestionFilter) -> str:
         """Return the address of a question by its id, in the chosen list of questions."""
         [(benchmark, sample_id, turn, build)] = self.library.rows(
-            "SELECT benchmark, sample_id, turn, build FROM question WHERE id = ?", number
+            "SELECT benchmark, sample_id, turn, build FROM question WHERE id = ?", question_id
         )
         return chosen.question_address(benchmark, sample_id, turn, build)
 
 
 def run_titles(run_rows: Sequence[RunTableRow]) -> dict[str, str]:
-    """What people call each run, by name."""
+    """Return the title of each run, which is the name that the user gave it if there is one, by the name of the run."""
     return {run_row.run.name: run_row.title for run_row in run_rows}
 
 
-def _labels(runs: Sequence[ShownRun]) -> dict[str, str]:
-    """Return a label for each run, by its name: the model, and the name in brackets if several runs have the model."""
-    models = [run.label for run in runs]
+def _run_labels(runs: Sequence[ShownRun]) -> dict[str, str]:
+    """Return a label for each run, by the name of the run.
+
+    The label is the name of the model. If several runs have the same model, the name of the run follows in brackets.
+    """
+    n_runs_by_model = Counter(run.label for run in runs)
     labels: dict[str, str] = {}
     for run in runs:
-        has_model_alone = models.count(run.label) == 1
-        labels[run.name] = run.label if has_model_alone else f"{run.label} ({run.name})"
+        is_only_run = n_runs_by_model[run.label] == 1
+        labels[run.name] = run.label if is_only_run else f"{run.label} ({run.name})"
     return labels
 
 
 # --- numbers of a run ------------------------------------------------------------------------------------------------
 
 
-Place = tuple[str, str]
+BenchmarkAndProtocol = tuple[str, str]
 """Benchmark and protocol."""
 
 
 class NumberTable(Struct, frozen=True):
+    """All results of a run as a table: rows of benchmarks and protocols, columns of metrics."""
+
     metrics: tuple[str, ...]
-    """Those that have a value somewhere, in the order of the results."""
-    rows: tuple[tuple[Place, dict[str, Result]], ...]
-    """Results by metric."""
+    """The metrics that have a value in at least one row, in the order of the results."""
+    rows: tuple[tuple[BenchmarkAndProtocol, dict[str, Result]], ...]
+    """For each row, its benchmark and protocol, and its results by metric."""
 
 
 def number_table(results: Sequence[Result]) -> NumberTable:
     """Arrange results in a table: a row for each benchmark and protocol, a column for each metric with a value."""
-    results_by_row: dict[Place, dict[str, Result]] = defaultdict(dict)
+    results_by_row: dict[BenchmarkAndProtocol, dict[str, Result]] = defaultdict(dict)
     metrics: dict[str, None] = {}
     for result in results:
         row_key = (result.benchmark, result.protocol)
@@ -525,13 +550,13 @@ class BenchmarkRow(Struct, frozen=True):
     headline: Result
     outcomes: dict[str, int]
     chance: float | None = None
-    """What guessing gives, where the headline is an accuracy."""
+    """The chance level, if the headline is a share."""
 
-    def badness(self) -> tuple[bool, float]:
+    def worst_first_key(self) -> tuple[bool, float]:
         """Return a sort key that puts the worst results first.
 
-        Shares are sorted by how far they are above chance: 0 at the chance level and 1 for a perfect score. Results
-        that are not shares come last.
+        Shares are compared by their distance from chance: 0 at the chance level, 1 for a perfect score. Results that are
+        not shares, or of which a lower one is better, come last.
         """
         value = self.headline.estimate.value
         if value is None or self.headline.unit != SHARE or self.headline.better != "higher":
@@ -543,49 +568,57 @@ class BenchmarkRow(Struct, frozen=True):
 
 
 def benchmark_rows_of(details: RunDetails, protocol: str) -> list[BenchmarkRow]:
-    """Return the headline result of each benchmark of a run.
+    """Return the headline result of each benchmark of a run, for the table on the page of the run.
 
     Args:
         details: The results of the run.
-        protocol: The protocol to show. If a benchmark was not run under it, the preferred one of its protocols is used.
+        protocol: The protocol to show. A benchmark that was not run under it is shown under the most preferred of its
+            protocols.
     """
-    results: dict[str, list[Result]] = defaultdict(list)
-    for row in details.results:
-        results[row.benchmark].append(row)
-    run_rows = []
-    for benchmark, rows in results.items():
-        metrics = details.headlines[benchmark]
+    results_by_benchmark: dict[str, list[Result]] = defaultdict(list)
+    for result in details.results:
+        results_by_benchmark[result.benchmark].append(result)
 
-        def preference(row: Result, metrics: Sequence[str] = metrics) -> tuple[object, ...]:
+    benchmark_rows: list[BenchmarkRow] = []
+    for benchmark, results in results_by_benchmark.items():
+        headline_metrics = details.headlines[benchmark]
+
+        def preference(
+            result: Result, metrics: Sequence[str] = headline_metrics
+        ) -> tuple[object, ...]:
             """Return a sort key: results under `protocol` first, then by the preference of protocols and metrics."""
-            is_other_protocol = row.protocol != protocol
-            metric_index = metrics.index(row.metric) if row.metric in metrics else len(metrics)
-            return is_other_protocol, protocol_preference(row.protocol), metric_index
+            is_other_protocol = result.protocol != protocol
+            metric_index = len(metrics)
+            if result.metric in metrics:
+                metric_index = metrics.index(result.metric)
+            return is_other_protocol, protocol_preference(result.protocol), metric_index
 
-        candidates = [row for row in rows if row.metric in metrics] or rows
-        headline = min(candidates, key=preference)
+        candidates = [result for result in results if result.metric in headline_metrics]
+        headline = min(candidates or results, key=preference)
         outcomes = details.outcomes.get(benchmark, {}).get(headline.protocol, {})
         chance = None
         if headline.unit == SHARE:
             chance = details.chance.get(benchmark, {}).get(headline.metric)
-        run_rows.append(BenchmarkRow(benchmark, headline, outcomes, chance))
-    return run_rows
+        benchmark_rows.append(BenchmarkRow(benchmark, headline, outcomes, chance))
+    return benchmark_rows
 
 
 def _shows_mean(run_row: RunTableRow, benchmarks: Sequence[BenchmarkRow], protocol: str) -> bool:
-    """Return whether the mean of the run is the mean of the rows shown."""
-    return (
-        run_row.headline is not None
-        and len(benchmarks) > 1
-        and all(row.headline.protocol == protocol for row in benchmarks)
-        and protocol == run_row.headline.protocol
-    )
+    """Return whether the headline number of a run is the mean of the benchmarks that its page shows.
+
+    It is if there are several benchmarks, and if all of them and the headline are under the protocol of the page.
+    """
+    if run_row.headline is None or len(benchmarks) < 2:
+        return False
+    protocols = {benchmark.headline.protocol for benchmark in benchmarks}
+    protocols.add(run_row.headline.protocol)
+    return protocols == {protocol}
 
 
-def metric_notes(run_rows: Sequence[BenchmarkRow]) -> list[str]:
+def metric_notes(benchmark_rows: Sequence[BenchmarkRow]) -> list[str]:
     """Return a sentence for each headline metric of some results that says what it measures."""
     notes: list[str] = []
-    for name in dict.fromkeys(run_row.headline.metric for run_row in run_rows):
+    for name in dict.fromkeys(row.headline.metric for row in benchmark_rows):
         metric = metric_of(name)
         description = metric.description.rstrip(".") if metric else ""
         if description:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import string
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import chain, groupby
@@ -25,7 +26,7 @@ from snellen.runs.run_folder import journals
 from snellen.scoring.journal_reading import steps_in_order
 from snellen.scoring.reply_labels import LabelItem, label_item
 from snellen.scoring.unparsed import UnparsedReply
-from snellen.viewing.filters import PAGE, QuestionFilter
+from snellen.viewing.filters import QUESTIONS_PER_PAGE, QuestionFilter
 from snellen.viewing.indexing import REPLY_END
 from snellen.viewing.library import RunLibrary, ShownRun
 
@@ -39,8 +40,8 @@ Column = tuple[str, str]
 _declared = cache(labelled_declaration)
 
 
-class Cell(Struct, frozen=True):
-    """The outcome of one question for one run and protocol."""
+class OutcomeCell(Struct, frozen=True):
+    """A cell of the list of questions: the outcome of one question in one run under one protocol."""
 
     outcome: Outcome
     reading: str
@@ -48,8 +49,8 @@ class Cell(Struct, frozen=True):
     unstable: bool
     entry: int
     """Id of the entry in the index."""
-    promised: int
-    """Number of presentations that the protocol declares."""
+    n_expected: int
+    """Number of presentations that a complete run sends under the protocol."""
     reply: str = ""
     """Beginning of the distinct replies; empty if they add nothing to `reading`."""
 
@@ -62,8 +63,8 @@ class QuestionRow(Struct, frozen=True):
     build: str
     sample: Sample
     answer: Answer | None
-    cells: dict[Column, Cell]
-    chosen_by: tuple[str, ...] = ()
+    cells: dict[Column, OutcomeCell]
+    matching_runs: tuple[str, ...] = ()
     """The runs whose replies match the filter; with a filter on wrong answers, the runs that are wrong."""
 
     @property
@@ -79,7 +80,7 @@ class QuestionList(Struct, frozen=True):
     more_columns: int
     """Number of columns that are not shown."""
     first: int
-    """Number of the first line among all chosen questions, from 1."""
+    """Number of the first question of this page among all chosen questions, from 1."""
     total: int
     pages: int
     page: int
@@ -88,51 +89,61 @@ class QuestionList(Struct, frozen=True):
 def list_questions(
     library: RunLibrary, chosen: QuestionFilter, runs: Sequence[ShownRun]
 ) -> QuestionList:
-    """Return one page of the chosen questions. A page number past the end gives the last page.
+    """Return one page of the list of questions that match a filter.
 
-    The lines show few columns unless the filter compares runs or asks for all columns. They are chosen so that they
-    show why each question is in the list.
+    The list has a row for each question, and columns for pairs of a run and a protocol. It shows all columns only if
+    the user asks for that or compares two runs. Otherwise it shows a few columns that explain why each question is in
+    the list.
+
+    Args:
+        library: The index of the runs.
+        chosen: The filter, with the number of the page. A number past the last page gives the last page.
+        runs: All runs that the pages show.
     """
     ids = library.selection(chosen, runs)
-    pages = max(-(-len(ids) // PAGE), 1)
+    pages = max(math.ceil(len(ids) / QUESTIONS_PER_PAGE), 1)
     page = min(chosen.page, pages)
-    start = (page - 1) * PAGE
-    on_page = ids[start : start + PAGE]
+    start = (page - 1) * QUESTIONS_PER_PAGE
+    ids_on_page = ids[start : start + QUESTIONS_PER_PAGE]
+
     compared = chosen.compared
-    order = {run.name: index for index, run in enumerate(runs_in_order(runs, compared))}
-    fitting = [
-        column
-        for column in _present(library, on_page, runs)
-        if _is_asked_for(column, chosen, compared)
-    ]
-    columns = sorted(fitting, key=lambda column: (order[column[0]], protocol_preference(column[1])))
+    run_names = [run.name for run in runs_in_order(runs, compared)]
+    columns: list[Column] = []
+    for column in _columns_with_results(library, ids_on_page, runs):
+        if _passes_filter(column, chosen, compared):
+            columns.append(column)
+    columns.sort(key=lambda column: (run_names.index(column[0]), protocol_preference(column[1])))
     if compared:
         # Both runs next to each other under each protocol, because any protocol may have decided.
         columns.sort(key=lambda column: protocol_preference(column[1]))
     shows_all = bool(compared) or chosen.columns == "all"
+
     if chosen.is_by_entry and not chosen.run:
-        question_rows = _with_choosing_runs(
-            _question_rows(library, on_page, runs), chosen, list(order)
-        )
-        by_protocol = _deciding(question_rows, chosen)
-        first_columns = (
-            columns if shows_all else _telling_columns(columns, question_rows, by_protocol)
-        )
+        question_rows = _question_rows(library, ids_on_page, runs)
+        question_rows = _with_matching_runs(question_rows, chosen, run_names)
+        shown_columns = columns
+        if not shows_all:
+            deciding = _deciding_protocols(question_rows, chosen)
+            shown_columns = _columns_of_matching_runs(columns, question_rows, deciding)
     elif chosen.is_by_replies and not shows_all:
-        question_rows = _question_rows(library, on_page, runs)
-        first_columns = _first_columns(columns, _deciding(question_rows, chosen))
-    else:  # only the shown columns are looked up
-        first_columns = columns if shows_all else _first_columns(columns, ())
-        names = {name for name, _ in first_columns}
-        question_rows = _question_rows(library, on_page, [run for run in runs if run.name in names])
+        question_rows = _question_rows(library, ids_on_page, runs)
+        deciding = _deciding_protocols(question_rows, chosen)
+        shown_columns = _columns_of_first_runs(columns, deciding)
+    else:
+        shown_columns = columns if shows_all else _columns_of_first_runs(columns, ())
+        names_shown = {name for name, _ in shown_columns}
+        # Only the runs that are shown are looked up.
+        runs_shown = [run for run in runs if run.name in names_shown]
+        question_rows = _question_rows(library, ids_on_page, runs_shown)
+
     return QuestionList(
-        _with_replies(library, question_rows, first_columns),
-        tuple(first_columns),
-        len(columns) - len(first_columns),
-        start + 1,
-        len(ids),
-        pages,
-        page,
+        question_rows=_with_reply_texts(library, question_rows, shown_columns),
+        columns=tuple(shown_columns),
+        more_columns=len(columns) - len(shown_columns),
+        first=start + 1,
+        total=len(ids),
+        pages=pages,
+        page=page,
     )
 
 
@@ -142,8 +153,15 @@ def runs_in_order(runs: Sequence[ShownRun], compared: Sequence[str]) -> list[Sho
     return sorted(runs, key=lambda run: positions.get(run.name, len(positions)))
 
 
-def _is_asked_for(column: Column, chosen: QuestionFilter, compared: Collection[str]) -> bool:
-    """Return whether a column is of the run and protocol of the filter, if it has them, or of a compared run."""
+def _passes_filter(column: Column, chosen: QuestionFilter, compared: Collection[str]) -> bool:
+    """Return whether a filter allows a column of the list of questions.
+
+    Args:
+        column: The name of a run and a protocol.
+        chosen: The filter. If it names a protocol, only columns of this protocol pass. If it names a run, only columns
+            of this run pass, unless runs are compared.
+        compared: The names of the two runs that the filter compares, if it does. Only their columns pass.
+    """
     run, protocol = column
     if chosen.protocol and protocol != chosen.protocol:
         return False
@@ -152,163 +170,185 @@ def _is_asked_for(column: Column, chosen: QuestionFilter, compared: Collection[s
     return not chosen.run or run == chosen.run
 
 
-def _deciding(question_rows: Sequence[QuestionRow], chosen: QuestionFilter) -> set[str]:
-    """Return the protocols that explain why a filter selected some questions.
+def _deciding_protocols(question_rows: Sequence[QuestionRow], chosen: QuestionFilter) -> set[str]:
+    """Choose a few protocols whose replies explain why a filter selected some questions.
 
-    Protocols are added in the order of preference, if they explain a question that none before explains.
+    For each protocol in the order of preference, it is tried whether it explains a question that the protocols before
+    it do not explain. If so, it is among the result.
 
     Returns:
-        The protocols; none if the filter has no condition on replies.
+        The protocols; an empty set if the filter has no condition on replies.
     """
     if not chosen.is_by_replies:
         return set()
+    protocols: set[str] = set()
+    for question_row in question_rows:
+        protocols.update(protocol for _, protocol in question_row.cells)
+
     deciding: set[str] = set()
     unexplained = list(question_rows)
-    protocols = {protocol for question_row in question_rows for _, protocol in question_row.cells}
     for protocol in sorted(protocols, key=protocol_preference):
-        remaining = [
-            question_row
-            for question_row in unexplained
-            if not _decides(question_row, protocol, chosen)
-        ]
-        if len(remaining) < len(unexplained):
+        still_unexplained: list[QuestionRow] = []
+        for question_row in unexplained:
+            if not _explains_selection(question_row, protocol, chosen):
+                still_unexplained.append(question_row)
+        if len(still_unexplained) < len(unexplained):
             deciding.add(protocol)
-            unexplained = remaining
+            unexplained = still_unexplained
     return deciding
 
 
-def _decides(question_row: QuestionRow, protocol: str, chosen: QuestionFilter) -> bool:
-    """Return whether the replies under a protocol explain why a filter selected a question.
+def _explains_selection(question_row: QuestionRow, protocol: str, chosen: QuestionFilter) -> bool:
+    """Return whether the replies to a question under a protocol explain why a filter selected the question.
 
-    They do if one of them fits the filter, or if the filter asks for disagreement and some are right and others are
-    not.
+    There are two explanations: a reply has the outcome or reading that the filter asks for, or the filter asks for
+    questions on which models disagree, and some models are right and others are not.
     """
-    has_right = False
-    has_wrong = False
-    for (run, label), cell in question_row.cells.items():
-        if label != protocol:
+    some_are_right = False
+    some_are_not_right = False
+    for (run, column_protocol), cell in question_row.cells.items():
+        if column_protocol != protocol:
             continue
-        if chosen.is_by_entry and chosen.run in ("", run) and _fits(cell, chosen):
+        is_chosen_run = chosen.run in ("", run)
+        if chosen.is_by_entry and is_chosen_run and _matches_filter(cell, chosen):
             return True
-        if cell.outcome in VERDICTS:
-            has_right |= cell.outcome == "right"
-            has_wrong |= cell.outcome != "right"
-    return chosen.disagree and has_right and has_wrong
+        if cell.outcome == "right":
+            some_are_right = True
+        elif cell.outcome in VERDICTS:
+            some_are_not_right = True
+    return chosen.disagree and some_are_right and some_are_not_right
 
 
-def _fits(cell: Cell, chosen: QuestionFilter) -> bool:
-    """Return whether the replies of a run to a question match the filter."""
+def _matches_filter(cell: OutcomeCell, chosen: QuestionFilter) -> bool:
+    """Return whether the replies of a run to a question meet the conditions of a filter on replies.
+
+    The conditions are an outcome, a reading (the option or text that was read from the replies), and whether replies to
+    the same question choose different options (unstable). A filter need not have all of them.
+    """
     if chosen.outcome and cell.outcome != chosen.outcome:
         return False
     if chosen.reading and cell.reading != chosen.reading:
         return False
-    return cell.unstable >= chosen.unstable
+    return cell.unstable or not chosen.unstable
 
 
-def _with_choosing_runs(
-    question_rows: Sequence[QuestionRow], chosen: QuestionFilter, order: Sequence[str]
+def _with_matching_runs(
+    question_rows: Sequence[QuestionRow], chosen: QuestionFilter, run_names: Sequence[str]
 ) -> list[QuestionRow]:
-    """Add to each question the runs whose replies fit the filter (`chosen_by`).
+    """Set `matching_runs` of each question to the runs whose replies to it match a filter.
 
     Args:
         question_rows: The questions.
         chosen: The filter.
-        order: The runs in the order of the page.
+        run_names: The names of all runs, in the order of the page.
     """
     completed: list[QuestionRow] = []
     for question_row in question_rows:
-        fitting_runs: set[str] = set()
+        matching: set[str] = set()
         for (run, protocol), cell in question_row.cells.items():
-            is_protocol_chosen = chosen.protocol in ("", protocol)
-            if is_protocol_chosen and _fits(cell, chosen):
-                fitting_runs.add(run)
-        chosen_by = tuple(run for run in order if run in fitting_runs)
-        completed.append(replace(question_row, chosen_by=chosen_by))
+            is_chosen_protocol = chosen.protocol in ("", protocol)
+            if is_chosen_protocol and _matches_filter(cell, chosen):
+                matching.add(run)
+        in_order = tuple(run for run in run_names if run in matching)
+        completed.append(replace(question_row, matching_runs=in_order))
     return completed
 
 
-def _telling_columns(
+def _columns_of_matching_runs(
     columns: Sequence[Column], question_rows: Sequence[QuestionRow], deciding: Collection[str]
 ) -> list[Column]:
-    """Choose the columns of the runs that match the filter for most of the questions shown.
+    """Choose the columns of at most `MOST_COLUMNS` runs: those that match the filter for most of the questions.
 
     Args:
-        columns: All columns, as pairs of a run and a protocol.
-        question_rows: The questions that are shown.
-        deciding: The protocols that the filter is about.
+        columns: All columns: pairs of the name of a run and a protocol.
+        question_rows: The questions of the page, with their matching runs.
+        deciding: The protocols that explain why the questions were selected.
     """
-    n_matches_by_run: Counter[str] = Counter()
+    n_matches: Counter[str] = Counter()
     for question_row in question_rows:
-        n_matches_by_run.update(question_row.chosen_by)
-    ranked_runs = sorted((run for run, _ in columns), key=lambda run: -n_matches_by_run[run])
-    shown_runs = list(dict.fromkeys(ranked_runs))[:MOST_COLUMNS]
-    shown_columns = [(run, protocol) for run, protocol in columns if run in shown_runs]
-    return _first_columns(shown_columns, deciding)
+        n_matches.update(question_row.matching_runs)
+
+    run_names = [run for run, _ in columns]
+    ranked_runs = sorted(run_names, key=lambda run: -n_matches[run])
+    distinct_runs = list(dict.fromkeys(ranked_runs))
+    shown_runs = distinct_runs[:MOST_COLUMNS]
+    columns_of_shown_runs = [column for column in columns if column[0] in shown_runs]
+    return _columns_of_first_runs(columns_of_shown_runs, deciding)
 
 
-def _first_columns(columns: Sequence[Column], deciding: Collection[str]) -> list[Column]:
+def _columns_of_first_runs(columns: Sequence[Column], deciding: Collection[str]) -> list[Column]:
     """Choose the columns of the first `MOST_COLUMNS` runs.
 
     Args:
-        columns: Pairs of a run and a protocol.
-        deciding: The protocols that the filter is about. Each run has a column for each of them. If no run has any of
-            them, each run has one column for its first protocol.
+        columns: Pairs of the name of a run and a protocol, in the order of the page.
+        deciding: The protocols that explain why the questions were selected. A run has a column for each of them. If no
+            run has a result under any of them, each run has one column, for its first protocol.
     """
-    deciding_columns = [(run, protocol) for run, protocol in columns if protocol in deciding]
-    if deciding_columns:
-        runs = list(dict.fromkeys(run for run, _ in deciding_columns))[:MOST_COLUMNS]
-        shown = [(run, protocol) for run, protocol in deciding_columns if run in runs]
-        return sorted(shown, key=lambda column: protocol_preference(column[1]))
-    first_by_run: dict[str, Column] = {}
-    for run, protocol in columns:
-        first_by_run.setdefault(run, (run, protocol))
-    return list(first_by_run.values())[:MOST_COLUMNS]
+    deciding_columns = [column for column in columns if column[1] in deciding]
+    if not deciding_columns:
+        first_column_by_run: dict[str, Column] = {}
+        for run, protocol in columns:
+            first_column_by_run.setdefault(run, (run, protocol))
+        return list(first_column_by_run.values())[:MOST_COLUMNS]
+
+    runs = list(dict.fromkeys(run for run, _ in deciding_columns))
+    shown_runs = runs[:MOST_COLUMNS]
+    shown_columns = [column for column in deciding_columns if column[0] in shown_runs]
+    shown_columns.sort(key=lambda column: protocol_preference(column[1]))
+    return shown_columns
 
 
-def _with_replies(
+def _with_reply_texts(
     library: RunLibrary, question_rows: Sequence[QuestionRow], columns: Sequence[Column]
 ) -> tuple[QuestionRow, ...]:
-    """Reduce the lines to these columns, and add the beginning of the replies to each cell."""
-    entries = [
-        question_row.cells[column].entry
-        for question_row in question_rows
-        for column in columns
-        if column in question_row.cells
-    ]
-    marks = ", ".join("?" * len(entries))
-    replies = dict(
-        library.rows(
-            "SELECT entry.id, reply_words.words FROM entry JOIN reply_words ON reply_words.rowid = entry.words "
-            f"WHERE entry.id IN ({marks})",
-            *entries,
-        )
-    )
-    return tuple(
-        replace(
-            question_row,
-            cells={
-                column: replace(cell, reply=_beginning(replies.get(cell.entry, ""), cell.reading))
-                for column in columns
-                if (cell := question_row.cells.get(column))
-            },
-        )
-        for question_row in question_rows
-    )
-
-
-def _beginning(replies: str, reading: str) -> str:
-    """Return the replies to a question as one short text, such as `B (3 times) / C`.
+    """Return the questions with only some columns, and add to each cell a short text of its replies.
 
     Args:
-        replies: The replies, separated by `REPLY_END`.
-        reading: The option that was read from them, which the page shows anyway.
+        library: The index, which contains the texts of all replies.
+        question_rows: The questions.
+        columns: The columns that remain: pairs of the name of a run and a protocol.
+    """
+    entries: list[int] = []
+    for question_row in question_rows:
+        for column in columns:
+            if column in question_row.cells:
+                entries.append(question_row.cells[column].entry)
+    marks = ", ".join("?" * len(entries))
+    text_rows = library.rows(
+        "SELECT entry.id, reply_words.words FROM entry JOIN reply_words ON reply_words.rowid = entry.words "
+        f"WHERE entry.id IN ({marks})",
+        *entries,
+    )
+    replies_by_entry: dict[int, str] = dict(text_rows)
+
+    reduced: list[QuestionRow] = []
+    for question_row in question_rows:
+        cells: dict[Column, OutcomeCell] = {}
+        for column in columns:
+            cell = question_row.cells.get(column)
+            if cell is not None:
+                replies = replies_by_entry.get(cell.entry, "")
+                cells[column] = replace(cell, reply=_reply_summary(replies, cell.reading))
+        reduced.append(replace(question_row, cells=cells))
+    return tuple(reduced)
+
+
+def _reply_summary(replies: str, reading: str) -> str:
+    """Return the beginning of the replies to a question for one cell of a list, such as `B (3 times) / C`.
+
+    Args:
+        replies: The texts of all replies, separated by `REPLY_END`.
+        reading: The option or text that was read from them. The cell shows it anyway.
 
     Returns:
-        The text; empty if the replies only repeat `reading` or are empty.
+        The text; empty if the replies only repeat `reading`, or if they are empty.
     """
-    counts = Counter(" ".join(reply.split()) for reply in replies.split(REPLY_END))
+    counts: Counter[str] = Counter()
+    for reply in replies.split(REPLY_END):
+        on_one_line = " ".join(reply.split())
+        counts[on_one_line] += 1
     distinct_replies = list(counts)
-    if distinct_replies == [reading] or distinct_replies == [""]:
+    if distinct_replies in ([reading], [""]):
         return ""
     texts: list[str] = []
     for reply, count in counts.items():
@@ -316,48 +356,75 @@ def _beginning(replies: str, reading: str) -> str:
     return shorten(" / ".join(texts), LONGEST_REPLY)
 
 
-def _present(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) -> list[Column]:
-    """Return the pairs of a run and a protocol under which any of some questions has a result."""
-    names = {run.id: run.name for run in runs}
+def _columns_with_results(
+    library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]
+) -> list[Column]:
+    """Return the columns in which at least one question of a page has a result.
+
+    Args:
+        library: The index of the runs.
+        ids: The ids of the questions in the index.
+        runs: The runs that may be shown.
+
+    Returns:
+        Pairs of the name of a run and a protocol, in no particular order.
+    """
+    name_by_id = {run.id: run.name for run in runs}
     marks = ", ".join("?" * len(ids))
     rows = library.rows(
         f"SELECT DISTINCT run, protocol FROM entry WHERE question IN ({marks})", *ids
     )
-    return [(names[run], protocol) for run, protocol in rows if run in names]
+    return [(name_by_id[run], protocol) for run, protocol in rows if run in name_by_id]
 
 
 def _question_rows(
     library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]
 ) -> list[QuestionRow]:
-    """Return the questions with these ids, in this order, with their outcomes in these runs."""
-    names = {run.id: run.name for run in runs}
-    marks = ", ".join("?" * len(ids))
-    rows = library.rows(
+    """Read questions from the index, with their outcomes in some runs.
+
+    Args:
+        library: The index of the runs.
+        ids: The ids of the questions. They determine the order of the result.
+        runs: The runs.
+    """
+    question_marks = ", ".join("?" * len(ids))
+    question_records = library.rows(
         "SELECT id, benchmark, turn, build, sample, answer FROM question JOIN question_record ON question = id "
-        f"WHERE id IN ({marks})",
+        f"WHERE id IN ({question_marks})",
         *ids,
     )
-    question_rows = {
-        number: QuestionRow(
-            benchmark, turn, build, msgspec.json.decode(sample, type=Sample), _answer(gold), {}
-        )
-        for number, benchmark, turn, build, sample, gold in rows
-    }
-    entries = library.rows(
+    row_by_id: dict[int, QuestionRow] = {}
+    for question_id, benchmark, turn, build, sample_json, answer_json in question_records:
+        sample = msgspec.json.decode(sample_json, type=Sample)
+        answer = _answer(answer_json)
+        row_by_id[question_id] = QuestionRow(benchmark, turn, build, sample, answer, {})
+
+    name_by_id = {run.id: run.name for run in runs}
+    run_marks = ", ".join("?" * len(name_by_id))
+    entry_records = library.rows(
         "SELECT question, run, protocol, outcome, reading, presentations, unstable, id FROM entry "
-        f"WHERE question IN ({marks}) AND run IN ({', '.join('?' * len(names))})",
+        f"WHERE question IN ({question_marks}) AND run IN ({run_marks})",
         *ids,
-        *names,
+        *name_by_id,
     )
-    for question, run, protocol, outcome, reading, presentations, unstable, entry in entries:
-        if question in question_rows:
-            promised = _declared(protocol).n_presentations(question_rows[question].sample)
-            cell = Cell(OUTCOMES[outcome], reading, presentations, bool(unstable), entry, promised)
-            question_rows[question].cells[names[run], protocol] = cell
-    return [question_rows[number] for number in ids if number in question_rows]
+    for record in entry_records:
+        question_id, run_id, protocol, outcome, reading, presentations, unstable, entry = record
+        question_row = row_by_id.get(question_id)
+        if question_row is None:
+            continue
+        question_row.cells[name_by_id[run_id], protocol] = OutcomeCell(
+            outcome=OUTCOMES[outcome],
+            reading=reading,
+            presentations=presentations,
+            unstable=bool(unstable),
+            entry=entry,
+            n_expected=_declared(protocol).n_presentations(question_row.sample),
+        )
+    return [row_by_id[question_id] for question_id in ids if question_id in row_by_id]
 
 
 def _answer(stored: bytes | None) -> Answer | None:
+    """Decode a correct answer from the index; None if the index has none, because it is hidden or not available."""
     return msgspec.json.decode(stored, type=Answer) if stored else None
 
 
@@ -425,7 +492,7 @@ class QuestionPage(Struct, frozen=True):
         return self.sample.rounds[self.turn]
 
     @property
-    def letters_of_right(self) -> str:
+    def correct_letters(self) -> str:
         """Letters of the correct options in their original order, such as `A, C`.
 
         They are empty if the question has no options, or if its correct answer is not available.
@@ -525,24 +592,31 @@ def read_exchanges_of(library: RunLibrary, number: int, run: ShownRun) -> list[E
 def _entries(
     library: RunLibrary, number: int, run: ShownRun, sample: Sample, answer: Answer | None
 ) -> list[ShownEntry]:
-    """Return the entries of a question in a run, one for each protocol."""
+    """Read what a page shows of one question in one run: an entry for each protocol under which it was evaluated.
+
+    Args:
+        library: The index of the runs.
+        number: The id of the question in the index.
+        run: The run, whose journals contain the requests and responses.
+        sample: The sample of the question.
+        answer: Its correct answer, or None if it is hidden.
+    """
     rows = library.rows(
         "SELECT protocol, outcome, unstable, predictions, scores FROM entry JOIN entry_record ON entry = id "
         "WHERE question = ? AND run = ?",
         number,
         run.id,
     )
-    exchanges = read_exchanges_of(library, number, run) if rows else []
-    return [
-        _entry(
-            run,
-            row,
-            [exchange for exchange in exchanges if exchange.protocol == row[0]],
-            sample,
-            answer,
-        )
-        for row in rows
-    ]
+    if not rows:
+        return []
+    exchanges_by_protocol: dict[str, list[Exchange]] = defaultdict(list)
+    for exchange in read_exchanges_of(library, number, run):
+        exchanges_by_protocol[exchange.protocol].append(exchange)
+    entries: list[ShownEntry] = []
+    for row in rows:
+        protocol = row[0]
+        entries.append(_entry(run, row, exchanges_by_protocol[protocol], sample, answer))
+    return entries
 
 
 def _entry(
@@ -552,51 +626,80 @@ def _entry(
     sample: Sample,
     answer: Answer | None,
 ) -> ShownEntry:
-    """Return an entry from its row in the index and its exchanges."""
-    protocol, outcome, unstable, predictions, scores = row
-    latest = _latest(exchanges)
-    declared = _declared(protocol)
-    steps = tuple(steps_in_order(latest.values())) if declared.conclude else ()
-    shown_exchanges = tuple(
-        ShownPresentation(
-            prediction,
-            _outcome(prediction, answer, OUTCOMES[outcome]),
-            steps or ((latest[prediction.variant],) if prediction.variant in latest else ()),
-        )
-        for prediction in msgspec.json.decode(predictions, type=tuple[Prediction, ...])
-    )
-    baselines = tuple(exchange for variant, exchange in latest.items() if variant.baseline)
-    decoded = msgspec.json.decode(scores, type=tuple[Score, ...])
-    not_asked = max(declared.n_presentations(sample) - len(shown_exchanges), 0)
-    return ShownEntry(
-        run,
-        protocol,
-        OUTCOMES[outcome],
-        bool(unstable),
-        shown_exchanges,
-        not_asked,
-        baselines,
-        decoded,
-    )
+    """Return what a page shows of a question under one protocol of a run.
 
-
-def _latest(exchanges: Sequence[Exchange]) -> dict[Variant, Exchange]:
-    """Return the request and response that count for each presentation of a question.
-
-    If a request was sent several times, this is the last one with a response, as in scoring.
+    Args:
+        run: The run.
+        row: The entry in the index: protocol, index of the outcome, whether replies chose different options, and the
+            predictions and scores as JSON.
+        exchanges: All requests and responses of the run about the question under this protocol.
+        sample: The sample of the question.
+        answer: Its correct answer, or None if it is hidden.
     """
-    latest: dict[Variant, Exchange] = {}
+    protocol, outcome_index, is_unstable, predictions_json, scores_json = row
+    outcome = OUTCOMES[outcome_index]
+    predictions = msgspec.json.decode(predictions_json, type=tuple[Prediction, ...])
+    scores = msgspec.json.decode(scores_json, type=tuple[Score, ...])
+    declaration = _declared(protocol)
+    exchange_by_variant = _exchanges_that_count(exchanges)
+
+    presentations: list[ShownPresentation] = []
+    for prediction in predictions:
+        shown_exchanges: tuple[Exchange, ...] = ()
+        if declaration.conclude:  # all steps that led to the answer
+            shown_exchanges = tuple(steps_in_order(exchange_by_variant.values()))
+        elif prediction.variant in exchange_by_variant:
+            shown_exchanges = (exchange_by_variant[prediction.variant],)
+        presentation_outcome = _presentation_outcome(prediction, answer, outcome)
+        presentations.append(ShownPresentation(prediction, presentation_outcome, shown_exchanges))
+
+    baselines: list[Exchange] = []
+    for variant, exchange in exchange_by_variant.items():
+        if variant.baseline:
+            baselines.append(exchange)
+    n_expected = declaration.n_presentations(sample)
+    return ShownEntry(
+        run=run,
+        protocol=protocol,
+        outcome=outcome,
+        unstable=bool(is_unstable),
+        presentations=tuple(presentations),
+        not_asked=max(n_expected - len(presentations), 0),
+        baselines=tuple(baselines),
+        scores=scores,
+    )
+
+
+def _exchanges_that_count(exchanges: Sequence[Exchange]) -> dict[Variant, Exchange]:
+    """Return the exchange that counts for each presentation of a question.
+
+    A request may have been sent several times, for example after a failure. The last exchange with a response counts,
+    as in scoring. If there was no response at all, the first failure is returned.
+    """
+    exchange_by_variant: dict[Variant, Exchange] = {}
     for exchange in exchanges:
-        if exchange.response.error is None or exchange.request.variant not in latest:
-            latest[exchange.request.variant] = exchange
-    return latest
+        variant = exchange.request.variant
+        has_response = exchange.response.error is None
+        if has_response or variant not in exchange_by_variant:
+            exchange_by_variant[variant] = exchange
+    return exchange_by_variant
 
 
-def _outcome(prediction: Prediction, answer: Answer | None, entry: Outcome) -> Outcome:
-    """Return the outcome of a presentation. A text has the outcome of its question, `entry`."""
-    if prediction.text is not None and prediction.error is None:
-        return "right" if entry == "right so far" else entry
-    return outcome_of(prediction, answer, None, is_verdict=False)
+def _presentation_outcome(
+    prediction: Prediction, answer: Answer | None, question_outcome: Outcome
+) -> Outcome:
+    """Return the outcome of one presentation of a question.
+
+    Args:
+        prediction: What was read from the reply to the presentation.
+        answer: The correct answer, or None if it is hidden.
+        question_outcome: The outcome of the question. A reply to an open question has the same outcome, because metrics
+            score open questions as a whole.
+    """
+    is_text_reply = prediction.text is not None and prediction.error is None
+    if not is_text_reply:
+        return outcome_of(prediction, answer, None, is_verdict=False)
+    return "right" if question_outcome == "right so far" else question_outcome
 
 
 def find_image(library: RunLibrary, digest: str) -> tuple[Path, ImageRef]:

@@ -117,7 +117,7 @@ class RunTableRow(Struct, frozen=True):
             return "fault"
         if self.state is None:
             return "waiting"
-        if self.state.state == "finished" and self.run.ended_since:
+        if self.state.state == "finished" and self.run.was_scored_since:
             return "indexing"
         if self.state.has_failed:
             return "failed"

@@ -1,9 +1,9 @@
-"""Runs under way: how far they have come, by what their journals have grown since they were looked at last.
+"""The progress of runs, read from what was added to their journals, and processes that start or resume runs.
 
-A run that is started from the pages is a process of its own, with a folder:
+A run that is started from the pages is a separate process, which has a folder:
 
-exam.toml     what `snellen run` was given; the same command goes on with the run
-log.txt       what it wrote
+exam.toml     the settings for `snellen run`; the same command resumes the run
+log.txt       the output of the command
 """
 
 from __future__ import annotations
@@ -46,13 +46,15 @@ from snellen.scoring.kept_scoring import has_ended
 from snellen.scoring.request_costs import UnansweredRequests
 
 State = Literal["under way", "finished", "stopped"]
-QUIET = 2.0
-"""Seconds without a new line after which a run that nobody holds counts as stopped: between asking and scoring its
-command lets go of it for a moment."""
+QUIET_SECONDS = 2.0
+"""Seconds without a new line after which a run without a lock counts as stopped. Between sending requests and scoring, the
+command releases the lock for a moment."""
 RESULTS = "results.json"
 
 
 class _VariantFields(Struct):
+    """The field of a presentation that progress needs."""
+
     turn: int = 0
 
 
@@ -79,7 +81,7 @@ class _ExchangeFields(Struct):
     reused: bool = False
 
 
-_exchange_fields = msgspec.json.Decoder(_ExchangeFields)
+_exchange_decoder = msgspec.json.Decoder(_ExchangeFields)
 
 
 class RunState(Struct, frozen=True):
@@ -92,8 +94,8 @@ class RunState(Struct, frozen=True):
     """Distinct requests without a reply so far, by kind of failure, and unreadable lines."""
     replies: int
     """Requests that were answered, now or in an earlier run."""
-    reached: int
-    """Questions with at least one request, counted once per protocol."""
+    n_questions_reached: int
+    """Number of questions for which a request was sent, counted once per protocol."""
     total: int | None
     """Questions of the complete run; None if a rule chooses them by earlier replies."""
     rate: float | None
@@ -103,7 +105,7 @@ class RunState(Struct, frozen=True):
     def seconds_left(self) -> float | None:
         if not self.rate or self.total is None:
             return None
-        return (self.total - self.reached) / self.rate
+        return (self.total - self.n_questions_reached) / self.rate
 
     @property
     def failed(self) -> int:
@@ -116,19 +118,19 @@ class RunState(Struct, frozen=True):
 
 
 class _JournalProgress:
-    """The progress of one run: how far each journal was read, and what was found."""
+    """The progress of one run: up to which byte its journals were read, and the counts of what was read."""
 
     def __init__(self, folder: Path, manifest: RunManifest) -> None:
         """Start to watch the progress of a run. Nothing of its journals has been read yet."""
         self.folder = folder
-        self.total = _count(folder, manifest)
+        self.total = _count_questions(folder, manifest)
         self.offsets: dict[Path, int] = {}
         """How many bytes of each journal have been read."""
         self.unreadable = 0
         self.unanswered = UnansweredRequests(manifest.by_sample)
         self.reached: set[tuple[str, str, str, int]] = set()
         self.asked_questions: set[tuple[str, str, str, int]] = set()
-        """Questions reached, but for those whose replies were all taken from another run or question."""
+        """Questions reached, without those whose replies were all reused from another run or question."""
         self.asked = 0
         self.replies = 0
         self.session: tuple[int, SessionPace] | None = None
@@ -149,7 +151,7 @@ class _JournalProgress:
             return
         # A second pass, because the reply to a repeated request may be in a journal that is read before its failure.
         for _, line in self._lines_from(offsets_before):
-            exchange = _stored(line)
+            exchange = _decode_exchange(line)
             if exchange is not None and exchange.response.error is None:
                 self.unanswered.add_reply(exchange)
 
@@ -168,35 +170,44 @@ class _JournalProgress:
                     yield path, line
 
     def _add(self, line: bytes) -> None:
-        """Add a line of a journal to the counts of requests, replies and questions."""
+        """Add a line of a journal, which has one request with its response, to the counts."""
         try:
-            entry = _exchange_fields.decode(line)
+            entry = _exchange_decoder.decode(line)
         except msgspec.DecodeError:
             self.unreadable += 1
             return
-        if not entry.reused:
-            self.asked += 1
-        if entry.response.error is None:
-            self.replies += 1
-        if entry.response.error:
-            exchange = _stored(line)
-            if exchange is not None:
-                self.unanswered.add_failure(exchange)
         request = entry.request
         question = (entry.protocol, request.benchmark, request.sample_id, request.variant.turn)
         self.reached.add(question)
         if not entry.reused:
+            self.asked += 1
             self.asked_questions.add(question)
 
+        if entry.response.error is None:
+            self.replies += 1
+            return
+        exchange = _decode_exchange(line)
+        if exchange is not None:
+            self.unanswered.add_failure(exchange)
+
     def rate(self, now: float, *, is_under_way: bool) -> float | None:
-        """Return the questions per second of the current session, or None."""
+        """Return how many questions per second the run has completed since it was first seen under way.
+
+        Args:
+            now: The time in seconds since 1970.
+            is_under_way: Whether the run is under way. If not, the session ends, and the next one is measured anew.
+
+        Returns:
+            None if the run is not under way, or if there is no reply yet.
+        """
         if not is_under_way:
             self.session = None
             return None
         if self.session is None:
-            self.session = self.asked, SessionPace()
-        before, pace = self.session
-        return pace.rate(now, self.asked - before, len(self.asked_questions))
+            self.session = (self.asked, SessionPace())
+        requests_before, pace = self.session
+        requests_of_session = self.asked - requests_before
+        return pace.rate(now, requests_of_session, len(self.asked_questions))
 
 
 class Progress:
@@ -245,7 +256,7 @@ def _has_shrunk(folder: Path, progress: _JournalProgress) -> bool:
     return any(path.stat().st_size < progress.offsets.get(path, 0) for path in journals(folder))
 
 
-def _stored(line: bytes) -> StoredExchange | None:
+def _decode_exchange(line: bytes) -> StoredExchange | None:
     """Decode the request and the response of a line; None if it lacks them, for example after an edit by hand."""
     try:
         return read_stored(line)
@@ -254,47 +265,56 @@ def _stored(line: bytes) -> StoredExchange | None:
 
 
 def _state(folder: Path, now: float, *, is_left: bool) -> State:
-    """Return the state of a run by its lock, its scoring and the time of its last write.
+    """Return whether a run is under way, finished or stopped.
 
-    `is_left` is true if its process is known to have ended.
+    A run is under way while a process holds its lock. Without a lock it is finished if it was scored. Otherwise it
+    counts as stopped if its files did not change for `QUIET_SECONDS`.
+
+    Args:
+        folder: The folder of the run.
+        now: The time in seconds since 1970.
+        is_left: Whether its process is known to have ended, so that there is no need to wait.
     """
     if is_held(folder):
         return "under way"
     if _has_ended(folder):
         return "finished"
-    journals_changed = max(
-        (path.stat().st_mtime for path in [*journals(folder), folder / RUN_MANIFEST]), default=0.0
-    )
-    return "under way" if not is_left and now - journals_changed < QUIET else "stopped"
+    if is_left:
+        return "stopped"
+    files = [*journals(folder), folder / RUN_MANIFEST]
+    last_change = max(path.stat().st_mtime for path in files)
+    is_quiet = now - last_change >= QUIET_SECONDS
+    return "stopped" if is_quiet else "under way"
 
 
 def _has_ended(folder: Path) -> bool:
-    """Return `has_ended`, or False if a scoring is damaged."""
+    """Return whether a run was completed and scored. A run whose scoring is damaged counts as not ended."""
     try:
         return has_ended(folder)
     except StoreError:
         return False
 
 
-def _count(folder: Path, manifest: RunManifest) -> int | None:
-    """Return the number of questions of a complete run, counted once per protocol.
+def _count_questions(folder: Path, manifest: RunManifest) -> int | None:
+    """Return the number of questions of the complete run, counted once per protocol.
 
-    None if a rule chooses questions by earlier replies. Raises DataError if a benchmark no longer exists.
+    Returns:
+        None if a rule stops the run early, or chooses questions by earlier replies.
+
+    Raises:
+        DataError: A benchmark of the run no longer exists.
     """
     if any(use.part for use in manifest.benchmarks):
         return None
-    protocols = {text: parse_protocol(text) for text in manifest.protocols}
-    total = 0
+    protocol_by_label = {label: parse_protocol(label) for label in manifest.protocols}
+    n_questions = 0
     for use in manifest.benchmarks:
-        asking = [protocols[text] for text in use.protocols or protocols]
-        samples = reopen_benchmark(use, folder).samples(use.selection)
-        total += sum(
-            len(sample.rounds)
-            for sample in samples
-            for protocol in asking
-            if protocol.applies(sample)
-        )
-    return total
+        labels = use.protocols or manifest.protocols
+        for sample in reopen_benchmark(use, folder).samples(use.selection):
+            for label in labels:
+                if protocol_by_label[label].applies(sample):
+                    n_questions += len(sample.rounds)
+    return n_questions
 
 
 # --- runs that were started from the pages ---------------------------------------------------------------------------
@@ -335,20 +355,25 @@ class StartForm(Struct, frozen=True):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The non-empty fields of a run. Raises DataError if the limit is not a positive number."""
-        if self.limit and not (self.limit.isdecimal() and int(self.limit)):
+        """The settings of the run that the user filled in, as fields of an exam.toml.
+
+        Raises:
+            DataError: The limit is not a positive whole number.
+        """
+        is_positive = self.limit.isdecimal() and int(self.limit) > 0
+        if self.limit and not is_positive:
             raise DataError(
                 f"samples per benchmark: {self.limit!r} is not a positive whole number; leave the field empty for "
                 "all samples"
             )
-        fields = {
+        settings = {
             "models": [self.model] if self.model else [],
             "benchmarks": self.benchmarks.split(),
             "protocols": self.protocols.split(),
             "limit": int(self.limit or 0),
             "name": self.name,
         }
-        return {name: value for name, value in fields.items() if value}
+        return {name: value for name, value in settings.items() if value}
 
     @property
     def named_fields(self) -> dict[str, Any]:
@@ -387,15 +412,15 @@ def _fault(check: Callable[[], object]) -> str:
     return ""
 
 
-def exam_of(fields: Mapping[str, Any], runs: Path) -> str:
-    """Return the content of the TOML file for `snellen run`."""
+def exam_toml(fields: Mapping[str, Any], runs: Path) -> str:
+    """Return the text of an exam.toml, which `snellen run` reads: the settings of a run, and the folder for its results."""
     return tomli_w.dumps({**fields, "runs": str(runs)})
 
 
 FORECAST_SECONDS = 20
 
 
-def forecast_of(form: StartForm, runs: Path) -> list[str]:
+def forecast_lines(form: StartForm, runs: Path) -> list[str]:
     """Estimate the requests of a run before it is started, as lines of text. Nothing is downloaded.
 
     If benchmarks must be downloaded first, a line says so instead.
@@ -413,12 +438,12 @@ def forecast_of(form: StartForm, runs: Path) -> list[str]:
             f"requests can be counted once these are fetched, which the run does first: {', '.join(missing)}"
         ]
     with tempfile.TemporaryDirectory() as folder:
-        exam = Path(folder) / EXAM
-        exam.write_text(exam_of(form.named_fields, runs), "utf-8")
-        return _counted(exam)
+        exam = Path(folder) / EXAM_FILE
+        exam.write_text(exam_toml(form.named_fields, runs), "utf-8")
+        return _dry_run_output(exam)
 
 
-def _counted(exam: Path) -> list[str]:
+def _dry_run_output(exam: Path) -> list[str]:
     """Return the output of a dry run. It runs in a separate process, which a timeout ends if counting takes too long."""
     command = [sys.executable, "-m", "snellen", "run", str(exam), "--dry-run"]
     try:
@@ -440,7 +465,7 @@ def _counted(exam: Path) -> list[str]:
     return dry_run.stdout.splitlines()
 
 
-EXAM, LOG = "exam.toml", "log.txt"
+EXAM_FILE, LOG_FILE = "exam.toml", "log.txt"
 LOG_BYTES = 20_000
 
 
@@ -463,7 +488,7 @@ class StartedRun(Struct):
 
     @property
     def exam(self) -> str:
-        return read_text(self.folder / EXAM)
+        return read_text(self.folder / EXAM_FILE)
 
     @property
     def exit_code(self) -> int | None:
@@ -482,12 +507,12 @@ class StartedRun(Struct):
     @property
     def log(self) -> str:
         """The end of its output."""
-        with open_file(self.folder / LOG) as file:
+        with open_file(self.folder / LOG_FILE) as file:
             file.seek(max(file.seek(0, os.SEEK_END) - LOG_BYTES, 0))
             return file.read().decode("utf-8", "replace")
 
     @property
-    def doing(self) -> str:
+    def last_output_line(self) -> str:
         """The last complete line that the process has printed, such as its progress; empty if it has ended."""
         if self.exit_code is not None:
             return ""
@@ -498,21 +523,21 @@ class StartedRun(Struct):
 class RunStarter:
     """Starts runs as separate processes, and stops them. They continue when the server of the pages ends."""
 
-    def __init__(self, runs: Path, place: Path) -> None:
-        self.runs, self._place = runs, place
-        self._launches: dict[str, StartedRun] = {}
+    def __init__(self, runs: Path, settings_folder: Path) -> None:
+        self.runs, self._settings_folder = runs, settings_folder
+        self._started: dict[str, StartedRun] = {}
 
     def all(self) -> list[StartedRun]:
         """Return all started processes, the latest first."""
-        return list(reversed(self._launches.values()))
+        return list(reversed(self._started.values()))
 
     def find(self, name: str) -> StartedRun:
         """Return a started process by id. Raises DataError for an unknown id."""
-        if name not in self._launches:
+        if name not in self._started:
             raise DataError("`snellen view` has not started a process with this name")
-        return self._launches[name]
+        return self._started[name]
 
-    def of_run(self, folder: Path) -> StartedRun | None:
+    def latest_of_run(self, folder: Path) -> StartedRun | None:
         """Return the latest process of a run, or None if it was not started here."""
         for launch in self.all():
             if launch.run == folder:
@@ -523,10 +548,16 @@ class RunStarter:
         """Start a run with these fields. Raises DataError or UnknownNameError if a field is invalid."""
         runs = runs or self.runs
         run = runs / run_spec(fields).execution.name
-        return self._launch(run, exam_of(fields, runs), lambda exam: ("run", str(exam)))
+        return self._start_process(run, exam_toml(fields, runs), lambda exam: ("run", str(exam)))
 
     def resume(self, folder: Path, manifest: RunManifest) -> StartedRun:
-        """Continue a run with the settings of its last session, in a new process. If it has all replies, it is only scored.
+        """Continue a run with the settings of its last session, in a new process.
+
+        If the run has all replies already, the process only scores it.
+
+        Args:
+            folder: The folder of the run.
+            manifest: Its manifest, which has the settings.
 
         Raises:
             DataError: The run was made by another program or with Python objects as models.
@@ -535,38 +566,52 @@ class RunStarter:
             raise DataError(
                 "this run was made elsewhere, or with Python objects, so no command can resume it"
             )
-        question = manifest.question_specs[-1]
-        execution = manifest.executed[-1]
-        fields = {**_changed(question, QuestionSpec()), **_changed(execution, ExecutionSpec())}
+        question_spec = manifest.question_specs[-1]
+        execution_spec = manifest.executed[-1]
+        fields = {
+            **_changed_fields(question_spec, QuestionSpec()),
+            **_changed_fields(execution_spec, ExecutionSpec()),
+        }
         fields.pop("roles", None)
-        if question.roles:
-            fields["roles"] = dict(question.roles)
+        if question_spec.roles:
+            fields["roles"] = dict(question_spec.roles)
         fields["name"] = folder.name
-        plan = plan_run(run_spec({**fields, "runs": str(folder.parent)}))
-        if not is_answered(plan):
-            return self.start(fields, folder.parent)
-        exam = exam_of(fields, folder.parent)
-        return self._launch(folder, exam, lambda exam_file: ("score", str(folder)))
 
-    def _launch(
+        runs = folder.parent
+        plan = plan_run(run_spec({**fields, "runs": str(runs)}))
+        if not is_answered(plan):
+            return self.start(fields, runs)
+        return self._start_process(
+            folder, exam_toml(fields, runs), lambda exam_file: ("score", str(folder))
+        )
+
+    def _start_process(
         self, run: Path, exam: str, arguments_for: Callable[[Path], tuple[str, ...]]
     ) -> StartedRun:
-        """Start a command of Snellen as a process that goes on without the page."""
-        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{len(self._launches)}"
-        folder = self._place / name
+        """Start a command of Snellen as a process that continues when the server of the pages ends.
+
+        Args:
+            run: The folder of the run.
+            exam: The content of its exam.toml, which is stored with the output of the process.
+            arguments_for: Returns the arguments of the command, given the path of the exam.toml.
+        """
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{len(self._started)}"
+        folder = self._settings_folder / name
         folder.mkdir(parents=True)
-        (folder / EXAM).write_text(exam, "utf-8")
-        command = arguments_for(folder / EXAM)
-        with (folder / LOG).open("wb") as log:
+        exam_file = folder / EXAM_FILE
+        exam_file.write_text(exam, "utf-8")
+        arguments = arguments_for(exam_file)
+        with (folder / LOG_FILE).open("wb") as log:
             process = subprocess.Popen(  # noqa: S603, whoever sends the form has these rights anyway
-                [sys.executable, "-m", "snellen", *command],
+                [sys.executable, "-m", "snellen", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._launches[name] = StartedRun(name, folder, run, command, process)
-        return self._launches[name]
+        started = StartedRun(name, folder, run, arguments, process)
+        self._started[name] = started
+        return started
 
     def stop(self, name: str) -> None:
         """Interrupt a process as Ctrl-C does. The replies that it has received are kept."""
@@ -576,6 +621,11 @@ class RunStarter:
             os.killpg(launch.process.pid, signal.SIGINT)
 
 
-def _changed(record: Struct, default: Struct) -> dict[str, Any]:
-    defaults = asdict(default)
-    return {name: value for name, value in asdict(record).items() if value != defaults[name]}
+def _changed_fields(record: Struct, default: Struct) -> dict[str, Any]:
+    """Return the fields of a record whose values differ from those of another record of the same type."""
+    default_values = asdict(default)
+    changed: dict[str, Any] = {}
+    for name, value in asdict(record).items():
+        if value != default_values[name]:
+            changed[name] = value
+    return changed
