@@ -55,9 +55,9 @@ from snellen.common.addresses import open_address
 from snellen.common.foreign import Allowance
 from snellen.common.late import import_hub
 from snellen.errors import DataError
-from snellen.fetching.attendance import is_offline
 from snellen.fetching.download import FetchError, check_kind, unreached
 from snellen.fetching.sources import source_places
+from snellen.fetching.user_callbacks import is_offline
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import DatasetInfo

@@ -18,10 +18,10 @@ import snellen as sn
 from servers import Server, broken, slow, start_server
 from snellen.building.benchmark import Benchmark
 from snellen.errors import ModelError
-from snellen.fetching.attendance import Attendance, attending
+from snellen.fetching.user_callbacks import UserCallbacks, using_callbacks
 from snellen.models.balancing import BalancedServer, BalancedServers
 from snellen.models.client import Clock
-from snellen.models.identity import answers_as
+from snellen.models.identity import identifying_string
 from snellen.models.loading import load_model
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place
 from snellen.records import Request, Response
@@ -226,12 +226,12 @@ def test_there_is_always_a_server_to_ask_and_one_that_is_down_gets_single_reques
 
 def test_the_addresses_of_all_servers_are_part_of_who_answers() -> None:
     one, two = "openai:any@http://a:1/v1", "openai:any@http://b:2/v1,https://c/v1/?concurrency=9"
-    assert answers_as(one) == answers_as(two) == "openai:any@/v1"
+    assert identifying_string(one) == identifying_string(two) == "openai:any@/v1"
     assert load_model(one).fingerprint()["address"] == "a:1"
     assert load_model(two).fingerprint()["address"] == "b:2,c"
     in_another_order = "openai:any@https://c/v1,http://b:2/v1"
     assert load_model(in_another_order).fingerprint() == load_model(two).fingerprint()
-    assert answers_as("openai:a,b@http://a:1/v1") == "openai:a,b@/v1"
+    assert identifying_string("openai:a,b@http://a:1/v1") == "openai:a,b@/v1"
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_urls_that_make_no_sense_together_say_so(urls: str, fault: str) -> None:
 
 def test_a_server_that_never_answered_is_told_at_once_and_for_how_long_it_is_tried() -> None:
     lines: list[str] = []
-    with attending(Attendance(say=lines.append)):
+    with using_callbacks(UserCallbacks(say=lines.append)):
         model = model_at("http://127.0.0.1:9/v1", concurrency=4, stop_after=0)
         assert all(response.error for response in ask(model, *questions_of(8)))
     assert lines == [
@@ -264,7 +264,7 @@ def test_a_server_that_was_never_reached_ends_the_run_after_a_few_seconds() -> N
     waits, lines = Waits(), []
     model = model_at(url, clock=Clock(waits, lambda: 0.0), concurrency=4)
     with (
-        attending(Attendance(say=lines.append)),
+        using_callbacks(UserCallbacks(say=lines.append)),
         pytest.raises(ModelError, match=r"no request got through .*; start the server or correct"),
     ):
         ask(model, *questions_of(12))
@@ -299,7 +299,10 @@ def test_a_refused_connection_is_not_called_a_slow_one(monkeypatch: pytest.Monke
         await asyncio.sleep(0.05)
 
     model = model_at(url, clock=Clock(wait_a_little, lambda: 0.0), concurrency=1)
-    with attending(Attendance(say=lines.append)), pytest.raises(ModelError, match="is it running"):
+    with (
+        using_callbacks(UserCallbacks(say=lines.append)),
+        pytest.raises(ModelError, match="is it running"),
+    ):
         ask(model, *questions_of(2))
     assert not [line for line in lines if "no connection after" in line]
 
@@ -310,7 +313,7 @@ def test_a_server_that_lets_nobody_in_is_told_before_the_time_for_connecting_is_
     monkeypatch.setattr("snellen.models.connections.SLOW_TO_CONNECT", 0.01)
     monkeypatch.setattr("snellen.models.connections.CONNECT_TIMEOUT", 0.2)
     lines: list[str] = []
-    with attending(Attendance(say=lines.append)), ExitStack() as open_sockets:
+    with using_callbacks(UserCallbacks(say=lines.append)), ExitStack() as open_sockets:
         full = open_sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         port = full.getsockname()[1]
         for _ in range(
@@ -328,7 +331,7 @@ def test_a_server_that_lets_nobody_in_is_told_before_the_time_for_connecting_is_
 
 def test_a_server_that_falls_away_later_is_tried_again_in_silence() -> None:
     lines: list[str] = []
-    with attending(Attendance(say=lines.append)):
+    with using_callbacks(UserCallbacks(say=lines.append)):
         with start_server() as server:
             model = model_at(server.url)
             assert texts(ask(model, *questions_of(2)))

@@ -28,7 +28,7 @@ from batch_servers import (
     batch_service,
 )
 from snellen.building.benchmark import Benchmark
-from snellen.fetching.attendance import Attendance, attending
+from snellen.fetching.user_callbacks import UserCallbacks, using_callbacks
 from snellen.models.batches import AnthropicBatches, BatchLimits, OpenAIBatches
 from snellen.runs import batch_driver
 from snellen.runs.journal import read_exchanges
@@ -69,7 +69,7 @@ def evaluate(
     model: str, questions: Benchmark, folder: Path, **settings: object
 ) -> tuple[sn.Results, list[str]]:
     said: list[str] = []
-    with attending(Attendance(say=said.append)):
+    with using_callbacks(UserCallbacks(say=said.append)):
         results = sn.evaluate(
             model,
             str(questions.folder),

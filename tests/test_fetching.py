@@ -364,12 +364,12 @@ def test_a_login_opens_what_is_gated(
 def test_a_moved_dataset_is_followed_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from snellen.fetching.attendance import Attendance, attending
+    from snellen.fetching.user_callbacks import UserCallbacks, using_callbacks
 
     said: list[str] = []
     with (
         HubServer({"old/name": Repo(FILES, moved_to=NAME), NAME: Repo(FILES)}) as hub,
-        attending(Attendance(said.append)),
+        using_callbacks(UserCallbacks(said.append)),
     ):
         point_at(hub, tmp_path, monkeypatch)
         assert is_right(fetch_dataset(("old/name",), PATTERNS)[0])
@@ -531,13 +531,13 @@ def test_a_folder_that_others_filled_is_only_read(
 def test_a_locked_commit_in_the_cache_is_used_where_the_hub_cannot_be_reached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from snellen.fetching.attendance import Attendance, attending
+    from snellen.fetching.user_callbacks import UserCallbacks, using_callbacks
 
     with HubServer({NAME: Repo(FILES)}) as hub:
         point_at(hub, tmp_path, monkeypatch)
         folder, commit = fetch_dataset((NAME,), PATTERNS)
     said: list[str] = []
-    with attending(Attendance(said.append)):
+    with using_callbacks(UserCallbacks(said.append)):
         assert fetch_dataset((NAME,), PATTERNS, commit) == (folder, commit)
         with pytest.raises(FetchError, match="cannot be reached"):
             fetch_dataset((NAME,), PATTERNS)

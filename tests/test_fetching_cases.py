@@ -34,10 +34,10 @@ from place_servers import (
     secure_file_server,
 )
 from snellen.errors import DataError
-from snellen.fetching.attendance import Attendance, attending
 from snellen.fetching.download import BLOCK, fetch_file
 from snellen.fetching.hub import fetch_dataset
 from snellen.fetching.modelscope import fetch_from_modelscope
+from snellen.fetching.user_callbacks import UserCallbacks, using_callbacks
 from test_fetching import CONTENT, FILES, KNOWN, NAME, PATTERNS, is_right, point_at
 from test_modelscope import speak_to
 
@@ -116,7 +116,7 @@ def test_23_terms_that_are_withdrawn_in_the_middle(pinned: bool, hub: HubServer)
         if len(ended) == 2:
             hub[NAME] = Repo(FIVE, state="gated")
 
-    with attending(Attendance(progress=withdraw)):
+    with using_callbacks(UserCallbacks(progress=withdraw)):
         said = line(lambda: fetch_dataset((NAME,), DATA, revision))
     assert "owner/name is gated; accept its terms at" in said and len(stored(hub)) == 2
     hub[NAME] = Repo(FIVE)
@@ -147,7 +147,7 @@ def test_25_all_bytes_are_of_one_commit(
     def move_on(told: str) -> None:
         hub[NAME] = Repo(newer, older={"before": FILES} if is_kept else {})
 
-    with attending(Attendance(say=move_on)):
+    with using_callbacks(UserCallbacks(say=move_on)):
         if is_kept:
             folder, found = fetch_dataset((NAME,), PATTERNS)
             assert found == commit and is_right(folder)

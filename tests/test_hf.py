@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from snellen.errors import ModelError
-from snellen.fetching.attendance import Attendance, attending
+from snellen.fetching.user_callbacks import UserCallbacks, using_callbacks
 from snellen.installation import install_line
 from snellen.models.base import Model
 from snellen.models.loading import load_model
@@ -258,7 +258,7 @@ def test_a_model_in_the_cache_is_loaded_without_the_hub_and_a_line_says_so(
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text(commit)
     lines: list[str] = []
-    with attending(Attendance(say=lines.append)):
+    with using_callbacks(UserCallbacks(say=lines.append)):
         assert load_model("hf:nobody/something").name == "hf:nobody/something"
     [line] = lines
     assert (

@@ -119,9 +119,9 @@ def test_pages_over_runs_need_no_torch(tmp_path: Path) -> None:
 def test_threads_that_ask_for_a_name_at_once_all_get_it(tmp_path: Path) -> None:
     code = (
         "import threading\n"
-        "from snellen.models.identity import answers_as\n"
+        "from snellen.models.identity import identifying_string\n"
         "found = []\n"
-        "ask = lambda: found.append(answers_as('openai:m@http://127.0.0.1:1/v1'))\n"
+        "ask = lambda: found.append(identifying_string('openai:m@http://127.0.0.1:1/v1'))\n"
         "threads = [threading.Thread(target=ask) for _ in range(8)]\n"
         "[thread.start() for thread in threads]\n"
         "[thread.join() for thread in threads]\n"

@@ -271,9 +271,9 @@ def test_a_file_is_written_into_folders_that_are_not_there_yet(tmp_path: Path) -
 
 def test_a_build_fits_a_run_when_its_version_or_its_questions_are_the_same() -> None:
     use = BenchmarkUse("mine", "v1", "folder", questions="q1")
-    assert use.fits("v1", "q2") and use.fits("v2", "q1")
-    assert not use.fits("v2", "q2")
-    assert not BenchmarkUse("mine", "v1", "folder").fits("v2", "")
+    assert use.matches_build("v1", "q2") and use.matches_build("v2", "q1")
+    assert not use.matches_build("v2", "q2")
+    assert not BenchmarkUse("mine", "v1", "folder").matches_build("v2", "")
 
 
 def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
@@ -305,7 +305,9 @@ def test_a_benchmark_of_a_manifest_was_asked_whole_under_all_protocols_unless_it
         examples="",
         origin="",
     )
-    assert RoleModel("judging", {}) == RoleModel("judging", {}, left_as={}, answers_by_sample=False)
+    assert RoleModel("judging", {}) == RoleModel(
+        "judging", {}, fingerprint_after_session={}, answers_by_sample=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -574,7 +576,7 @@ def test_other_models_answer_in_their_roles(tmp_path: Path) -> None:
 
 def test_predictions_made_elsewhere_were_asked_by_nobody() -> None:
     elsewhere = msgspec.structs.replace(a_manifest(), question_specs=())
-    assert (elsewhere.made_elsewhere, a_manifest().made_elsewhere) == (True, False)
+    assert (elsewhere.is_imported, a_manifest().is_imported) == (True, False)
     assert (elsewhere.decoding, elsewhere.prefix, elsewhere.few_shot) == (Decoding(), False, ())
     spec = QuestionSpec(models=("m",), temperature=0.5, prefix=True, few_shot=2, few_shot_seed=7)
     asked = msgspec.structs.replace(a_manifest(), question_specs=(spec,))

@@ -10,9 +10,9 @@ import pytest
 import mini_hub
 from place_servers import Faults, HubServer, ModelScopeServer, Repo
 from snellen.errors import DataError
-from snellen.fetching.attendance import Attendance, attending
 from snellen.fetching.download import FetchError
 from snellen.fetching.modelscope import fetch_from_modelscope
+from snellen.fetching.user_callbacks import UserCallbacks, using_callbacks
 from snellen.runs.finding import find_benchmarks
 from test_parts import ENTRY, TYPES, point_at, rows
 
@@ -109,7 +109,7 @@ def test_a_benchmark_is_built_from_modelscope_when_the_hub_is_away(
     ):
         point_at(hub, monkeypatch)
         speak_to(server, monkeypatch)
-        with attending(Attendance(lines.append)):
+        with using_callbacks(UserCallbacks(lines.append)):
             [use] = find_benchmarks(["large"])
         assert use.benchmark.manifest.counts.samples == 12
         assert use.benchmark.manifest.build_info.origin == "owner/copy on ModelScope"

@@ -22,8 +22,8 @@ from snellen.building.benchmark import Benchmark, Selection
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, NoSourceError
 from snellen.fetching import terms
-from snellen.fetching.attendance import Attendance, attending
 from snellen.fetching.parts import parts_folder
+from snellen.fetching.user_callbacks import UserCallbacks, using_callbacks
 from snellen.runs.finding import find_benchmarks
 
 NAME = "owner/large"
@@ -181,7 +181,7 @@ def test_a_run_with_a_limit_is_asked_scored_and_scored_again_beside_the_whole(
     hub: HubServer, tmp_path: Path
 ) -> None:
     lines: list[str] = []
-    with attending(Attendance(lines.append)):
+    with using_callbacks(UserCallbacks(lines.append)):
         results = sn.evaluate(
             "snellen:oracle", "large", limit=5, runs=tmp_path / "runs", name="part"
         )
@@ -320,7 +320,7 @@ def test_terms_are_asked_for_once(bound: None, hub: HubServer) -> None:
         questions.append(question)
         return len(questions) > 1
 
-    with attending(Attendance(accept=agree)):
+    with using_callbacks(UserCallbacks(accept=agree)):
         with pytest.raises(
             NoSourceError,
             match=r"large is for research alone .*; set os\.environ\['SNELLEN_YES'\] = '1' to agree",

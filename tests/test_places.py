@@ -27,8 +27,8 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries
 from snellen.catalogue.places import HubSource, ManualSource, SourceFile, UrlSource, source_lock
 from snellen.errors import NoSourceError
-from snellen.fetching.attendance import Attendance, agree_to_all, attending
 from snellen.fetching.sources import announce_fetch, fetch_source, is_fetchable, source_places
+from snellen.fetching.user_callbacks import UserCallbacks, agree_to_all, using_callbacks
 
 Packed = dict[str, bytes]
 """What lies at the addresses of a place, by the last part of each."""
@@ -343,7 +343,7 @@ def test_it_is_asked_before_much_is_fetched(
     said: list[str] = []
     asked: list[str] = []
     coco = [entries()[f"reform-eval/mscoco-{task}"] for task in ("goi", "mci", "mos")]
-    with attending(Attendance(said.append, agree=asked.append)):
+    with using_callbacks(UserCallbacks(said.append, agree=asked.append)):
         announce_fetch(coco)
         assert said == [told] and not asked
         monkeypatch.setattr("snellen.fetching.sources.MUCH", 1_000_000_000)

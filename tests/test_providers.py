@@ -35,7 +35,7 @@ from snellen.experiments.evaluation import evaluate_spec
 from snellen.experiments.report_files import report_path
 from snellen.models.chat import PREFIX_DROPPED
 from snellen.models.client import Clock
-from snellen.models.identity import answers_as
+from snellen.models.identity import identifying_string
 from snellen.models.loading import load_model
 from snellen.models.model_strings import model_string, parse_spec
 from snellen.models.openai import OpenAIModel, OpenAIOptions
@@ -193,7 +193,7 @@ def test_images_before_the_question_are_marked_for_the_cache() -> None:
 
 def test_marking_images_is_no_part_of_what_a_model_is() -> None:
     names = [f"anthropic:{NAMES['anthropic']}{options}" for options in ("", "?cache_images=true")]
-    assert answers_as(names[0]) == answers_as(names[1])
+    assert identifying_string(names[0]) == identifying_string(names[1])
 
 
 def test_a_dialogue_with_sampling_and_stops_is_what_the_service_publishes(
@@ -671,14 +671,16 @@ def test_without_an_address_the_services_own_is_asked(
 
 
 def test_the_same_service_elsewhere_is_the_same_model_and_another_setting_is_not() -> None:
-    assert answers_as("anthropic:claude@http://a:1?timeout=3&concurrency=2") == answers_as(
-        "anthropic:claude"
+    assert identifying_string(
+        "anthropic:claude@http://a:1?timeout=3&concurrency=2"
+    ) == identifying_string("anthropic:claude")
+    assert identifying_string("gemini:g?temperature=1") != identifying_string("gemini:g")
+    assert identifying_string("azure:d@https://one.net?retries=1") == identifying_string(
+        "azure:d@https://one.net"
     )
-    assert answers_as("gemini:g?temperature=1") != answers_as("gemini:g")
-    assert answers_as("azure:d@https://one.net?retries=1") == answers_as("azure:d@https://one.net")
-    assert answers_as("azure:d@https://one.net") != answers_as("azure:d@https://two.net"), (
-        "names are the users' own"
-    )
+    assert identifying_string("azure:d@https://one.net") != identifying_string(
+        "azure:d@https://two.net"
+    ), "names are the users' own"
 
 
 def test_azure_is_asked_with_its_key_header_and_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,8 +150,8 @@ def test_a_run_is_not_continued_by_another_model_at_the_same_address(questions: 
     folder = str(questions.folder)
     with served(VLLM, "A") as server:
         sn.evaluate(model_at(server), folder, limit=4, name="run")
-        [stretch] = read_manifest(Path("runs/run")).stretches
-        assert stretch.servers[""][f"root at 127.0.0.1:{server.port}"] == "/models/first"
+        [session] = read_manifest(Path("runs/run")).sessions
+        assert session.servers[""][f"root at 127.0.0.1:{server.port}"] == "/models/first"
     before = Path("runs/run/journal-0.jsonl").read_bytes()
     with served(SECOND, "B", server.port) as server:
         with pytest.raises(
@@ -164,7 +164,7 @@ def test_a_run_is_not_continued_by_another_model_at_the_same_address(questions: 
         assert Path("runs/run/journal-0.jsonl").read_bytes() == before
 
         sn.evaluate(model_at(server), folder, limit=8, name="run", moved=True)
-        assert len(read_manifest(Path("runs/run")).stretches) == 2
+        assert len(read_manifest(Path("runs/run")).sessions) == 2
         sn.evaluate(model_at(server), folder, limit=8, name="run")  # known from now on
     assert texts("run") == {"A", "B"}
 
@@ -187,7 +187,7 @@ def test_a_restart_of_the_same_model_goes_on(questions: Benchmark) -> None:
     restarted = {**VLLM, "created": 1764349999, "max_model_len": 8192, "permission": []}
     with served(restarted, "A", server.port) as server:
         sn.evaluate(model_at(server), folder, limit=4, name="run")
-    assert len(read_manifest(Path("runs/run")).stretches) == 1
+    assert len(read_manifest(Path("runs/run")).sessions) == 1
 
 
 @pytest.mark.parametrize("silent_at", ["first", "second"])

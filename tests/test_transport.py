@@ -10,7 +10,7 @@ import pytest
 import snellen as sn
 from servers import Server, start_server
 from snellen.building.benchmark import Benchmark
-from snellen.models.identity import answers_as
+from snellen.models.identity import identifying_string
 from snellen.models.loading import load_model
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
@@ -54,7 +54,7 @@ def test_a_run_goes_on_at_another_address_where_its_model_has_moved(
     asked = [exchange.request.sample_id for exchange in read_exchanges(Path("runs/run"))]
     assert len(asked) == len(set(asked)) == 8
     manifest = read_manifest(Path("runs/run"))
-    assert [stretch.models for stretch in manifest.stretches] == [{"": ways[0]}, {"": ways[1]}]
+    assert [session.models for session in manifest.sessions] == [{"": ways[0]}, {"": ways[1]}]
 
     # Both addresses are now known to have this model.
     for way in (ways[1], ways[0]):
@@ -146,4 +146,4 @@ def test_what_answers_depend_on_is_another_model(
 def test_an_identity_is_the_model_string_without_how_the_model_is_reached(
     name: str, identity: str
 ) -> None:
-    assert answers_as(name) == identity
+    assert identifying_string(name) == identity

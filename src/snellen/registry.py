@@ -102,7 +102,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "vertex": "snellen.models.services:VERTEX",
         "vllm": "snellen.models.vllm:open_vllm",
     },
-    # By scheme of a model string, for models that can be reached in several ways: `snellen.models.identity.answers_as`.
+    # By scheme of a model string, for models that can be reached in several ways: `snellen.models.identity.identifying_string`.
     "model_identities": {
         "anthropic": "snellen.models.client:identity_of_service",
         "azure": "snellen.models.openai:identity_of_deployment",

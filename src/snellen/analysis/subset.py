@@ -208,7 +208,7 @@ def check_same_builds(runs: Sequence[ScoredRun]) -> None:
     for run in runs:
         for use in run.manifest.benchmarks:
             first_use, first_run = first_uses.setdefault(use.name, (use, run))
-            if not use.fits(first_use.version, first_use.questions):
+            if not use.matches_build(first_use.version, first_use.questions):
                 raise DataError(
                     f"{run.folder} and {first_run.folder} used different builds of {use.name}; score both with "
                     f"the same build (for a file of predictions, give {setting('benchmark')} and the name of the built "

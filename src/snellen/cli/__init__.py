@@ -34,7 +34,7 @@ from snellen.errors import (
     interrupted_code,
     naming_missing_packages,
 )
-from snellen.fetching.attendance import Attendance, attending
+from snellen.fetching.user_callbacks import UserCallbacks, using_callbacks
 from snellen.formats.shown_text import short_name, strip_controls
 from snellen.installation import LAB, SERVER, entry_points_of, sibling_install_line
 
@@ -478,7 +478,7 @@ def main(args: Sequence[str] | None = None) -> None:
         with (
             _signals_as_interrupts(),
             _Bar() as bar,
-            attending(Attendance(_say, bar, _agree, _accept)),
+            using_callbacks(UserCallbacks(_say, bar, _agree, _accept)),
             naming_missing_packages(" ".join(["snellen", *words[:1]])),
         ):
             code = cli.main(words, prog_name="snellen", standalone_mode=False)

@@ -16,7 +16,7 @@ from snellen.common.foreign import raise_limits
 from snellen.common.record_fields import RecordField, record_fields
 from snellen.errors import DataError
 from snellen.experiments.compare_spec import SubsetSpec
-from snellen.fetching.attendance import agree_to_all, go_offline
+from snellen.fetching.user_callbacks import agree_to_all, go_offline
 from snellen.metrics.declaration import JUDGING, judging_code
 from snellen.registry import code_name, is_code, register_scoring_code
 from snellen.runs.spec import (

@@ -30,7 +30,7 @@ from snellen.callers import for_caller, source_setting
 from snellen.common.addresses import open_address
 from snellen.common.foreign import Allowance, LimitError, in_bytes, open_file, raised, read_file
 from snellen.errors import DataError
-from snellen.fetching.attendance import attendance, is_offline
+from snellen.fetching.user_callbacks import is_offline, user_callbacks
 from snellen.formats.retry_after import parse_retry_after
 
 ATTEMPTS = 5
@@ -232,7 +232,7 @@ def _fetch_rest(task: _Task, part: Path) -> bool:
         check_room(part.parent, max(size, expected.size) - present, address)
         _check_limit(task, size)
         version = reply.headers.get("ETag") or reply.headers.get("Last-Modified") or ""
-        report_progress = attendance().progress
+        report_progress = user_callbacks().progress
         if version.startswith("W/"):
             version = ""  # a weak tag does not identify bytes
         # Opening the file empties it before its tag names the new version.

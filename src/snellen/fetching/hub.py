@@ -22,7 +22,6 @@ from snellen.catalogue.places import HubSource, KnownFile, fits
 from snellen.common.foreign import in_bytes, read_text
 from snellen.common.late import import_hub
 from snellen.errors import DataError
-from snellen.fetching.attendance import attendance, is_offline
 from snellen.fetching.download import (
     ATTEMPTS,
     LONGEST_PAUSE,
@@ -34,6 +33,7 @@ from snellen.fetching.download import (
     fetch_file,
     writing,
 )
+from snellen.fetching.user_callbacks import is_offline, user_callbacks
 from snellen.formats.retry_after import parse_retry_after
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def fetch_dataset(
         cached = _in_cache(names[0], patterns, revision) if is_commit else None
         if cached is None or not _is_sound(cached, patterns, expected or {}):
             raise
-        attendance().say(f"{error}; using the files of this commit in the hub's cache")
+        user_callbacks().say(f"{error}; using the files of this commit in the hub's cache")
         return cached, revision
 
 
@@ -164,7 +164,7 @@ def _listed(repo: str, patterns: Sequence[str], revision: str) -> HubFiles:
     )
     commit = str(dataset.sha)
     if dataset.id != repo:
-        attendance().say(f"{repo} has been renamed to {dataset.id}")
+        user_callbacks().say(f"{repo} has been renamed to {dataset.id}")
 
     def list_tree() -> list[Any]:
         return list(api.list_repo_tree(repo, recursive=True, revision=commit, repo_type="dataset"))
@@ -212,7 +212,7 @@ def _fetch(
     with writing(blob_folder):
         if size:
             terms = f" ({licence})" if licence else ""
-            attendance().say(
+            user_callbacks().say(
                 f"fetching {in_bytes(size)} of {repo} from {constants.ENDPOINT}{terms}"
             )
             check_room(folder, size, f"the dataset {repo}")

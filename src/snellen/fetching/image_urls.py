@@ -13,9 +13,9 @@ from urllib.parse import quote, urlsplit
 from snellen.common.foreign import IMAGE_BYTES, Allowance, LimitError
 from snellen.common.paths import slug
 from snellen.errors import DataError
-from snellen.fetching.attendance import attendance
 from snellen.fetching.data_folder import FILES, data_folder
 from snellen.fetching.download import Content, FetchError, fetch_file
+from snellen.fetching.user_callbacks import user_callbacks
 
 PARALLEL_DOWNLOADS = 8
 IMAGE_SECONDS = 120
@@ -49,7 +49,7 @@ class ImageDownloads:
         missing = [address for address in addresses if not _image_file(address).exists()]
         if missing:
             hosts = sorted({urlsplit(address).netloc for address in addresses})
-            attendance().say(f"fetching {len(missing):,} images from {', '.join(hosts[:4])}")
+            user_callbacks().say(f"fetching {len(missing):,} images from {', '.join(hosts[:4])}")
 
         allowance = Allowance(BUILD_BYTES, BUILD_SECONDS, "the downloads of this build")
         download = partial(_download_image, allowance)
@@ -61,7 +61,7 @@ class ImageDownloads:
 
         failures = sum(1 for fault in self._faults.values() if fault)
         if failures:
-            attendance().say(f"{failures:,} of {len(addresses):,} images could not be fetched")
+            user_callbacks().say(f"{failures:,} of {len(addresses):,} images could not be fetched")
 
     def path(self, address: str, where: str) -> Path:
         """Return the file of an address. Raises DataError, naming the row `where`, if it could not be downloaded."""

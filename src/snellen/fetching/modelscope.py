@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from snellen.catalogue.places import KnownFile, fits
 from snellen.common.foreign import SETTINGS_BYTES, in_bytes, read_file
-from snellen.fetching.attendance import attendance, is_offline
 from snellen.fetching.download import Content, FetchError, check_room, fetch_file, writing
+from snellen.fetching.user_callbacks import is_offline, user_callbacks
 
 BRANCH = "master"
 PAGE = 200
@@ -76,7 +76,7 @@ def fetch_from_modelscope(
     with writing(folder):
         missing_bytes = sum(file.size for file in matching if not (folder / file.path).exists())
         if missing_bytes:
-            attendance().say(f"fetching {in_bytes(missing_bytes)} of {repo} from {_server()}")
+            user_callbacks().say(f"fetching {in_bytes(missing_bytes)} of {repo} from {_server()}")
             check_room(folder, missing_bytes, f"the dataset {repo}")
         for file in matching:
             known = expected.get(file.path, KnownFile())

@@ -24,11 +24,11 @@ from snellen.catalogue.places import HubSource, locked_commit
 from snellen.common.foreign import in_bytes
 from snellen.common.paths import snellen_home
 from snellen.errors import DataError
-from snellen.fetching.attendance import attendance, is_offline
 from snellen.fetching.download import FetchError
 from snellen.fetching.hub import HubFiles, hub_faults, lacking_files
 from snellen.fetching.sources import first_fetchable_place, hub_name
 from snellen.fetching.terms import check_agreements
+from snellen.fetching.user_callbacks import is_offline, user_callbacks
 from snellen.formats.hub_parquet import files_opened_by
 
 PART_FROM = 500_000_000
@@ -84,7 +84,7 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
     if lacking_bytes < PART_FROM:
         return None
     check_agreements([spec])
-    attendance().say(
+    user_callbacks().say(
         f"downloading only the parts of {files.repo} ({in_bytes(files.size)}, {spec.licence}) that {limit:,} "
         f"questions need; digests are not checked (without {setting('limit')}, everything is downloaded and checked)"
     )
@@ -96,7 +96,7 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
             limit=limit,
             origin=f"{hub_name(place.repo, files.commit)}, read in part",
         )
-    attendance().say(f"read {in_bytes(count_bytes())} of {in_bytes(files.size)}")
+    user_callbacks().say(f"read {in_bytes(count_bytes())} of {in_bytes(files.size)}")
     return part
 
 

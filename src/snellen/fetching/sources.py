@@ -35,7 +35,6 @@ from snellen.common.foreign import in_bytes, read_file
 from snellen.common.paths import shell_word, snellen_home
 from snellen.errors import DataError, NoSourceError, NotFetchedError
 from snellen.fetching.archives import extract_archive
-from snellen.fetching.attendance import attendance, is_offline
 from snellen.fetching.data_folder import (
     JOINED,
     MODELSCOPE,
@@ -48,6 +47,7 @@ from snellen.fetching.download import Content, FetchError, fetch_file
 from snellen.fetching.hub import commit_of, fetch_dataset, files_like
 from snellen.fetching.modelscope import fetch_from_modelscope
 from snellen.fetching.terms import check_agreements
+from snellen.fetching.user_callbacks import is_offline, user_callbacks
 
 MUCH = 5_000_000_000
 """From this many bytes on, Snellen asks for consent."""
@@ -169,8 +169,8 @@ def announce_fetch(specs: Sequence[BenchmarkSpec]) -> None:
     announcement = f"{len(specs)} benchmarks will be fetched and built"
     if missing_bytes:
         announcement += f", {in_bytes(missing_bytes)} or more"
-    attendance().say(announcement)
-    if missing_bytes >= MUCH and not attendance().agree(f"{announcement}; continue?"):
+    user_callbacks().say(announcement)
+    if missing_bytes >= MUCH and not user_callbacks().agree(f"{announcement}; continue?"):
         raise NoSourceError("nothing was fetched; choose fewer benchmarks")
 
 
@@ -278,7 +278,7 @@ def _fetch_hub(spec: BenchmarkSpec, place: HubSource) -> FetchedSource:
     except FetchError as error:
         if not place.modelscope:
             raise
-        attendance().say(f"{error}; trying ModelScope")
+        user_callbacks().say(f"{error}; trying ModelScope")
         folder = fetch_from_modelscope(
             place.modelscope, place.patterns, expected, data_folder() / MODELSCOPE
         )
@@ -323,7 +323,7 @@ def _import_published(
         place: Where the dataset was found.
         folder: The folder with its files.
     """
-    attendance().say(
+    user_callbacks().say(
         f"{spec.name} is built from {importer.title} ({place.repo}), not from its official files"
     )
     [imported] = importer.benchmarks(folder, [spec.short], None)
@@ -357,7 +357,7 @@ def _fetch_file(spec: BenchmarkSpec, file: SourceFile) -> Path:
         licence = facts.licence or spec.licence
         if licence:
             announcement += f" ({licence})"
-        attendance().say(announcement)
+        user_callbacks().say(announcement)
     fetch_file((file.url, *file.mirrors), target, Content(facts.size, facts.sha256, facts.md5))
     return target
 

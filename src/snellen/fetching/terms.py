@@ -13,8 +13,8 @@ from snellen.catalogue import BenchmarkSpec
 from snellen.common.foreign import read_file
 from snellen.common.paths import snellen_home
 from snellen.errors import DataError, NoSourceError
-from snellen.fetching.attendance import attendance, is_true
 from snellen.fetching.download import writing
+from snellen.fetching.user_callbacks import is_true, user_callbacks
 
 YES = "SNELLEN_YES"
 """The environment variable that accepts all terms if it is true (1, true, yes, on)."""
@@ -39,7 +39,7 @@ def check_agreements(specs: Sequence[BenchmarkSpec]) -> None:
     terms = "; ".join(
         f"{spec.name} is for {spec.agreement} ({spec.url or spec.licence})" for spec in unanswered
     )
-    if not attendance().accept(f"{terms}. Do you agree?"):
+    if not user_callbacks().accept(f"{terms}. Do you agree?"):
         consent = for_caller(f"use --yes or {YES}=1", f"set os.environ[{YES!r}] = '1'")
         raise NoSourceError(f"{terms}; {consent} to agree and download")
     for spec in unanswered:

@@ -14,7 +14,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from snellen.errors import ModelError
-from snellen.fetching.attendance import attendance
+from snellen.fetching.user_callbacks import user_callbacks
 from snellen.models.adaptive_limit import AdaptiveLimit
 from snellen.models.balancing import BalancedServer, BalancedServers
 from snellen.models.base import ServerGoneError, failed
@@ -186,7 +186,7 @@ class Client:
                     f"each request is tried again for up to {self._retry.seconds:.0f} s before it "
                     "counts as failed"
                 )
-            attendance().say(f"{self._name}: no answer yet ({detail}); {patience}")
+            user_callbacks().say(f"{self._name}: no answer yet ({detail}); {patience}")
         self._first_contact = False
 
     async def _attempt(

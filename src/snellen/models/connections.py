@@ -23,7 +23,7 @@ from msgspec import Struct
 from yarl import URL
 
 from snellen.errors import ModelError
-from snellen.fetching.attendance import attendance
+from snellen.fetching.user_callbacks import user_callbacks
 from snellen.models.byte_budget import ByteBudget
 from snellen.models.proxies import proxy_for
 
@@ -310,7 +310,7 @@ class Connections:
     def _say_slow(self) -> None:
         if not self._was_connected:
             self._was_connected = True
-            attendance().say(
+            user_callbacks().say(
                 f"{self._url}: no connection after {SLOW_TO_CONNECT:g} s; waiting for up to {CONNECT_TIMEOUT:g} s"
             )
 

@@ -28,7 +28,7 @@ class ModelIdentity(Struct, frozen=True):
     """The model that gave a reply."""
 
     name: str
-    """Model string without how the model is reached (`answers_as`)."""
+    """Model string without how the model is reached (`identifying_string`)."""
     fingerprint: dict[str, str]
     """Everything that replies depend on."""
 
@@ -44,10 +44,10 @@ def identity_of(model: Model | AsyncModel) -> ModelIdentity:
     for fact, value in model.fingerprint().items():
         # A version may be an instance of a subclass of str, as torch's is; joining makes it a plain str.
         fingerprint[fact] = "".join(value)
-    return ModelIdentity(answers_as(model.name), fingerprint)
+    return ModelIdentity(identifying_string(model.name), fingerprint)
 
 
-def answers_as(name: str) -> str:
+def identifying_string(name: str) -> str:
     """Return a model string without address, concurrency, time limits and retries. Equal results mean the same model.
 
     The scheme declares which parts these are (registry group `model_identities`). The string of any other scheme is

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from snellen.common.images import Images
 from snellen.errors import SnellenError
-from snellen.fetching.attendance import attendance
+from snellen.fetching.user_callbacks import user_callbacks
 from snellen.models.base import AsyncModel, Model, ServerGoneError, StopsSending, WaitsToAskAgain
 from snellen.records import EVALUATED, Exchange, Request, Response
 from snellen.runs.drivers import (
@@ -136,7 +136,7 @@ class _RequestSender:
         if not count:
             return
         replies = "1 reply" if count == 1 else f"{count:,} replies"
-        attendance().say(
+        user_callbacks().say(
             f"stopping; waiting up to {GRACE_SECONDS:.0f} s for {replies} still pending; interrupt again to "
             "stop immediately"
         )

@@ -25,7 +25,7 @@ from snellen.common.foreign import without_secrets
 from snellen.common.images import Images
 from snellen.common.paths import shell_word
 from snellen.errors import DataError, ModelError, PendingBatchesError, StoreError
-from snellen.fetching.attendance import attendance
+from snellen.fetching.user_callbacks import user_callbacks
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.models.base import AsyncModel, Model, failed, sends_batches
 from snellen.models.batches import (
@@ -179,7 +179,7 @@ def drive_batches(
                 _wait_for_replies(pending_senders, store, waits=waits)
             except KeyboardInterrupt as interruption:
                 message = _describe_pending(pending_senders, store)
-                attendance().say(message)
+                user_callbacks().say(message)
                 interruption.add_note(message)
                 raise
             unfinished_items = _advance_all(unfinished_items, store, progress)
@@ -823,7 +823,7 @@ class BatchSender:
         return f", about {cost_of(usage, price):,.3g} at half the price given"
 
     def _announce(self, line: str) -> None:
-        attendance().say(f"{self._model.name}: {line}")
+        user_callbacks().say(f"{self._model.name}: {line}")
 
 
 def batch_states(

@@ -78,7 +78,7 @@ def check_import(folder: Path, path: Path, benchmark: Benchmark | None = None) -
     has_same_questions = True
     if benchmark is not None:
         manifest = benchmark.manifest
-        has_same_questions = use.fits(manifest.version, manifest.questions)
+        has_same_questions = use.matches_build(manifest.version, manifest.questions)
     is_same_file = earlier.fingerprint == _fingerprint(path)
     if further or not is_same_file or not has_same_questions:
         raise StoreError(

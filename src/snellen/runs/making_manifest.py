@@ -29,7 +29,7 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
     started = datetime.now(UTC).isoformat(timespec="seconds")
     uses = []
     labels: dict[str, None] = {}
-    versions_of_words = {}
+    wording_versions = {}
     for selected in plan.benchmarks:
         protocols = plan.protocols_of(selected.benchmark.spec)
         own_labels = tuple(protocol.label for protocol in protocols)
@@ -38,7 +38,7 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
         for protocol in protocols:
             version_of = declaration_of(protocol).words
             if version_of is not None:
-                versions_of_words[protocol.label] = version_of(plan.templates)
+                wording_versions[protocol.label] = version_of(plan.templates)
 
     model_strings = {EVALUATED: model.name}
     role_models = {}
@@ -70,10 +70,10 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
             "cores": str(os.cpu_count()),
         },
         started=started,
-        stretches=(RunSession(started, model_strings),),
+        sessions=(RunSession(started, model_strings),),
         answers_by_sample=answers_by_sample(model),
         roles=role_models,
-        words=versions_of_words,
+        wording_versions=wording_versions,
     )
 
 
@@ -129,5 +129,5 @@ def _examples_shown(benchmark: Benchmark, plan: RunPlan) -> tuple[str, str]:
 
 def with_servers(manifest: RunManifest, servers: dict[str, ServerFacts]) -> RunManifest:
     """Return the manifest with what servers stated in its last session."""
-    *before, last = manifest.stretches
-    return replace(manifest, stretches=(*before, replace(last, servers=servers)))
+    *before, last = manifest.sessions
+    return replace(manifest, sessions=(*before, replace(last, servers=servers)))

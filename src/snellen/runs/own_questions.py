@@ -122,7 +122,7 @@ def reopen_benchmark(use: BenchmarkUse, run: Path) -> Benchmark:
         except DataError as error:
             fault = fault or str(error)
             continue
-        if use.fits(benchmark.manifest.version, benchmark.manifest.questions):
+        if use.matches_build(benchmark.manifest.version, benchmark.manifest.questions):
             copies.append(benchmark)
             continue
         fault = fault or (

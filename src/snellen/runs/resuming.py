@@ -105,8 +105,8 @@ def _check_same_settings(folder: Path, earlier: RunManifest, current: RunManifes
         raise StoreError(
             f"{folder} contains a run with other few-shot examples; choose another {setting('name')}"
         )
-    for label, version in current.words.items():
-        earlier_version = earlier.words.get(label, version)
+    for label, version in current.wording_versions.items():
+        earlier_version = earlier.wording_versions.get(label, version)
         if earlier_version != version:
             raise StoreError(
                 f"{folder}: {label} used prompts of version {earlier_version}, but they now have version "
@@ -163,7 +163,7 @@ def _check_same_benchmarks(folder: Path, earlier: RunManifest, current: RunManif
         current_use = current_uses.get(use.name)
         if current_use is None:
             continue
-        if not use.fits(current_use.version, current_use.questions):
+        if not use.matches_build(current_use.version, current_use.questions):
             sources = other_source(use.name, use.origin, current_use.origin)
             reason = f" ({sources})" if sources else ""
             raise StoreError(
@@ -188,8 +188,8 @@ def merge_manifests(earlier: RunManifest, current: RunManifest) -> RunManifest:
         notes=_merged(earlier.notes, current.notes),
         answers_by_sample=earlier.answers_by_sample or current.answers_by_sample,
         roles={**current.roles, **earlier.roles},
-        stretches=_merged_stretches(earlier.stretches, current.stretches),
-        words={**current.words, **earlier.words},
+        sessions=_merged_sessions(earlier.sessions, current.sessions),
+        wording_versions={**current.wording_versions, **earlier.wording_versions},
     )
 
 
@@ -218,7 +218,7 @@ def _merged_benchmarks(earlier: RunManifest, current: RunManifest) -> tuple[Benc
     return tuple(merged)
 
 
-def _merged_stretches(
+def _merged_sessions(
     earlier: tuple[RunSession, ...], current: tuple[RunSession, ...]
 ) -> tuple[RunSession, ...]:
     """Combine the sessions of a run with the present one.
@@ -288,7 +288,7 @@ def _with_folder_of_builds(
     rebuilt = []
     for use in read_manifest(folder).benchmarks:
         current_use = current_uses.get(use.name)
-        if current_use and not use.fits(current_use.version, current_use.questions):
+        if current_use and not use.matches_build(current_use.version, current_use.questions):
             rebuilt.append(current_use)
     if not rebuilt:
         return plan

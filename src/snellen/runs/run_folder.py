@@ -24,7 +24,7 @@ from snellen.errors import StoreError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.packed_files import RECEIVED, how_to_unpack
 from snellen.formats.whole_files import write_atomically
-from snellen.models.identity import answers_as
+from snellen.models.identity import identifying_string
 from snellen.records import EVALUATED, Decoding
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
 
@@ -72,12 +72,13 @@ class BenchmarkUse(Struct, frozen=True):
         """The samples that the run selected."""
         return Selection(self.where, self.limit, self.part)
 
-    def fits(self, version: str, questions: str) -> bool:
-        """Return whether a build asks the same questions as the run.
+    def matches_build(self, version: str, questions: str) -> bool:
+        """Return whether a build of the benchmark has the questions that the run sent.
 
         Args:
             version: Version of the build.
-            questions: Digest of its questions. It suffices if this matches, because answers may have been hidden.
+            questions: Digest of its questions. It suffices if this matches, because a build may differ in its answers
+                alone.
         """
         if self.version == version:
             return True
@@ -89,13 +90,13 @@ class RoleModel(Struct, frozen=True):
 
     model: str
     fingerprint: dict[str, str]
-    left_as: dict[str, str] = {}
+    fingerprint_after_session: dict[str, str] = field(default_factory=dict, name="left_as")
     answers_by_sample: bool = False
 
     @property
     def identity(self) -> str:
         """Name of the model, without how it is reached."""
-        return answers_as(self.model)
+        return identifying_string(self.model)
 
 
 class RunSession(Struct, frozen=True):
@@ -133,8 +134,8 @@ class RunManifest(Struct, frozen=True):
     """UTC, ISO 8601."""
     notes: tuple[str, ...] = ()
     """Notes for readers of its numbers."""
-    left_as: dict[str, str] = {}
-    """Fingerprint of an object of the user's program after its last reply, if replying changes it.
+    fingerprint_after_session: dict[str, str] = field(default_factory=dict, name="left_as")
+    """Fingerprint of a model after its last reply, if it is a Python object that replying changes.
 
     Some objects count their calls or keep a cache. Both fingerprints are then those of the model that replied.
     """
@@ -142,10 +143,10 @@ class RunManifest(Struct, frozen=True):
     """Whether the model looks up the sample, so that samples with the same request may get different replies."""
     roles: dict[str, RoleModel] = {}
     """Models in other roles than the evaluated one."""
-    stretches: tuple[RunSession, ...] = ()
+    sessions: tuple[RunSession, ...] = field(default=(), name="stretches")
     """Sessions in order; a new one begins when an address or the statement of a server changes."""
-    words: dict[str, str] = {}
-    """Version of the wording that a protocol has besides the templates, by protocol; others are absent."""
+    wording_versions: dict[str, str] = field(default_factory=dict, name="words")
+    """By the label of a protocol, the version of the texts of its own that it adds to the prompt templates."""
     executed: tuple[ExecutionSpec, ...] = ()
     """How the sessions were carried out, without duplicates."""
     authors_by_journal: dict[str, str] = {}
@@ -156,7 +157,7 @@ class RunManifest(Struct, frozen=True):
     """
 
     @property
-    def made_elsewhere(self) -> bool:
+    def is_imported(self) -> bool:
         """Whether another toolkit made the run, so that missing replies will never arrive."""
         return not self.question_specs
 
@@ -191,7 +192,7 @@ class RunManifest(Struct, frozen=True):
         """The identity of the model in each role: its name, and a digest of its properties and of how it is prompted."""
         if self.authors_by_journal:
             return self.authors_by_journal
-        models = {EVALUATED: (answers_as(self.model), self.fingerprint)}
+        models = {EVALUATED: (identifying_string(self.model), self.fingerprint)}
         for role, model in self.roles.items():
             models[role] = (model.identity, model.fingerprint)
         settings = (self.templates, self.decoding, self.prefix, *self.few_shot)

@@ -25,7 +25,10 @@ from snellen.runs.unchanged_models import changed_fact, check_identity, suggest_
 def models_of(manifest: RunManifest) -> dict[str, RoleModel]:
     """Return all models of a run by role, the evaluated one first."""
     evaluated = RoleModel(
-        manifest.model, manifest.fingerprint, manifest.left_as, manifest.answers_by_sample
+        manifest.model,
+        manifest.fingerprint,
+        manifest.fingerprint_after_session,
+        manifest.answers_by_sample,
     )
     return {EVALUATED: evaluated, **manifest.roles}
 
@@ -33,7 +36,7 @@ def models_of(manifest: RunManifest) -> dict[str, RoleModel]:
 def with_model(manifest: RunManifest, role: str, model: RoleModel) -> RunManifest:
     """Return the manifest with another state of the model of a role."""
     if role == EVALUATED:
-        return replace(manifest, left_as=model.left_as)
+        return replace(manifest, fingerprint_after_session=model.fingerprint_after_session)
     return replace(manifest, roles={**manifest.roles, role: model})
 
 
@@ -49,7 +52,10 @@ def model_difference(earlier: RoleModel, now: RoleModel, *, only_replies: bool) 
         The description; empty if they are the same model.
     """
     facts_now = _without_address(now.fingerprint)
-    known_facts = [_without_address(facts) for facts in (earlier.fingerprint, earlier.left_as)]
+    known_facts = [
+        _without_address(facts)
+        for facts in (earlier.fingerprint, earlier.fingerprint_after_session)
+    ]
     if only_replies:
         facts_now = as_latest_adapter(facts_now)
         known_facts = [as_latest_adapter(facts) for facts in known_facts]
@@ -84,7 +90,7 @@ def only_replies(role: str, *manifests: RunManifest) -> bool:
 def addresses_of(manifest: RunManifest, role: str) -> frozenset[str]:
     """Return the addresses at which the model of a role was reached in any session of a run."""
     addresses = set()
-    for session in manifest.stretches:
+    for session in manifest.sessions:
         if role in session.models:
             addresses.add(address_of(session.models[role]))
     model = models_of(manifest).get(role)
@@ -95,7 +101,7 @@ def addresses_of(manifest: RunManifest, role: str) -> frozenset[str]:
 
 def server_facts_now(manifest: RunManifest, role: str) -> ServerFacts:
     """Return what the servers of a role's model stated in the last session."""
-    return manifest.stretches[-1].servers.get(role, {})
+    return manifest.sessions[-1].servers.get(role, {})
 
 
 def known_server_facts(manifest: RunManifest, role: str) -> dict[str, set[str]]:
@@ -109,7 +115,7 @@ def known_server_facts(manifest: RunManifest, role: str) -> dict[str, set[str]]:
         By the name of a fact, all values that were seen.
     """
     values: dict[str, set[str]] = defaultdict(set)
-    for session in manifest.stretches:
+    for session in manifest.sessions:
         for name, text in session.servers.get(role, {}).items():
             values[name].add(text)
     return values

@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 from snellen.callers import for_caller, setting
 from snellen.common.paths import benchmark_folder, slug
 from snellen.errors import DataError, StoreError
-from snellen.models.identity import address_of, answers_as
+from snellen.models.identity import address_of, identifying_string
 from snellen.records import EVALUATED
 from snellen.runs.run_folder import RUN_MANIFEST, RunSession, read_manifest
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
@@ -29,7 +29,7 @@ def automatic_name(question: QuestionSpec, execution: ExecutionSpec) -> str:
     """
     name = default_name(question)
     runs = Path(execution.runs)
-    earlier_name = _default_name(question, answers_as)
+    earlier_name = _default_name(question, identifying_string)
     if _was_asked_at(runs / earlier_name, question):
         return earlier_name
     if not execution.moved or (runs / name / RUN_MANIFEST).exists():
@@ -124,7 +124,7 @@ def _default_name(question: QuestionSpec, identify: Callable[[str], str]) -> str
 
 def _identity_with_address(model: str) -> str:
     """Return a model string with its address, but without any other detail of how the model is reached."""
-    identity = answers_as(model)
+    identity = identifying_string(model)
     address = address_of(model)
     if not address or address in identity:
         return identity
@@ -158,13 +158,13 @@ def _asked_the_same(folder: Path, question: QuestionSpec) -> bool:
     """
     for session in _sessions(folder):
         model = session.models.get(EVALUATED, "")
-        if answers_as(model) != answers_as(question.models[0]):
+        if identifying_string(model) != identifying_string(question.models[0]):
             continue
         roles = tuple((role, session.models.get(role, name)) for role, name in question.roles)
         with_former_addresses = replace(question, models=(model,), roles=roles)
         possible_names = (
             default_name(with_former_addresses),
-            _default_name(with_former_addresses, answers_as),
+            _default_name(with_former_addresses, identifying_string),
         )
         if folder.name in possible_names:
             return True
@@ -183,6 +183,6 @@ def _limits(folder: Path) -> list[int]:
 def _sessions(folder: Path) -> tuple[RunSession, ...]:
     """Return the sessions of a run; none if its manifest cannot be read."""
     try:
-        return read_manifest(folder).stretches
+        return read_manifest(folder).sessions
     except StoreError:
         return ()

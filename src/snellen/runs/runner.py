@@ -255,8 +255,10 @@ def _record_changed_objects(folder: Path, models: Roles) -> None:
         if role not in models or not is_of_content(model.fingerprint):
             continue
         fingerprint = identity_of(models[role]).fingerprint
-        if fingerprint not in (model.fingerprint, model.left_as):
-            updated = with_model(updated, role, replace(model, left_as=fingerprint))
+        if fingerprint not in (model.fingerprint, model.fingerprint_after_session):
+            updated = with_model(
+                updated, role, replace(model, fingerprint_after_session=fingerprint)
+            )
     if updated != manifest:
         write_manifest(folder, updated)
 
@@ -279,13 +281,13 @@ def _server_changes(
                 f"the server of {models[role].name} may have changed its model during the run: {changed}; replies "
                 "of this session may come from either model"
             )
-    facts_at_beginning = current.stretches[-1].servers
+    facts_at_beginning = current.sessions[-1].servers
     new_facts = {
         role: facts for role, facts in facts_at_end.items() if role not in facts_at_beginning
     }
     if new_facts and plan.worker == 0 and not sentences:
         stored = read_manifest(plan.folder)
-        servers = {**stored.stretches[-1].servers, **new_facts}
+        servers = {**stored.sessions[-1].servers, **new_facts}
         write_manifest(plan.folder, with_servers(stored, servers))
     return sentences
 
@@ -296,7 +298,7 @@ def _answer_cache(plan: RunPlan, manifest: RunManifest) -> AnswerCache | None:
         return None
     from snellen.runs.earlier_answers import AnswerCache
 
-    servers = manifest.stretches[-1].servers
+    servers = manifest.sessions[-1].servers
     authors: dict[str, str] = {}
     facts_by_author = {}
     for role, model in models_of(manifest).items():

@@ -147,7 +147,7 @@ def score_run(
                 spec.metrics,
                 panel,
                 benchmarks[part.of.name],
-                final=manifest.made_elsewhere,
+                final=manifest.is_imported,
             )
 
     extent = RunExtent()

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from snellen.common.paths import snellen_home
 from snellen.errors import SnellenError, StoreError
-from snellen.models.identity import ADDRESS, address_of, answers_as
+from snellen.models.identity import ADDRESS, address_of, identifying_string
 from snellen.runs.run_folder import (
     RUN_MANIFEST,
     RunManifest,
@@ -95,7 +95,7 @@ class ShownRun(Struct, frozen=True):
     @property
     def model_name(self) -> str:
         """Name of its model without the address; empty for a run that cannot be read."""
-        return answers_as(self.manifest.model).split("@/")[0] if self.manifest else ""
+        return identifying_string(self.manifest.model).split("@/")[0] if self.manifest else ""
 
     @property
     def address(self) -> str:

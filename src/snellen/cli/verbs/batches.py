@@ -33,7 +33,7 @@ def batches_command(run: Path, cancels: bool) -> None:
     from snellen.runs.run_folder import only_run_in, read_manifest
 
     run = only_run_in(run)
-    strings = read_manifest(run).stretches[-1].models
+    strings = read_manifest(run).sessions[-1].models
     with locked_run(run):
         opened = [batch for batch in BatchLedger(run).unfetched() if batch.id]
         for role in dict.fromkeys(batch.submission.role for batch in opened):

@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar
 from snellen.common.foreign import open_file
 from snellen.common.late import import_tqdm
 from snellen.errors import MissingExtraError, ModelError
-from snellen.fetching.attendance import attendance, is_offline
+from snellen.fetching.user_callbacks import is_offline, user_callbacks
 from snellen.models.hf.adapters import add_adapter
 from snellen.models.hf.processor_settings import load_processor
 from snellen.models.model_strings import STATE_FILES, ModelSpec, locate_checkpoint
@@ -481,7 +481,7 @@ def _check_cached(spec: ModelSpec, target: str, revision: str, fault: str) -> No
             f"{spec.text}: {fault}, and {target} is not in the hub's cache; give a folder with the model "
             "(hf:./folder), or copy a cache that contains it to this machine and set HF_HUB_OFFLINE=1"
         )
-    attendance().say(
+    user_callbacks().say(
         f"{fault}; loading {target} from the hub's cache instead (HF_HUB_OFFLINE=1 always does so)"
     )
 

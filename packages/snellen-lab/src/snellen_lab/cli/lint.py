@@ -211,7 +211,7 @@ def _asked(run: ScoredRun, benchmark: Benchmark) -> bool:
     for use in run.manifest.benchmarks:
         if use.name != benchmark.name:
             continue
-        if not use.fits(manifest.version, manifest.questions):
+        if not use.matches_build(manifest.version, manifest.questions):
             raise DataError(
                 f"{run.folder} asked {benchmark.name} version {use.version}, which is version {manifest.version} "
                 "now; run the model again"

@@ -202,7 +202,7 @@ def _check_run(run: ScoredRun, benchmark: Benchmark) -> None:
             f"{run.folder} is a run on {', '.join(uses)}, not on {benchmark.name}; leave it out"
         )
     manifest = benchmark.manifest
-    if not uses[benchmark.name].fits(manifest.version, manifest.questions):
+    if not uses[benchmark.name].matches_build(manifest.version, manifest.questions):
         raise DataError(
             f"{run.folder} asked {benchmark.name} version {uses[benchmark.name].version}, which is version "
             f"{manifest.version} now; run the model again"

@@ -17,7 +17,7 @@ def _ignore_report(*report: object) -> None:
     pass
 
 
-class Attendance(NamedTuple):
+class UserCallbacks(NamedTuple):
     """Callbacks of the user. Callbacks that are not set show nothing, and accept no terms."""
 
     say: Callable[[str], object] = _ignore_report
@@ -30,29 +30,33 @@ class Attendance(NamedTuple):
     """Returns whether the user accepts the terms of a licence."""
 
 
-_NOBODY = Attendance()
-_attending: ContextVar[Attendance] = ContextVar("attending", default=_NOBODY)
+_NO_CALLBACKS = UserCallbacks()
+_callbacks: ContextVar[UserCallbacks] = ContextVar("user_callbacks", default=_NO_CALLBACKS)
 
 
-def attendance() -> Attendance:
-    return _attending.get()
+def user_callbacks() -> UserCallbacks:
+    """Return the callbacks of the user, as the innermost `using_callbacks` block has set them."""
+    return _callbacks.get()
 
 
 @contextmanager
-def attending(by: Attendance) -> Iterator[None]:
-    """Use the callbacks `by` inside the block. `go_offline` applies until its end."""
-    token, before = _attending.set(by), os.environ.get(OFFLINE)
+def using_callbacks(callbacks: UserCallbacks) -> Iterator[None]:
+    """Use these callbacks inside the block. At its end, `go_offline` and `agree_to_all` no longer apply."""
+    token = _callbacks.set(callbacks)
+    offline_before = os.environ.get(OFFLINE)
     try:
         yield
     finally:
-        _attending.reset(token)
-        if os.environ.get(OFFLINE) != before:
-            _set_offline(before)
+        _callbacks.reset(token)
+        if os.environ.get(OFFLINE) != offline_before:
+            _set_offline(offline_before)
 
 
 def agree_to_all() -> None:
-    """Agree to all downloads until `attending` ends."""
-    _attending.set(attendance()._replace(agree=lambda question: True, accept=lambda question: True))
+    """Agree to all downloads and terms until the end of the `using_callbacks` block."""
+    _callbacks.set(
+        user_callbacks()._replace(agree=lambda question: True, accept=lambda question: True)
+    )
 
 
 def go_offline() -> None:
