@@ -74,7 +74,7 @@ EXCEPTIONS = {
     "runs/batch_ledger.py:add": "opened for appending; what it holds is read by read_file",
     "runs/run_store.py:_open": "opened for writing; what it holds is read by open_file",
     "runs/locks.py:_open_lock": "a lock, of which nothing is read",
-    "runs/locks.py:is_held": "a lock, of which nothing is read",
+    "runs/locks.py:is_locked": "a lock, of which nothing is read",
     "fetching/parts.py:_read_by_ranges": "ranges of a file at the hub, as long as its list says",
     "formats/xlsx_parts.py:parse_part": "a member of an archive whose sizes were checked",
     "snellen_lab/__init__.py:__getattr__": OWN,

@@ -14,7 +14,7 @@ from snellen.experiments.scored_folders import check_judging
 from snellen.protocols.base import Protocol
 from snellen.runs.finding import Announce, announce_nothing
 from snellen.runs.forecast import forecast_requests
-from snellen.runs.locks import held_while_scored
+from snellen.runs.locks import locked_while_scoring
 from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.runner import RunOutcome
@@ -100,7 +100,7 @@ class AdaptiveRun:
 
     def hold(self) -> AbstractContextManager[None]:
         """Hold the folder between rounds, so that viewers see that the run continues."""
-        return held_while_scored(self.folder)
+        return locked_while_scoring(self.folder)
 
     def scores(self) -> ScoredRun:
         """Score the replies so far by rules, without a judge."""

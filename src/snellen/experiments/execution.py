@@ -23,7 +23,7 @@ from snellen.registry import find_registered, targets
 from snellen.runs.drivers import ProgressCallback
 from snellen.runs.driving import Roles, load_evaluated, load_roles
 from snellen.runs.finding import AbsentBenchmark, Announce, announce_nothing
-from snellen.runs.locks import held_while_scored
+from snellen.runs.locks import locked_while_scoring
 from snellen.runs.plan import RunPlan, plan_run, samples_of
 from snellen.runs.resuming import choose_folder
 from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest
@@ -281,6 +281,6 @@ def noting_folder(plan: RunPlan) -> Iterator[None]:
 
 def score_plan(plan: RunPlan, announce: Announce) -> ScoredRun:
     """Score the stored replies of a plan as its spec says."""
-    with held_while_scored(plan.folder):
+    with locked_while_scoring(plan.folder):
         [scored] = score_runs([plan.folder], plan.spec.scoring, plan.spec.judge, announce)
     return scored

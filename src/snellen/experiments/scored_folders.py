@@ -33,7 +33,7 @@ from snellen.protocols.verdict import matching_prompt
 from snellen.records import Result
 from snellen.runs.finding import Announce, announce_nothing
 from snellen.runs.journal import holds_replies
-from snellen.runs.locks import is_held, is_read_only
+from snellen.runs.locks import is_locked, is_read_only
 from snellen.runs.mending import count_lines_set_aside
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals, read_manifest
@@ -282,7 +282,7 @@ def _announce_stop(run: ScoredRun, announce: Announce) -> None:
         command = command_to_go_on(run.folder, run.manifest)
         if command:
             advice = f"to continue: {command}"
-    state = "is under way" if is_held(run.folder) else "was stopped"
+    state = "is under way" if is_locked(run.folder) else "was stopped"
     announce(f"{run.folder} {state}: {run.extent.text}; {advice}")
 
 

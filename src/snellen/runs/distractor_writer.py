@@ -55,9 +55,10 @@ class ModelDistractorWriter:
         self._model = model
         self._announce = announce
         identity = identity_of(model)
-        content = msgspec.json.encode((identity.name, identity.fingerprint), order="sorted")
-        digest = hashlib.blake2b(content, digest_size=4).hexdigest()
-        self.folder = snellen_home() / "written" / f"{slug(identity.name)[:60]}-{digest}"
+        identity_json = msgspec.json.encode((identity.name, identity.fingerprint), order="sorted")
+        digest = hashlib.blake2b(identity_json, digest_size=4).hexdigest()
+        folder_name = f"{slug(identity.name)[:60]}-{digest}"
+        self.folder = snellen_home() / "written" / folder_name
         check_identity(self.folder, self.name, identity.fingerprint)
 
     def __enter__(self) -> ModelDistractorWriter:
@@ -91,43 +92,52 @@ class ModelDistractorWriter:
             rejected: Counter of rejected proposals by reason. It is updated.
 
         Returns:
-            The samples, in which these options are the first choice of each such question.
+            The samples. A question for which the model wrote options has them before all other candidates for its
+            options.
 
         Raises:
             ModelError: The model did not reply. Its earlier replies are stored and not requested again.
         """
         items: dict[tuple[str, int], WritingItem] = {}
         for draft in drafts:
-            for number, question in enumerate(draft.rounds):
+            for turn, question in enumerate(draft.rounds):
                 if needs_writing(question):
-                    items[draft.id, number] = WritingItem(
-                        benchmark, draft.id, number, question, count, is_same_answer=self._same
+                    items[draft.id, turn] = WritingItem(
+                        benchmark, draft.id, turn, question, count, is_same_answer=self._same
                     )
-        unanswered = [item for item in items.values() if self._settled(item) is None]
+        unanswered = [item for item in items.values() if self._stored_distractors(item) is None]
         drive_model(self._model, iter(unanswered), self._store)
-        results = {key: self._result(item) for key, item in items.items()}
-        for distractors in results.values():
+
+        distractors_by_question: dict[tuple[str, int], WrittenDistractors] = {}
+        for key, item in items.items():
+            distractors = self._distractors(item)
+            distractors_by_question[key] = distractors
             rejected.update(distractors.rejected)
-            missing_count = count - len(distractors.options)
-            if missing_count > 0:
-                rejected[SHORT] += missing_count
+            n_missing = count - len(distractors.options)
+            if n_missing > 0:
+                rejected[SHORT] += n_missing
 
         completed: list[Draft] = []
         for draft in drafts:
             rounds = list(draft.rounds)
-            for number, question in enumerate(rounds):
-                if (draft.id, number) in results:
-                    rounds[number] = _with_written(question, results[draft.id, number])
+            for turn, question in enumerate(rounds):
+                written = distractors_by_question.get((draft.id, turn))
+                if written is not None:
+                    rounds[turn] = _with_distractors(question, written)
             completed.append(replace(draft, rounds=tuple(rounds)))
         return completed
 
-    def _settled(self, item: WritingItem) -> WrittenDistractors | None:
-        """Return the distractors in the stored responses, or None if a response is missing."""
+    def _stored_distractors(self, item: WritingItem) -> WrittenDistractors | None:
+        """Return the distractors of a question from the stored responses, or None if a response is missing."""
         return replay_verdict(item.start(), lambda request: self._store.find(item.label, request))
 
-    def _result(self, item: WritingItem) -> WrittenDistractors:
-        """Return the distractors of a question. Raises ModelError if the model did not reply."""
-        result = self._settled(item)
+    def _distractors(self, item: WritingItem) -> WrittenDistractors:
+        """Return the distractors of a question from the stored responses.
+
+        Raises:
+            ModelError: The model did not reply, or its reply failed.
+        """
+        result = self._stored_distractors(item)
         if result is None or result.error:
             raise ModelError(
                 f"the writer {self.name} did not reply for {item.benchmark} {item.sample_id}; its earlier output "
@@ -136,10 +146,10 @@ class ModelDistractorWriter:
         return result
 
 
-def _with_written(question: QuestionDraft, result: WrittenDistractors) -> QuestionDraft:
-    """Return the question with the written distractors before all other candidates."""
+def _with_distractors(question: QuestionDraft, written: WrittenDistractors) -> QuestionDraft:
+    """Return the question with the distractors that a model wrote as the first tier of candidates for its options."""
     spec = question.distractors or DistractorSpec()
-    tiers = (result.options, *spec.tiers)
+    tiers = (written.options, *spec.tiers)
     return replace(question, distractors=replace(spec, tiers=tiers))
 
 
@@ -189,11 +199,11 @@ class WritingItem(Struct, frozen=True):
         for attempt in range(ATTEMPTS):
             [response] = yield [self._request(attempt)]
             if response.error is not None:
-                return WrittenDistractors(
-                    tuple(options), rejected, f"{response.error.kind}: {response.error.detail}"
-                )
+                error = f"{response.error.kind}: {response.error.detail}"
+                return WrittenDistractors(tuple(options), rejected, error)
+            reply = response.text or ""
             options += usable_proposals(
-                response.text or "", self.question, options, rejected, self.is_same_answer
+                reply, self.question, options, rejected, self.is_same_answer
             )
             if len(options) >= self.count:
                 break

@@ -1,4 +1,4 @@
-"""Replies of earlier runs: a cache by model and request, and `replay:RUN`, a model that repeats them."""
+"""Replies of earlier runs: a cache of replies by model and request, and the model `replay:RUN`, which repeats a run."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from snellen.runs.journal_lines import request_identity
 from snellen.runs.run_folder import read_manifest
 from snellen.runs.server_checks import ServerFacts, changed_server_fact
 
-# --- one SQLite file, which several processes may share ---------------------------------------------------------------
+# --- a cache in an SQLite file, which several processes may share ------------------------------------------------------
 
 
 PAUSE = 0.01
-"""Seconds between two attempts."""
+"""Seconds between two attempts to change the mode of a locked database."""
 
 
 def write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
@@ -60,7 +60,7 @@ FORMAT = 1
 SECONDS = 60.0
 """How long a process waits for another one that writes."""
 
-_response = msgspec.json.Decoder(Response)
+_response_decoder = msgspec.json.Decoder(Response)
 
 
 class AnswerCache:
@@ -130,7 +130,8 @@ class AnswerCache:
             rows = self._file.execute("SELECT fact, value FROM servers WHERE author = ?", (author,))
             for fact, value in rows:
                 known_facts.setdefault(fact, set()).add(value)
-            if changed := changed_server_fact(known_facts, facts):
+            changed = changed_server_fact(known_facts, facts)
+            if changed:
                 raise StoreError(
                     f"{self._path} contains replies from before the model's server changed what it reports "
                     f"({changed}); if it is the same model, add "
@@ -138,48 +139,59 @@ class AnswerCache:
                 )
 
     def find(self, request: Request) -> Response | None:
-        """Return the reply of the same model to the same request in any run; None if there is none."""
-        digest = self._key(request)
-        if digest is None:
+        """Return the reply of the same model to the same request in any run; None if there is none.
+
+        Raises:
+            StoreError: The cache cannot be read.
+        """
+        cache_key = self._cache_key(request)
+        if cache_key is None:
             return None
         try:
             row = self._file.execute(
-                "SELECT response FROM answers WHERE asked = ?", (digest,)
+                "SELECT response FROM answers WHERE asked = ?", (cache_key,)
             ).fetchone()
         except sqlite3.Error as error:
             raise self._unusable(error) from None
-        return _response.decode(row[0]) if row else None
+        if row is None:
+            return None
+        [encoded_response] = row
+        return _response_decoder.decode(encoded_response)
 
     def keep(
         self, exchanges: Iterable[Exchange], *, replaced: Collection[str] = frozenset()
     ) -> None:
-        """Store replies, except failures. The first of two replies to the same request is kept.
+        """Store replies, except failures. Of two replies to the same request, the first is kept.
+
+        What the servers of the models state about themselves is stored as well.
 
         Args:
             exchanges: Requests and replies.
             replaced: Keys of requests whose new reply replaces an earlier one.
+
+        Raises:
+            StoreError: The cache cannot be written.
         """
-        rows: list[tuple[bytes, bytes]] = []
-        outdated: list[tuple[bytes]] = []
+        answer_rows: list[tuple[bytes, bytes]] = []
+        outdated_keys: list[tuple[bytes]] = []
         for exchange in exchanges:
-            digest = self._key(exchange.request)
-            if exchange.response.error is not None or not digest:
+            cache_key = self._cache_key(exchange.request)
+            if exchange.response.error is not None or not cache_key:
                 continue
-            rows.append((digest, msgspec.json.encode(exchange.response)))
+            answer_rows.append((cache_key, msgspec.json.encode(exchange.response)))
             if exchange.request.key in replaced:
-                outdated.append((digest,))
-        if not rows:
+                outdated_keys.append((cache_key,))
+        if not answer_rows:
             return
-        stated = [
-            (author, fact, value)
-            for author, facts in self._servers.items()
-            for fact, value in facts.items()
-        ]
+        server_rows: list[tuple[str, str, str]] = []
+        for author, facts in self._servers.items():
+            for fact, value in facts.items():
+                server_rows.append((author, fact, value))
         try:
             self._file.execute("BEGIN IMMEDIATE")
-            self._file.executemany("DELETE FROM answers WHERE asked = ?", outdated)
-            self._file.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", rows)
-            self._file.executemany("INSERT OR IGNORE INTO servers VALUES (?, ?, ?)", stated)
+            self._file.executemany("DELETE FROM answers WHERE asked = ?", outdated_keys)
+            self._file.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", answer_rows)
+            self._file.executemany("INSERT OR IGNORE INTO servers VALUES (?, ?, ?)", server_rows)
             self._file.execute("COMMIT")
         except sqlite3.Error as error:
             raise self._unusable(error) from None
@@ -187,7 +199,7 @@ class AnswerCache:
     def close(self) -> None:
         self._file.close()
 
-    def _key(self, request: Request) -> bytes | None:
+    def _cache_key(self, request: Request) -> bytes | None:
         """Return the key under which the reply to a request is cached: a digest of the model and the request.
 
         Returns:
@@ -209,7 +221,7 @@ class AnswerCache:
         )
 
 
-# --- a model that gives the responses of an earlier run, found by what was asked --------------------------------------
+# --- a model that repeats the replies of an earlier run ---------------------------------------------------------------
 
 
 class Replay(ShownByName):
@@ -223,29 +235,31 @@ class Replay(ShownByName):
         self.name = name
         self._manifest = read_manifest(folder)
         self.answers_by_sample = bool(self._manifest.by_sample)
-        self._responses = {
-            self._identity(exchange.request): exchange.response
-            for exchange in read_exchanges(folder)
-            if exchange.response.error is None
-        }
+        self._responses: dict[bytes, Response] = {}
+        for exchange in read_exchanges(folder):
+            if exchange.response.error is None:
+                self._responses[self._identity(exchange.request)] = exchange.response
 
     def fingerprint(self) -> dict[str, str]:
         """Return the properties that identify the replayed run's model, such as a digest of its weights.
 
         Properties of models in other roles have the role before their name.
         """
-        facts = {"replay of": self._manifest.model, **self._manifest.fingerprint}
+        properties = {"replay of": self._manifest.model, **self._manifest.fingerprint}
         for role, role_model in self._manifest.roles.items():
-            facts[role] = role_model.model
-            for name, text in role_model.fingerprint.items():
-                facts[f"{role}: {name}"] = text
-        kept = {}
-        for name, text in facts.items():
+            properties[role] = role_model.model
+            for name, value in role_model.fingerprint.items():
+                properties[f"{role}: {name}"] = value
+
+        # A note that the replayed model has no fingerprint is not a property of the replay, which never changes.
+        fingerprint = {}
+        for name, value in properties.items():
             if not name.endswith(NOT_FINGERPRINTED):
-                kept[name] = text
-        return kept
+                fingerprint[name] = value
+        return fingerprint
 
     def _identity(self, request: Request) -> bytes:
+        """Return the digest by which the reply to a request is found."""
         return request_identity(request, self._manifest.by_sample)
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:

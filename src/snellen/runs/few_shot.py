@@ -1,4 +1,4 @@
-"""Draw the examples that are shown, with their answers, before a question."""
+"""Draw few-shot examples: questions that are shown with their answers before the question to answer."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from snellen.errors import DataError
 from snellen.records import Example, Sample
 
 FEW_SHOT = "few-shot"
-"""Purpose of the random draw."""
+"""Part of the seed of the random draw, so that it is independent of other draws."""
 
 
 class FewShot:
     """Draws few-shot examples for samples.
 
-    A sample with options gets examples with options, any other sample gets open questions. The sample itself and
-    questions about one of its images (without images: the same question) are never drawn.
+    A sample with options gets examples with options, any other sample gets open questions. The sample itself is never
+    drawn, nor is a question about one of its images. For a sample without images, this is the same question.
 
     Args:
         examples: Examples to draw from.
         count: Examples per sample.
         seed: Seed of the draw.
-        shared: Whether all samples of a form share one set. An example that a sample must not get is then replaced
-            by the next one.
+        shared: Whether all samples with options, and all samples without, share one set of examples. An example that a
+            sample must not get is then replaced by the next one.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class FewShot:
 
 
 def _name(sample: Sample) -> tuple[str, str]:
+    """Return the benchmark and the id of a sample, which identify it together."""
     return sample.benchmark, sample.id
 
 

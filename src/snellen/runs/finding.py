@@ -63,15 +63,16 @@ class SelectedBenchmark(Struct, frozen=True):
 def benchmarks_without_prompts(
     patterns: Sequence[str], name: str, announce: Announce = announce_nothing
 ) -> tuple[str, ...]:
-    """Return and announce benchmarks that lack a set of prompts which other benchmarks of the patterns declare.
+    """Return the names of the benchmarks that do not declare a set of prompts, and announce that they are skipped.
 
     Args:
-        patterns: Patterns of benchmarks' names.
-        name: Name of the set of prompts. A name that no benchmark declares is a template's, so none lacks it.
+        patterns: Names, globs, suites or folders of benchmarks.
+        name: Name of the set of prompts. If no benchmark declares it, it is the name of prompt templates, which every
+            benchmark can use, so nothing is returned.
         announce: Receives the announcement.
 
     Raises:
-        DataError: No benchmark of the patterns has the set.
+        DataError: None of these benchmarks has the set, but others have.
     """
     if not name:
         return ()
@@ -97,12 +98,19 @@ def benchmarks_without_prompts(
 
 
 def prompts_of(spec: BenchmarkSpec) -> dict[str, PromptSet]:
-    """Return the sets of prompts of a benchmark, from its current entry. A build does not contain them."""
+    """Return the sets of prompts that a benchmark declares, by name.
+
+    They are read from its present catalogue entry, because a build does not contain them.
+    """
     return current_entry(spec).prompts
 
 
 def current_entry(spec: BenchmarkSpec) -> BenchmarkSpec:
-    """Return the current entry of a built benchmark, which may differ from the entry it was built from."""
+    """Return the present catalogue entry of a built benchmark.
+
+    It may differ from the entry that the benchmark was built from. If there is no entry of that name, the one that the
+    build contains is returned.
+    """
     return entries().get(spec.name, spec)
 
 
@@ -137,70 +145,92 @@ def find_benchmarks(
         'eyechart/colour'
     """
     condition = Condition(where) if where else None
-    by_folder: dict[Path, Benchmark] = {}
+    benchmark_by_folder: dict[Path, Benchmark] = {}
     faults: list[tuple[str, SnellenError]] | None = None if absent is None else []
+    # A part of a benchmark suffices for a limit, unless a condition has to choose among all its samples.
+    limit_of_build = None if where else limit
     for pattern in patterns:
         for benchmark in _open(
-            pattern, condition, announce, without, partial, None if where else limit, faults
+            pattern, condition, announce, without, partial, limit_of_build, faults
         ):
             if benchmark.name not in without:
-                by_folder.setdefault(benchmark.folder.resolve(), benchmark)
-    benchmarks = list(by_folder.values())
+                benchmark_by_folder.setdefault(benchmark.folder.resolve(), benchmark)
+    benchmarks = list(benchmark_by_folder.values())
     if absent is not None and faults:
         if not benchmarks:
-            raise faults[0][1]
+            _, first_fault = faults[0]
+            raise first_fault
         for name, fault in faults:
             absent.append(AbsentBenchmark(name, str(fault)))
             announce(f"{name} cannot be fetched and is skipped: {fault}")
     _check_names(benchmarks)
     if condition:
         _check_facts(condition, benchmarks)
-    uses = []
+
+    selected_benchmarks = []
     for benchmark in benchmarks:
         facts = benchmark.spec.facts()
+        facts_of_all_samples = facts.keys() - benchmark.manifest.tags.keys()
         sample_condition = where
-        if condition and condition.names <= facts.keys() - benchmark.manifest.tags.keys():
-            # The condition is about facts of the benchmark, which all its samples share.
+        if condition and condition.names <= facts_of_all_samples:
             if not condition.holds(facts):
                 continue
             sample_condition = ""
-        use = SelectedBenchmark(benchmark, Selection(sample_condition, limit))
-        if benchmark.count(use.selection):
-            uses.append(use)
-    if not uses:
-        for benchmark in benchmarks:
-            if benchmark.manifest.counts.examples and not benchmark.count():
-                raise DataError(
-                    f"{benchmark.name} contains only few-shot examples; use them with {setting('few_shot_from')}"
-                )
-        if not where:
-            raise DataError(
-                f"nothing remains of {', '.join(patterns)}: a model was trained on the data of each of them"
+        selected = SelectedBenchmark(benchmark, Selection(sample_condition, limit))
+        if benchmark.count(selected.selection):
+            selected_benchmarks.append(selected)
+    if not selected_benchmarks:
+        raise _nothing_selected(patterns, where, benchmarks)
+    return selected_benchmarks
+
+
+def _nothing_selected(
+    patterns: Sequence[str], where: str, benchmarks: Sequence[Benchmark]
+) -> DataError:
+    """Return the error of a run that would have no sample, which says why.
+
+    Args:
+        patterns: The names of benchmarks, globs, suites or folders that the user gave.
+        where: The condition that samples must meet; empty if there is none.
+        benchmarks: The benchmarks that they stand for.
+    """
+    for benchmark in benchmarks:
+        if benchmark.manifest.counts.examples and not benchmark.count():
+            return DataError(
+                f"{benchmark.name} contains only few-shot examples; use them with {setting('few_shot_from')}"
             )
-        raise DataError(
-            f"no sample of {', '.join(patterns)} meets the condition {setting('where', where, is_quoted=True)}"
+    names = ", ".join(patterns)
+    if not where:
+        return DataError(
+            f"nothing remains of {names}: a model was trained on the data of each of them"
         )
-    return uses
+    condition = setting("where", where, is_quoted=True)
+    return DataError(f"no sample of {names} meets the condition {condition}")
 
 
 def open_benchmark(pattern: str, announce: Announce = announce_nothing) -> Benchmark:
-    """Return the one benchmark that a name or folder stands for. Raises UnknownNameError or DataError.
+    """Return the one benchmark that a name or folder stands for. It is fetched and built if necessary.
 
     Args:
         pattern: Name or folder of a benchmark.
         announce: Receives lines for the user, such as that a file has changed since the benchmark was built from it.
+
+    Raises:
+        UnknownNameError: There is no such benchmark.
+        DataError: The name stands for several benchmarks, or the benchmark cannot be fetched or built.
 
     Examples:
         >>> open_benchmark("eyechart/colour").name
         'eyechart/colour'
     """
     specs: Sequence[BenchmarkSpec] = ()
-    with suppress(UnknownNameError):  # `_open` says what is near
+    with suppress(UnknownNameError):  # `_open` raises it again, with similar names
         specs = matching_specs(pattern)
     if len(specs) > 1:
-        shown = ", ".join(spec.name for spec in specs[:10])
-        more = ", ..." if len(specs) > 10 else ""
-        raise DataError(f"{pattern} is {len(specs)} benchmarks; name one of them: {shown}{more}")
+        names = ", ".join(spec.name for spec in specs[:10])
+        if len(specs) > 10:
+            names += ", ..."
+        raise DataError(f"{pattern} is {len(specs)} benchmarks; name one of them: {names}")
     [benchmark] = _open(pattern, None, announce, (), False, None, None)
     return benchmark
 
@@ -255,7 +285,22 @@ def _open(
     limit: int | None,
     faults: list[tuple[str, SnellenError]] | None,
 ) -> Iterator[Benchmark]:
-    """Yield the benchmarks of a pattern. Those that cannot be fetched are added to `faults`, if it is given."""
+    """Yield the benchmarks that a name, glob, suite or folder stands for. Those that are not built are built.
+
+    Args:
+        pattern: The name, glob, suite or folder.
+        condition: Benchmarks whose facts show that none of their samples can meet it are left out.
+        announce: Receives lines for the user.
+        without: Names of benchmarks to leave out.
+        partial: Whether to leave out benchmarks of a suite or glob that cannot be built, as long as others remain.
+        limit: The number of samples that is needed. A part of the benchmark may then be fetched and built.
+        faults: Receives the name and the error of each benchmark that cannot be fetched. If it is None, the error is
+            raised.
+
+    Raises:
+        UnknownNameError: There is no such benchmark. The message says what the user may have meant.
+        DataError: A benchmark cannot be built.
+    """
     folder = expanded(pattern)
     if (folder / MANIFEST).exists():
         yield Benchmark(folder)
@@ -267,25 +312,13 @@ def _open(
         return
     _check_folder(pattern)
     try:
-        chosen = select(pattern)
-    except UnknownNameError:
-        _check_file(pattern)
-        _check_for_benchmarks_inside(pattern)
-        if pattern.partition(":")[0] in suite_members():
-            raise
-        received = Path(RECEIVED, pattern)
-        if (received / MANIFEST).exists():
-            raise UnknownNameError(
-                f"no benchmark is named {pattern!r}, but {received} is one; name that folder"
-            ) from None
-        build = _how_to_build(pattern)
-        if build:
-            alike = _built_alike(pattern)
-            if alike:
-                build = f"did you mean {' or '.join(alike)}? Or {build}"
-            raise UnknownNameError(f"no benchmark is named {pattern!r}; {build}") from None
-        raise unknown_benchmark(pattern, [*own_benchmarks(), *suite_members()]) from None
-    specs = [spec for spec in chosen if spec.name not in without and _may_hold(condition, spec)]
+        matching = select(pattern)
+    except UnknownNameError as error:
+        raise _unknown_pattern(pattern, error) from None
+    specs = []
+    for spec in matching:
+        if spec.name not in without and _may_meet(condition, spec):
+            specs.append(spec)
     if not partial or len(specs) == 1:
         for spec in specs:
             try:
@@ -301,39 +334,68 @@ def _open(
 
         announce_fetch(missing)
     opened: list[Benchmark] = []
-    left_out: list[tuple[BenchmarkSpec, SnellenError]] = []
+    skipped: list[tuple[BenchmarkSpec, SnellenError]] = []
     for spec in specs:
         try:
             opened.append(_built_benchmark(spec, announce, limit))
         except (DataError, MissingExtraError) as error:
             if spec not in missing:
                 raise
-            left_out.append((spec, error))
-    if left_out and not opened:
+            skipped.append((spec, error))
+    if skipped and not opened:
+        _, first_fault = skipped[0]
         if faults is None:
-            raise left_out[0][1]
-        faults.append((pattern, left_out[0][1]))
+            raise first_fault
+        faults.append((pattern, first_fault))
         return
-    for spec, fault in left_out:
+    for spec, fault in skipped:
         if isinstance(fault, NotFetchedError | MissingExtraError) and faults is not None:
             faults.append((spec.name, fault))
         elif not isinstance(fault, NoSourceError):
             announce(f"{spec.name} is not built: {fault}")
-    if left_out:
-        announce(
-            f"skipped from {pattern}, because they are not built yet: "
-            f"{', '.join((spec.short for spec, _ in left_out))}"
-        )
+    if skipped:
+        names = ", ".join(spec.short for spec, _ in skipped)
+        announce(f"skipped from {pattern}, because they are not built yet: {names}")
     yield from opened
+
+
+def _unknown_pattern(pattern: str, error: UnknownNameError) -> SnellenError:
+    """Return the error for a text that stands for no benchmark, which says what the user may have meant.
+
+    Args:
+        pattern: The text.
+        error: The error of the catalogue.
+
+    Raises:
+        DataError: The text names a file, or a folder that contains benchmarks.
+    """
+    _check_file(pattern)
+    _check_for_benchmarks_inside(pattern)
+    suite = pattern.partition(":")[0]
+    if suite in suite_members():
+        return error
+    unpacked_folder = Path(RECEIVED, pattern)
+    if (unpacked_folder / MANIFEST).exists():
+        return UnknownNameError(
+            f"no benchmark is named {pattern!r}, but {unpacked_folder} is one; name that folder"
+        )
+    build = _how_to_build(pattern)
+    if build:
+        similar = _similar_own_benchmarks(pattern)
+        if similar:
+            build = f"did you mean {' or '.join(similar)}? Or {build}"
+        return UnknownNameError(f"no benchmark is named {pattern!r}; {build}")
+    return unknown_benchmark(pattern, [*own_benchmarks(), *suite_members()])
 
 
 def _announce_changes(benchmark: Benchmark, announce: Announce) -> None:
     """Say which files of the user have changed since a benchmark was built from them, and how to build it again."""
     state = kept_state(benchmark.name)
-    for place in state.changed_sources():
+    for changed_file in state.changed_sources():
+        rebuild = _rebuild_call(benchmark, [*state.own_entries, *state.tables])
         announce(
-            f"{place} has changed since {benchmark.name} was built from it; this uses the earlier build. To use the "
-            f"current file, build it again: {_rebuild_call(benchmark, [*state.own_entries, *state.tables])}"
+            f"{changed_file} has changed since {benchmark.name} was built from it; this uses the earlier build. To use "
+            f"the current file, build it again: {rebuild}"
         )
 
 
@@ -409,7 +471,7 @@ def is_ready(spec: BenchmarkSpec) -> bool:
     return spec.source.embedded or is_built(spec)
 
 
-def _may_hold(condition: Condition | None, spec: BenchmarkSpec) -> bool:
+def _may_meet(condition: Condition | None, spec: BenchmarkSpec) -> bool:
     """Return whether samples of a benchmark may meet a condition, judged by the benchmark's facts alone."""
     if condition is None:
         return True
@@ -466,20 +528,22 @@ def matching_specs(pattern: str) -> tuple[BenchmarkSpec, ...]:
     return select(pattern)
 
 
-def _built_alike(pattern: str) -> list[str]:
-    """Return the names of the user's own benchmarks that are spelt like the name of a file or folder, or begin with it."""
+MAX_SUGGESTED_NAMES = 3
+"""Maximum number of names that a message suggests."""
+
+
+def _similar_own_benchmarks(pattern: str) -> list[str]:
+    """Return names of the user's own benchmarks that begin with the name of a file or folder, or else are similar to it."""
     stem = Path(pattern).stem
     names = own_benchmarks()
-    beginning = [name for name in names if name.startswith(f"{stem}-")]
-    return beginning[:MOST_NAMES] or registry.nearest_names(stem, names)
-
-
-MOST_NAMES = 3
-"""Names that a message suggests."""
+    beginning_alike = [name for name in names if name.startswith(f"{stem}-")]
+    if beginning_alike:
+        return beginning_alike[:MAX_SUGGESTED_NAMES]
+    return registry.nearest_names(stem, names)
 
 
 def _how_to_build(pattern: str) -> str:
-    """How a benchmark is built of the file or folder at `pattern`, or "" where none can be.
+    """Return how to build a benchmark from the file or folder at a path, as a part of a message; empty if none can be.
 
     The recognition of files takes a while to import, and only messages about unknown names need it.
     """
@@ -489,15 +553,18 @@ def _how_to_build(pattern: str) -> str:
 
 
 def _check_folder(pattern: str) -> None:
-    """Raise DataError if a pattern is written as a folder, since no benchmark is there."""
-    folder = expanded(pattern)
+    """Raise DataError if a text is written as the path of a folder: it begins with `.`, `/` or `~`.
+
+    The caller has found that this folder is not a built benchmark.
+    """
     if not pattern.startswith((".", "/", "~")):
         return
+    folder = expanded(pattern)
     _check_file(pattern)
     _check_for_benchmarks_inside(pattern)
-    fault = (
-        f"{folder} is not a built benchmark" if folder.is_dir() else f"there is no folder {pattern}"
-    )
+    fault = f"there is no folder {pattern}"
+    if folder.is_dir():
+        fault = f"{folder} is not a built benchmark"
     build = _how_to_build(pattern)
     if build:
         raise DataError(f"{fault}; {build}")
@@ -534,13 +601,27 @@ def _check_file(pattern: str) -> None:
 
 
 def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None) -> Benchmark:
-    """Return a benchmark, or a part that suffices for a limit, after fetching and building it if necessary."""
+    """Return the built benchmark of a catalogue entry. It is fetched and built if necessary.
+
+    Args:
+        spec: The entry.
+        announce: Receives a line if the benchmark is built.
+        limit: The number of samples that is needed; None for all. If the benchmark has to be fetched, a part of it
+            that suffices may be fetched and built instead.
+
+    Raises:
+        NoSourceError: Its files are neither here nor can they be fetched.
+        DataError: It cannot be built.
+    """
     folder = benchmark_folder(spec.name)
     reason = ""
-    if (folder / MANIFEST).exists() and not (reason := reason_to_rebuild(spec)):
-        return Benchmark(folder)
+    if (folder / MANIFEST).exists():
+        reason = reason_to_rebuild(spec)
+        if not reason:
+            return Benchmark(folder)
     building = f"rebuilding {spec.name}: {reason}" if reason else f"building {spec.name}"
-    if spec.source.embedded or (reason and source_state(spec).neighbour_digest):
+    has_changed_neighbours = bool(reason) and bool(source_state(spec).neighbour_digest)
+    if spec.source.embedded or has_changed_neighbours:
         announce(building)
         return build_benchmark(spec)
     # Imported here, because most runs fetch nothing.
@@ -561,22 +642,26 @@ def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None)
 
 
 def reason_to_rebuild(spec: BenchmarkSpec) -> str:
-    """Return why a built benchmark must be rebuilt; empty if it need not be."""
-    kept = kept_state(spec.name)
+    """Return why a built benchmark must be rebuilt, as a part of a message; empty if it need not be."""
+    state_of_build = kept_state(spec.name)
     if not is_built(spec):
-        if not kept.entry:
+        if not state_of_build.entry:
             return f"the existing build was not made from {entry_file(spec)}"
-        return f"the existing build was made from {kept.entry}, not from {entry_file(spec)}"
+        return (
+            f"the existing build was made from {state_of_build.entry}, not from {entry_file(spec)}"
+        )
+    is_embedded = spec.source.embedded
     try:
         benchmark = Benchmark(benchmark_folder(spec.name))
     except DataError:
-        return (
-            "the existing build has another format, or is damaged" if spec.source.embedded else ""
-        )
-    if spec.source.embedded and benchmark.spec != spec:
+        if is_embedded:
+            return "the existing build has another format, or is damaged"
+        return ""
+    if is_embedded and benchmark.spec != spec:
         return "its catalogue entry has changed"
-    if (spec.source.embedded or kept.neighbour_digest) and kept.neighbour_digest != source_state(
-        spec
-    ).neighbour_digest:
-        return "files beside its entry have changed"
+    depends_on_neighbours = is_embedded or bool(state_of_build.neighbour_digest)
+    if depends_on_neighbours:
+        present_digest = source_state(spec).neighbour_digest
+        if state_of_build.neighbour_digest != present_digest:
+            return "files beside its entry have changed"
     return ""

@@ -22,7 +22,7 @@ from snellen.formats.whole_files import write_atomically
 from snellen.records import Exchange
 from snellen.runs.journal_lines import write_line
 from snellen.runs.locks import locked_run
-from snellen.runs.own_questions import keep_questions, questions_folder
+from snellen.runs.own_questions import questions_folder, save_questions
 from snellen.runs.run_folder import (
     RUN_FORMAT,
     RUN_MANIFEST,
@@ -55,7 +55,7 @@ def imported_run_folder(path: Path, answers: str, form: str = "") -> Path:
 
 
 def unpacked_digest(path: Path) -> bytes:
-    """Return the SHA-256 of a file's content, decompressed if it is compressed."""
+    """Return the SHA-256 of a file's content. A compressed file is decompressed before."""
     with open_text(path) as file:
         return hashlib.sha256(file.read()).digest()
 
@@ -87,14 +87,15 @@ def check_import(folder: Path, path: Path, benchmark: Benchmark | None = None) -
 
 
 class ImportedPredictions(Struct, frozen=True):
-    """The content of a file of predictions, without the replies."""
+    """What is known of the predictions in a file, without the replies themselves."""
 
     file: Path
     model: str
+    """Name of the model; empty if the file does not name it."""
     protocol: str
-    """Label of the protocol of all exchanges."""
+    """Label of the protocol under which all replies are stored."""
     notes: tuple[str, ...]
-    """Parts of the file that did not match the benchmark."""
+    """Notes for readers of the scores, such as parts of the file that did not match the benchmark."""
 
 
 def write_imported_run(
@@ -103,8 +104,19 @@ def write_imported_run(
     predictions: ImportedPredictions,
     exchanges: Iterable[Exchange],
 ) -> None:
-    """Store the predictions of a file for a benchmark as a run."""
-    manifest, labels = benchmark.manifest, (predictions.protocol,)
+    """Store the predictions of a file for a benchmark as a run.
+
+    Args:
+        folder: The folder of the run.
+        benchmark: The benchmark, which is already built.
+        predictions: What the file says about the model and its replies.
+        exchanges: The questions and replies of the file.
+
+    Raises:
+        StoreError: Another command uses the folder, or it cannot be written.
+    """
+    manifest = benchmark.manifest
+    labels = (predictions.protocol,)
     use = BenchmarkUse(
         benchmark.name,
         manifest.version,
@@ -133,13 +145,17 @@ def write_imported_run(
         lines += write_line(exchange, run.authors)
     with locked_run(folder):
         write_atomically(folder / "journal-0.jsonl", bytes(lines))
-        keep_questions(benchmark, ALL, questions_folder(folder, benchmark.name))
+        save_questions(benchmark, ALL, questions_folder(folder, benchmark.name))
         write_manifest(folder, run)
 
 
 def _stem(path: Path) -> str:
-    return path.with_suffix("").stem if path.suffix == ".gz" else path.stem
+    """Return the name of a file without its suffix: `replies` for `replies.jsonl` and for `replies.jsonl.gz`."""
+    if path.suffix == ".gz":
+        path = path.with_suffix("")
+    return path.stem
 
 
 def _fingerprint(path: Path) -> dict[str, str]:
+    """Return what identifies a file of predictions, in place of the fingerprint of a model."""
     return {"predictions": path.name, "sha256": unpacked_digest(path).hex()}

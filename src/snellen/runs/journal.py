@@ -26,20 +26,25 @@ READ_AT_ONCE = 1 << 20
 
 JOURNAL_BITS = 8
 """Bits of a position for the index of the journal; the bits above are the offset of the line."""
-MOST_JOURNALS = 1 << JOURNAL_BITS
+MAX_JOURNALS = 1 << JOURNAL_BITS
 
 
 def position_of(journal_index: int, offset: int) -> int:
-    """Return the position of the line that begins at an offset of a journal, as one number."""
+    """Return the position of a line in the journals of a run, as one number.
+
+    Args:
+        journal_index: The index of the journal. It takes the lowest `JOURNAL_BITS` bits.
+        offset: The number of bytes before the line in this journal. It takes the bits above.
+    """
     return offset << JOURNAL_BITS | journal_index
 
 
 def numbered_journals(folder: Path) -> list[Path]:
     """Return the journals of a run, in the order of their indexes. Raises StoreError if there are too many."""
     paths = journals(folder)
-    if len(paths) > MOST_JOURNALS:
+    if len(paths) > MAX_JOURNALS:
         raise StoreError(
-            f"{folder} has {len(paths)} journals, more than {MOST_JOURNALS}; merge some of them"
+            f"{folder} has {len(paths)} journals, more than {MAX_JOURNALS}; merge some of them"
         )
     return paths
 
@@ -84,7 +89,9 @@ def holds_replies(folder: Path) -> bool:
 def read_journal(
     path: Path, authors: Mapping[str, str] = NO_AUTHORS
 ) -> Iterator[tuple[int, Exchange]]:
-    """Yield the offset and the exchange of each complete line; a torn last line is skipped.
+    """Yield the exchanges in a journal, each with the offset of its line in bytes.
+
+    A last line without a line break is skipped, because the process was killed while it wrote the line.
 
     Args:
         path: The journal.
@@ -99,14 +106,14 @@ def read_journal(
 def read_entries(
     paths: Sequence[Path], authors: Mapping[str, str]
 ) -> Iterator[tuple[int, JournalEntry]]:
-    """Yield the requests and responses in the journals of a run, in the order of arrival.
+    """Yield the exchanges in the journals of a run without their texts, in the order of arrival.
 
     Args:
-        paths: The journal files.
+        paths: The journals.
         authors: The identity of the model in each role. Roles that are absent are not checked.
 
     Yields:
-        The position of an entry in the journals, and its short form without long texts.
+        The position of an exchange, with which a `JournalReader` reads all of it, and the exchange without its texts.
 
     Raises:
         StoreError: As `read_journal`.
@@ -119,7 +126,11 @@ def read_entries(
 def read_stored_lines(
     paths: Sequence[Path], authors: Mapping[str, str]
 ) -> Iterator[StoredExchange]:
-    """Yield what a resumed run needs of all exchanges in journals.
+    """Yield all exchanges in some journals, without the parts that a resumed run does not need.
+
+    Args:
+        paths: The journals.
+        authors: The identity of the model in each role; roles that are absent are not checked.
 
     Raises:
         StoreError: As `read_journal`.
@@ -132,10 +143,17 @@ def read_stored_lines(
 def read_lines(
     path: Path, authors: Mapping[str, str], decode: Callable[[bytes, Mapping[str, str]], LineT]
 ) -> Iterator[tuple[int, LineT]]:
-    """Yield the offset and the decoded content of each complete line; a torn last line is skipped.
+    """Yield the offset and the decoded content of each line of a journal.
+
+    A last line without a line break is skipped, because the process was killed while it wrote the line.
+
+    Args:
+        path: The journal.
+        authors: The identity of the model in each role, which is passed to `decode`.
+        decode: Decodes a line: `read_line`, or a function that decodes only a part of the exchange.
 
     Raises:
-        StoreError: `decode` raised it; the message then names the file and the line.
+        StoreError: `decode` raised it. The message then also names the file and the line.
     """
     offset = 0
     for line_number, line in enumerate(_lines(path), 1):
@@ -166,6 +184,7 @@ def _unreadable(path: Path, error: OSError) -> StoreError:
 
 
 def _at_line(path: Path, line_number: int, error: StoreError) -> StoreError:
+    """Return an error about a line of a journal that also names the file and the line, and says what to do."""
     return StoreError(
         f"{path}:{line_number}: {error}; run `snellen mend {shell_word(path.parent)}` to move damaged lines aside"
     )
@@ -184,7 +203,7 @@ class JournalReader:
 
     def read(self, position: int) -> Exchange:
         """Return the exchange at a position. Raises StoreError as `read_journal`."""
-        journal_index = position & (MOST_JOURNALS - 1)
+        journal_index = position & (MAX_JOURNALS - 1)
         offset = position >> JOURNAL_BITS
         path = self._paths[journal_index]
         if journal_index not in self._files:

@@ -127,7 +127,9 @@ _entry_decoder = msgspec.json.Decoder(JournalEntry)
 
 
 def write_line(exchange: Exchange, authors: Mapping[str, str]) -> bytes:
-    """Encode a request with its response as a line of JSON, the last field of which is a checksum of the others (CRC-32).
+    """Encode a request with its response as a line of a journal.
+
+    The line is JSON. Its last field is a checksum (CRC-32) of the line without this field.
 
     Args:
         exchange: The request and the response.
@@ -163,7 +165,8 @@ def read_stored(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> StoredE
     """Decode a line like `read_line`, keeping only what a resumed run needs."""
     body = _checked_body(line)
     if body is None:
-        # Keys are digests of JSON as Snellen writes it, and an edited line may be formatted in another way.
+        # A line without a checksum was edited, so its JSON may be formatted in another way than Snellen formats it.
+        # The key of a request is a digest of formatted JSON, so the line is formatted again.
         body = _encoder.encode(read_line(line, authors))
     return _decode(body, authors, _stored_decoder)
 
@@ -188,16 +191,25 @@ def _checked_body(line: bytes) -> bytes | None:
 
 
 def _decode(body: bytes, authors: Mapping[str, str], decoder: msgspec.json.Decoder[LineT]) -> LineT:
-    """Decode the JSON of a line. Raises StoreError if it is not an exchange, or another model answered it."""
+    """Decode the JSON of a line.
+
+    Args:
+        body: The line without its checksum.
+        authors: The identity of the model in each role. Roles that are absent are not checked.
+        decoder: Decodes an exchange, or a part of it.
+
+    Raises:
+        StoreError: The line is not an exchange, or another model answered it.
+    """
     try:
         content = decoder.decode(body)
     except JSON_FAULTS as error:
         raise StoreError(f"not an exchange of this version ({error})") from None
-    author = authors.get(content.request.role)
-    if author not in (None, content.answered_by):
+    expected_author = authors.get(content.request.role)
+    if expected_author not in (None, content.answered_by):
+        actual_author = content.answered_by or "a model without a name"
         raise StoreError(
-            f"the reply is from {content.answered_by or 'a model without a name'}, but this run belongs to "
-            f"{author}"
+            f"the reply is from {actual_author}, but this run belongs to {expected_author}"
         )
     return content
 
@@ -211,11 +223,12 @@ PRESENTATION_BYTES = 12
 
 
 def request_identity(request: Request | StoredRequest, by_sample: Collection[str]) -> bytes:
-    """Return the digest by which the response to a request is found.
+    """Return the digest by which the response to a request is found. Requests with the same digest share a response.
 
     Args:
         request: The request.
-        by_sample: Roles whose models answer by the sample, so that samples with the same request share no response.
+        by_sample: Roles whose models look up the sample, such as one that knows the answers. For these, the digest
+            includes the sample, so that two samples that send the same request do not share a response.
     """
     if request.role in by_sample:
         return sample_identity(request)
@@ -223,12 +236,12 @@ def request_identity(request: Request | StoredRequest, by_sample: Collection[str
 
 
 def sample_identity(request: Request | StoredRequest) -> bytes:
-    """Return a digest of what a request asks and of its sample."""
+    """Return a digest of the content of a request and of its sample."""
     return _digest_of((request.benchmark, request.sample_id, request.key), IDENTITY_BYTES)
 
 
 def presentation_identity(protocol: str, request: Request | StoredRequest) -> bytes:
-    """Return a digest of what a request asks, of its sample and protocol, and of how the sample is presented."""
+    """Return a digest of the content of a request, of its sample and protocol, and of how the sample is presented."""
     parts = (protocol, request.benchmark, request.sample_id, request.variant, request.key)
     return _digest_of(parts, PRESENTATION_BYTES)
 

@@ -25,20 +25,28 @@ RECORDED_PACKAGES = ("msgspec", "pyarrow", "pillow", "torch", "transformers", "t
 
 
 def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLES) -> RunManifest:
-    """Describe what a plan will ask of which models, without asking anything."""
+    """Return the manifest of a run: which models answer which benchmarks, with which settings and software.
+
+    No request is sent.
+
+    Args:
+        model: The evaluated model.
+        plan: The plan of the run.
+        roles: The models in other roles, such as a judge.
+    """
     started = datetime.now(UTC).isoformat(timespec="seconds")
     uses = []
     labels: dict[str, None] = {}
     wording_versions = {}
     for selected in plan.benchmarks:
         protocols = plan.protocols_of(selected.benchmark.spec)
-        own_labels = tuple(protocol.label for protocol in protocols)
-        uses.append(_benchmark_use(selected, own_labels, plan))
-        labels.update(dict.fromkeys(own_labels))
+        labels_of_benchmark = tuple(protocol.label for protocol in protocols)
+        uses.append(_benchmark_use(selected, labels_of_benchmark, plan))
+        labels.update(dict.fromkeys(labels_of_benchmark))
         for protocol in protocols:
-            version_of = declaration_of(protocol).words
-            if version_of is not None:
-                wording_versions[protocol.label] = version_of(plan.templates)
+            wording_version = declaration_of(protocol).words
+            if wording_version is not None:
+                wording_versions[protocol.label] = wording_version(plan.templates)
 
     model_strings = {EVALUATED: model.name}
     role_models = {}
@@ -80,9 +88,15 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
 def _benchmark_use(
     selected: SelectedBenchmark, labels: tuple[str, ...], plan: RunPlan
 ) -> BenchmarkUse:
-    """Return how a run uses a benchmark, for its manifest; `labels` are those of its protocols."""
+    """Return how a run uses a benchmark, for the manifest of the run.
+
+    Args:
+        selected: The benchmark, and which of its samples the run uses.
+        labels: The labels of the protocols under which it is evaluated.
+        plan: The plan of the run.
+    """
     benchmark = selected.benchmark
-    examples_from, examples = _examples_shown(benchmark, plan)
+    examples_from, examples_digest = _examples_shown(benchmark, plan)
     return BenchmarkUse(
         benchmark.name,
         benchmark.manifest.version,
@@ -93,25 +107,27 @@ def _benchmark_use(
         benchmark.manifest.questions,
         selected.selection.part,
         examples_from,
-        examples,
+        examples_digest,
         origin=benchmark.manifest.build_info.origin,
     )
 
 
 def _effective_limit(selected: SelectedBenchmark) -> int | None:
-    """Return the limit of a benchmark's samples; None if it leaves none out."""
+    """Return the limit on the number of a benchmark's samples, or None if no sample is left out because of it.
+
+    If only a part of the benchmark was built, the rest may have further samples, so the limit is always returned.
+    """
     limit = selected.selection.limit
     if limit is None:
         return None
-    benchmark_manifest = selected.benchmark.manifest
-    build_limit = benchmark_manifest.build_info.limit
-    may_lack_samples = 0 < build_limit <= benchmark_manifest.counts.samples
-    if may_lack_samples:
+    manifest = selected.benchmark.manifest
+    build_limit = manifest.build_info.limit
+    is_partial_build = 0 < build_limit <= manifest.counts.samples
+    if is_partial_build:
         return limit
     without_limit = replace(selected.selection, limit=None, part=None)
-    if limit < selected.benchmark.count(without_limit):
-        return limit
-    return None
+    n_samples = selected.benchmark.count(without_limit)
+    return limit if limit < n_samples else None
 
 
 def _examples_shown(benchmark: Benchmark, plan: RunPlan) -> tuple[str, str]:
@@ -128,6 +144,12 @@ def _examples_shown(benchmark: Benchmark, plan: RunPlan) -> tuple[str, str]:
 
 
 def with_servers(manifest: RunManifest, servers: dict[str, ServerFacts]) -> RunManifest:
-    """Return the manifest with what servers stated in its last session."""
-    *before, last = manifest.sessions
-    return replace(manifest, sessions=(*before, replace(last, servers=servers)))
+    """Return the manifest of a run with the facts that servers stated about their models in its last session.
+
+    Args:
+        manifest: The manifest.
+        servers: The facts by the role of the model.
+    """
+    *earlier_sessions, last_session = manifest.sessions
+    last_session = replace(last_session, servers=servers)
+    return replace(manifest, sessions=(*earlier_sessions, last_session))

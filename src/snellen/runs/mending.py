@@ -60,7 +60,7 @@ class Damage(Struct, frozen=True):
         return f"{place}: {self.why}"
 
 
-def misfit(request: Request, sample: Sample) -> str:
+def describe_mismatch(request: Request, sample: Sample) -> str:
     """Return why a stored request cannot belong to a sample, such as an option that the sample does not have.
 
     Returns:
@@ -79,9 +79,9 @@ def misfit(request: Request, sample: Sample) -> str:
     return ""
 
 
-def check_fits(folder: Path, exchange: Exchange, sample: Sample) -> None:
+def check_matches_sample(folder: Path, exchange: Exchange, sample: Sample) -> None:
     """Raise StoreError, naming file and line, if an exchange of a run does not belong to a sample."""
-    why = misfit(exchange.request, sample)
+    why = describe_mismatch(exchange.request, sample)
     if not why:
         return
     for path in journals(folder):
@@ -113,7 +113,7 @@ def mend_run(folder: Path) -> list[Damage]:
         except StoreError as error:
             return str(error)
         sample = samples.get(exchange.request.benchmark, {}).get(exchange.request.sample_id)
-        return misfit(exchange.request, sample) if sample else ""
+        return describe_mismatch(exchange.request, sample) if sample else ""
 
     with locked_run(folder):
         for path in sorted(folder.glob(JOURNALS)):

@@ -47,7 +47,7 @@ def questions_folder(run: Path, benchmark: str) -> Path:
     return run / QUESTIONS / benchmark
 
 
-def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> None:
+def save_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> None:
     """Write the selected samples of a benchmark into a folder, unless they are there. Raises StoreError."""
     choice: dict[str, Any] = {"where": selection.where, "limit": selection.limit}
     if selection.part is not None:

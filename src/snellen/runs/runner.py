@@ -25,7 +25,7 @@ from snellen.runs.driving import NO_ROLES, Roles, drive_model
 from snellen.runs.failed_starts import removed_without_replies
 from snellen.runs.locks import locked_run
 from snellen.runs.making_manifest import manifest_of, with_servers
-from snellen.runs.own_questions import keep_questions, questions_folder
+from snellen.runs.own_questions import questions_folder, save_questions
 from snellen.runs.plan import RunPlan, check_roles, image_limits
 from snellen.runs.resuming import begin_or_resume
 from snellen.runs.run_folder import RunManifest, read_manifest, write_manifest
@@ -165,7 +165,7 @@ def _run_session(
     if is_first_worker:
         for use in plan.benchmarks:
             own_folder = questions_folder(folder, use.benchmark.name)
-            keep_questions(use.benchmark, use.selection, own_folder)
+            save_questions(use.benchmark, use.selection, own_folder)
 
     budget = RunBudget(plan.execution, plan.worker, plan.budget_used)
 

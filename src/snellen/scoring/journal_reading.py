@@ -30,7 +30,7 @@ from snellen.protocols.base import (
 from snellen.protocols.prediction import LikelihoodRule, predict, predict_conclusion
 from snellen.records import ContinuationScore, Exchange, Prediction, Response, Sample, Turn, Variant
 from snellen.runs.journal import JournalReader, numbered_journals, read_entries, read_exchanges
-from snellen.runs.mending import check_fits
+from snellen.runs.mending import check_matches_sample
 from snellen.runs.run_folder import RunManifest
 from snellen.scoring.request_costs import (
     CostTally,
@@ -274,7 +274,7 @@ class PartReader:
                 exchange = journal.read(position)
                 request = exchange.request
                 sample = samples[request.sample_id]
-                check_fits(self._folder, exchange, sample)
+                check_matches_sample(self._folder, exchange, sample)
                 if request.variant.step:
                     answers.add(exchange)
                     continue

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from snellen.protocols.verdict import Deliberation
 from snellen.records import Request, Response
-from snellen.runs.forecast import likely_tokens, most_tokens
+from snellen.runs.forecast import estimate_tokens, max_tokens_of
 from snellen.runs.spec import TokenPrice
 
 _NO_VERDICT = Response(text="")
@@ -60,8 +60,8 @@ def estimate_cost(
             likely_requests[requests[0].key] = requests[0]
         for request in requests:
             all_requests[request.key] = request
-    likely = likely_tokens(list(likely_requests.values()))
-    most = most_tokens(list(all_requests.values()))
+    likely = estimate_tokens(list(likely_requests.values()))
+    most = max_tokens_of(list(all_requests.values()))
     line = (
         f"about {likely.calls:,} calls with {likely.input_tokens:,} input and {likely.output_tokens:,} output tokens; at most "
         f"{most.calls:,} calls with {most.input_tokens:,} and {most.output_tokens:,} tokens"

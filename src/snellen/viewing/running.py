@@ -36,7 +36,7 @@ from snellen.records import Failure
 from snellen.runs.finding import is_ready, matching_specs
 from snellen.runs.forecast import is_answered
 from snellen.runs.journal_lines import StoredExchange, read_stored
-from snellen.runs.locks import is_held
+from snellen.runs.locks import is_locked
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import plan_run
 from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals
@@ -275,7 +275,7 @@ def _state(folder: Path, now: float, *, is_left: bool) -> State:
         now: The time in seconds since 1970.
         is_left: Whether its process is known to have ended, so that there is no need to wait.
     """
-    if is_held(folder):
+    if is_locked(folder):
         return "under way"
     if _has_ended(folder):
         return "finished"

@@ -30,9 +30,9 @@ from snellen.formats.record_files import ENDING
 from snellen.interchange.signing import BLOCK, check_key, sign_folders
 from snellen.runs.own_questions import (
     RunImages,
-    keep_questions,
     questions_folder,
     reopen_benchmark,
+    save_questions,
 )
 from snellen.runs.run_folder import RUN_MANIFEST, BenchmarkUse, journals, read_manifest
 from snellen.scoring.answers import answers_file, has_answers
@@ -212,7 +212,7 @@ def _records(run: Path) -> Iterator[Path]:
 def _write_questions(use: BenchmarkUse, run: Path, folder: Path, *, images: bool) -> int:
     """The questions as asked, with their images if wanted, and how many images those are."""
     benchmark, selection = reopen_benchmark(use, run), use.selection
-    keep_questions(benchmark, selection, folder)
+    save_questions(benchmark, selection, folder)
     if not images:
         return 0
     store, source = ImageStore(folder / "images"), RunImages(use, run)
