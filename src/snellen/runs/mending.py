@@ -28,7 +28,7 @@ from snellen.records import EVALUATED, Exchange, Request, Sample
 from snellen.runs.journal import read_journal
 from snellen.runs.journal_lines import JournalEntry, read_entry, read_line
 from snellen.runs.locks import locked_run
-from snellen.runs.own_questions import ASKED, QUESTIONS, reopen_benchmark
+from snellen.runs.own_questions import QUESTIONS, SELECTION, reopen_benchmark
 from snellen.runs.run_folder import (
     JOURNALS,
     MANIFEST_COPY,
@@ -56,15 +56,15 @@ class Damage(Struct, frozen=True):
     why: str
 
     def __str__(self) -> str:
-        place = f"{self.path}:{self.line}" if self.line else str(self.path)
-        return f"{place}: {self.why}"
+        location = f"{self.path}:{self.line}" if self.line else str(self.path)
+        return f"{location}: {self.why}"
 
 
 def describe_mismatch(request: Request, sample: Sample) -> str:
-    """Return why a stored request cannot belong to a sample, such as an option that the sample does not have.
+    """Return why a stored request cannot belong to a sample, for example because it shows an option too many.
 
     Returns:
-        The reason; empty if it can belong to the sample.
+        The reason, as a part of an error message; empty if the request can belong to the sample.
     """
     variant = request.variant
     n_turns = len(sample.rounds)
@@ -80,20 +80,36 @@ def describe_mismatch(request: Request, sample: Sample) -> str:
 
 
 def check_matches_sample(folder: Path, exchange: Exchange, sample: Sample) -> None:
-    """Raise StoreError, naming file and line, if an exchange of a run does not belong to a sample."""
-    why = describe_mismatch(exchange.request, sample)
-    if not why:
+    """Check that a stored exchange can belong to a sample.
+
+    Args:
+        folder: The folder of the run.
+        exchange: The exchange, which is in a journal of the run.
+        sample: The sample that it names.
+
+    Raises:
+        StoreError: It cannot belong to the sample. The message names the file and the line.
+    """
+    mismatch = describe_mismatch(exchange.request, sample)
+    if not mismatch:
         return
     for path in journals(folder):
-        for number, (_, stored) in enumerate(read_journal(path), 1):
+        for line_number, (_, stored) in enumerate(read_journal(path), 1):
             if stored == exchange:
                 raise StoreError(
-                    f"{path}:{number}: {why}; run `snellen mend {shell_word(folder)}` to move damaged lines aside"
+                    f"{path}:{line_number}: {mismatch}; run `snellen mend {shell_word(folder)}` to move damaged "
+                    "lines aside"
                 )
 
 
 def mend_run(folder: Path) -> list[Damage]:
     """Restore a damaged manifest, and set aside lines of the journals that are not exchanges of this run.
+
+    Args:
+        folder: The folder of the run.
+
+    Returns:
+        What was damaged; empty if nothing was.
 
     Raises:
         StoreError: The folder is not a run, or is in use.
@@ -101,10 +117,11 @@ def mend_run(folder: Path) -> list[Damage]:
     """
     repairs = _mend_manifest(folder)
     manifest = read_manifest(folder)
-    samples: dict[str, dict[str, Sample]] = {}
+    sample_by_name: dict[tuple[str, str], Sample] = {}
     for use in manifest.benchmarks:
         benchmark = reopen_benchmark(use, folder)
-        samples[use.name] = {sample.id: sample for sample in benchmark.samples(Selection())}
+        for sample in benchmark.samples(Selection()):
+            sample_by_name[use.name, sample.id] = sample
 
     def fault(line: bytes) -> str:
         """Return what is wrong with a line of a journal; empty if it is a response to a question of the run."""
@@ -112,8 +129,11 @@ def mend_run(folder: Path) -> list[Damage]:
             exchange = read_line(line, manifest.authors)
         except StoreError as error:
             return str(error)
-        sample = samples.get(exchange.request.benchmark, {}).get(exchange.request.sample_id)
-        return describe_mismatch(exchange.request, sample) if sample else ""
+        request = exchange.request
+        sample = sample_by_name.get((request.benchmark, request.sample_id))
+        if sample is None:
+            return ""
+        return describe_mismatch(request, sample)
 
     with locked_run(folder):
         for path in sorted(folder.glob(JOURNALS)):
@@ -137,28 +157,28 @@ def _mend_journal(path: Path, fault: Callable[[bytes], str]) -> list[Damage]:
         path: The journal.
         fault: Function that returns what is wrong with a line; empty if it is intact.
     """
-    file_of_damaged = path.parent / DAMAGED / path.name
+    path_of_damaged = path.parent / DAMAGED / path.name
     if path.is_dir():
-        file_of_damaged.parent.mkdir(exist_ok=True)
-        path.rename(file_of_damaged)
+        path_of_damaged.parent.mkdir(exist_ok=True)
+        path.rename(path_of_damaged)
         return [Damage(path, 0, "a folder and no journal")]
-    intact = bytearray()
-    damaged = bytearray()
+    intact_lines = bytearray()
+    damaged_lines = bytearray()
     damages: list[Damage] = []
     with open_file(path) as file:
-        for number, line in enumerate(lines_of(file), 1):
+        for line_number, line in enumerate(lines_of(file), 1):
             reason = fault(line) if line.endswith(b"\n") else "a truncated line"
             if reason:
-                damages.append(Damage(path, number, reason))
-                damaged.extend(line)
+                damages.append(Damage(path, line_number, reason))
+                damaged_lines.extend(line)
             else:
-                intact.extend(line)
+                intact_lines.extend(line)
     if damages:
         moved_before = b""
-        if file_of_damaged.exists():
-            moved_before = read_file(file_of_damaged, TABLE_BYTES)
-        write_atomically(file_of_damaged, moved_before + bytes(damaged))
-        write_atomically(path, bytes(intact))
+        if path_of_damaged.exists():
+            moved_before = read_file(path_of_damaged, TABLE_BYTES)
+        write_atomically(path_of_damaged, moved_before + bytes(damaged_lines))
+        write_atomically(path, bytes(intact_lines))
     return damages
 
 
@@ -170,7 +190,7 @@ def _mend_manifest(folder: Path) -> list[Damage]:
     path = folder / RUN_MANIFEST
     raw = read_file(path) if path.is_file() else b""
     if not raw and not holds_answers(folder):
-        return []  # not a run; the caller's reading of the manifest raises
+        return []  # not a run; the caller reads the manifest, which raises an error
     try:
         decode_manifest(folder, raw)
         return []
@@ -178,14 +198,14 @@ def _mend_manifest(folder: Path) -> list[Damage]:
         pass
     with locked_run(folder):
         restored = _copied_manifest(folder)
-        source = "restored from its copy"
+        repair = "restored from its copy"
         if restored is None:
-            restored = _manifest_by_journals(folder, raw)
-            source = "recreated from the journals; repeat the run's command to complete it"
+            restored = _manifest_from_journals(folder, raw)
+            repair = "recreated from the journals; repeat the run's command to complete it"
         if raw:
             write_atomically(folder / DAMAGED / RUN_MANIFEST, raw)
         write_manifest(folder, restored)
-    return [Damage(path, 0, f"damaged or missing, {source}")]
+    return [Damage(path, 0, f"damaged or missing, {repair}")]
 
 
 def _copied_manifest(folder: Path) -> RunManifest | None:
@@ -196,25 +216,30 @@ def _copied_manifest(folder: Path) -> RunManifest | None:
         return None
 
 
-def _manifest_by_journals(folder: Path, raw: bytes) -> RunManifest:
+def _manifest_from_journals(folder: Path, raw: bytes) -> RunManifest:
     """Make a manifest from the journals, the run's questions, and the beginning of the damaged manifest.
 
+    Args:
+        folder: The folder of the run.
+        raw: What is left of the damaged manifest; empty if it is missing.
+
     Raises:
-        StoreError: The run does not have its own questions, or no replies.
+        StoreError: The run has no replies, or no copy of its own questions.
     """
-    intact_fields = _beginning(raw)
+    intact_fields = _complete_fields(raw)
     authors_by_role: dict[str, Counter[str]] = defaultdict(Counter)
     protocols_by_benchmark: dict[str, dict[str, None]] = defaultdict(dict)
-    for entry in _whole_entries(folder):
+    for entry in _intact_entries(folder):
         authors_by_role[entry.request.role][entry.answered_by] += 1
         protocols_by_benchmark[entry.request.benchmark][entry.protocol] = None
 
     author_of_role: dict[str, str] = {}
     model_of_role: dict[str, str] = {}
     for role, authors in authors_by_role.items():
-        [(author, _)] = authors.most_common(1)
-        author_of_role[role] = author
-        model_of_role[role] = author.rpartition("#")[0]
+        [(most_frequent_author, _)] = authors.most_common(1)
+        author_of_role[role] = most_frequent_author
+        # An author is the name of the model, `#`, and a digest of its properties.
+        model_of_role[role] = most_frequent_author.rpartition("#")[0]
 
     uses: list[BenchmarkUse] = []
     protocols: dict[str, None] = {}
@@ -228,7 +253,8 @@ def _manifest_by_journals(folder: Path, raw: bytes) -> RunManifest:
             "questions; remove it and repeat the run's command (replies are kept)"
         )
     model = intact_fields.get("model") or model_of_role.get(EVALUATED, "")
-    question = QuestionSpec(models=(model,), benchmarks=tuple(use.name for use in uses))
+    benchmark_names = tuple(use.name for use in uses)
+    question = QuestionSpec(models=(model,), benchmarks=benchmark_names)
     roles = {}
     for role, name in model_of_role.items():
         if role != EVALUATED:
@@ -250,8 +276,8 @@ def _manifest_by_journals(folder: Path, raw: bytes) -> RunManifest:
     )
 
 
-def _whole_entries(folder: Path) -> Iterator[JournalEntry]:
-    """Yield the undamaged entries of a run's journals."""
+def _intact_entries(folder: Path) -> Iterator[JournalEntry]:
+    """Yield the exchanges in the undamaged lines of a run's journals, without their texts."""
     for path in journals(folder):
         with suppress(OSError), open_file(path) as file:
             for line in lines_of(file):
@@ -259,44 +285,61 @@ def _whole_entries(folder: Path) -> Iterator[JournalEntry]:
                     yield read_entry(line)
 
 
-def _uses_of_own_questions(folder: Path, left: dict[str, Any]) -> Iterator[BenchmarkUse]:
-    """Yield the benchmarks whose questions are stored in the run, with the facts that the damaged manifest has of each."""
-    known_uses: dict[str, BenchmarkUse] = {}
-    for table in left.get("benchmarks") or ():
+def _uses_of_own_questions(folder: Path, intact_fields: dict[str, Any]) -> Iterator[BenchmarkUse]:
+    """Yield how the run used each benchmark whose questions are stored in its folder.
+
+    Args:
+        folder: The folder of the run.
+        intact_fields: The fields of the damaged manifest that could be read. They may say where a benchmark is, and
+            which few-shot examples were shown.
+    """
+    uses_in_manifest: dict[str, BenchmarkUse] = {}
+    for table in intact_fields.get("benchmarks") or ():
         with suppress(msgspec.ValidationError):
             use = msgspec.convert(table, BenchmarkUse)
-            known_uses[use.name] = use
+            uses_in_manifest[use.name] = use
     for path in sorted((folder / QUESTIONS).glob(f"**/{MANIFEST}")):
         try:
             manifest = Benchmark(path.parent).manifest
         except DataError:
             continue
-        asked_part = manifest.build_info.recipe.get(ASKED, {})
-        part = msgspec.convert(asked_part["part"], QuestionPart) if "part" in asked_part else None
-        known_use = known_uses.get(manifest.spec.name)
+        benchmark_folder = str(path.parent.resolve())
+        examples_from = ""
+        examples = ""
+        use_in_manifest = uses_in_manifest.get(manifest.spec.name)
+        if use_in_manifest is not None:
+            benchmark_folder = use_in_manifest.folder
+            examples_from = use_in_manifest.examples_from
+            examples = use_in_manifest.examples
+        selection = manifest.build_info.recipe.get(SELECTION, {})
+        part = None
+        if "part" in selection:
+            part = msgspec.convert(selection["part"], QuestionPart)
         yield BenchmarkUse(
             manifest.spec.name,
             manifest.version,
-            known_use.folder if known_use else str(path.parent.resolve()),
-            asked_part.get("where", ""),
-            asked_part.get("limit"),
+            benchmark_folder,
+            selection.get("where", ""),
+            selection.get("limit"),
             questions=manifest.questions,
             part=part,
-            examples_from=known_use.examples_from if known_use else "",
-            examples=known_use.examples if known_use else "",
+            examples_from=examples_from,
+            examples=examples,
             origin=manifest.build_info.origin,
         )
 
 
-def _beginning(raw: bytes) -> dict[str, Any]:
-    """Return the complete fields of a JSON object that was cut off."""
+def _complete_fields(raw: bytes) -> dict[str, Any]:
+    """Return the complete fields of a JSON object whose end is missing; empty if there are none.
+
+    The text is cut at its last comma or closing bracket outside of a string, and the brackets that are open there are
+    closed.
+    """
     text = raw.decode("utf-8", "ignore").rstrip("\0")
-    open_brackets: list[str] = []
-    """The closing brackets that are missing, the outermost first."""
+    missing_brackets: list[str] = []  # the closing brackets of what is open, the outermost first
     is_in_string = False
     is_escaped = False
-    longest_valid = ""
-    """The longest beginning so far that is JSON once its brackets are closed, with these brackets."""
+    completed_json = ""
     for index, character in enumerate(text):
         if is_in_string:
             is_in_string = is_escaped or character != '"'
@@ -304,14 +347,14 @@ def _beginning(raw: bytes) -> dict[str, Any]:
         elif character == '"':
             is_in_string = True
         elif character in "{[":
-            open_brackets.append("}" if character == "{" else "]")
-        elif character in "}]" and open_brackets:
-            open_brackets.pop()
-            longest_valid = text[: index + 1] + "".join(reversed(open_brackets))
+            missing_brackets.append("}" if character == "{" else "]")
+        elif character in "}]" and missing_brackets:
+            missing_brackets.pop()
+            completed_json = text[: index + 1] + "".join(reversed(missing_brackets))
         elif character == ",":
-            longest_valid = text[:index] + "".join(reversed(open_brackets))
+            completed_json = text[:index] + "".join(reversed(missing_brackets))
     try:
-        content = json.loads(longest_valid)
+        content = json.loads(completed_json)
     except ValueError:
         return {}
     return content if isinstance(content, dict) else {}

@@ -37,48 +37,60 @@ from snellen.records import ImageRef
 from snellen.runs.run_folder import BenchmarkUse
 
 QUESTIONS = "questions"
-ASKED = "asked"
-"""Key in the manifest of a copy, among the build settings, for the part of the benchmark that was copied."""
+SELECTION = "asked"
+"""Key in the manifest of a copy, among the build settings, for the selection of samples that was copied."""
 
 
 def questions_folder(run: Path, benchmark: str) -> Path:
-    """Return the folder for the questions of a benchmark. Raises DataError for a name that leads out of the run."""
+    """Return the folder in a run for the questions of a benchmark.
+
+    Raises:
+        DataError: The name of the benchmark would lead out of the run's folder, such as `../x`.
+    """
     check_benchmark_name(benchmark, f"{run}: ")
     return run / QUESTIONS / benchmark
 
 
 def save_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> None:
-    """Write the selected samples of a benchmark into a folder, unless they are there. Raises StoreError."""
-    choice: dict[str, Any] = {"where": selection.where, "limit": selection.limit}
+    """Write the selected samples of a benchmark, and its manifest, into a folder, unless they are there already.
+
+    Args:
+        benchmark: The benchmark.
+        selection: Which of its samples to write.
+        folder: The folder for them, in the folder of a run.
+
+    Raises:
+        StoreError: The folder cannot be written.
+    """
+    selection_table: dict[str, Any] = {"where": selection.where, "limit": selection.limit}
     if selection.part is not None:
-        choice["part"] = msgspec.to_builtins(selection.part)
+        selection_table["part"] = msgspec.to_builtins(selection.part)
+    manifest = benchmark.manifest
     with suppress(DataError):
-        earlier = Benchmark(folder).manifest
-        if (
-            earlier.version == benchmark.manifest.version
-            and earlier.build_info.recipe.get(ASKED) == choice
-        ):
+        saved = Benchmark(folder).manifest
+        has_same_version = saved.version == manifest.version
+        if has_same_version and saved.build_info.recipe.get(SELECTION) == selection_table:
             return
-    part = folder / f"{SAMPLES}.part"
+
+    unfinished_file = folder / f"{SAMPLES}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        counts = _write_samples(benchmark, selection, part)
-        part.replace(folder / SAMPLES)
+        counts = _write_samples(benchmark, selection, unfinished_file)
+        unfinished_file.replace(folder / SAMPLES)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        unfinished_file.unlink(missing_ok=True)
         raise StoreError(
             f"{folder}: cannot save the questions ({error.strerror or error})"
         ) from None
-    manifest = benchmark.manifest
-    changed = replace(
+    recipe = {**manifest.build_info.recipe, SELECTION: selection_table}
+    manifest_of_copy = replace(
         manifest,
         counts=counts,
-        build_info=replace(
-            manifest.build_info, recipe={**manifest.build_info.recipe, ASKED: choice}
-        ),
+        build_info=replace(manifest.build_info, recipe=recipe),
         files={**manifest.files, SAMPLES: file_digest(folder / SAMPLES)},
     )
-    write_atomically(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(changed), indent=1))
+    content = msgspec.json.format(msgspec.json.encode(manifest_of_copy), indent=1)
+    write_atomically(folder / MANIFEST, content)
 
 
 def _write_samples(benchmark: Benchmark, selection: Selection, path: Path) -> BenchmarkCounts:
@@ -111,36 +123,44 @@ def reopen_benchmark(use: BenchmarkUse, run: Path) -> Benchmark:
     The most complete copy is preferred: a colleague may have run one that was packed without some of its files. Only
     the first two have all images, unless the run was packed with them.
 
+    Args:
+        use: The benchmark, as the manifest of the run describes it.
+        run: The folder of the run.
+
     Raises:
         DataError: None of them exists with the questions of the run.
     """
-    fault = ""
+    first_fault = ""
     copies: list[Benchmark] = []
-    for folder in _places(use, run):
+    for folder in _candidate_folders(use, run):
         try:
             benchmark = Benchmark(folder)
         except DataError as error:
-            fault = fault or str(error)
+            first_fault = first_fault or str(error)
             continue
-        if use.matches_build(benchmark.manifest.version, benchmark.manifest.questions):
+        manifest = benchmark.manifest
+        if use.matches_build(manifest.version, manifest.questions):
             copies.append(benchmark)
-            continue
-        fault = fault or (
-            f"{folder} is version {benchmark.manifest.version} of {use.name}, but the run used {use.version}; "
-            "build that version again to score it"
-        )
+        elif not first_fault:
+            first_fault = (
+                f"{folder} is version {manifest.version} of {use.name}, but the run used {use.version}; build that "
+                "version again to score it"
+            )
     if not copies:
-        raise DataError(fault)
-    return max(copies, key=_record_file_count)  # of equal ones, the first
+        raise DataError(first_fault)
+    return max(copies, key=_count_record_files)  # the first of several with the same count
 
 
-def _record_file_count(benchmark: Benchmark) -> int:
-    """Return how many of the files of records that a build lists are in its folder."""
-    names = benchmark.manifest.files
-    return sum(record_file(benchmark.folder, name).exists() for name in names)
+def _count_record_files(benchmark: Benchmark) -> int:
+    """Return how many of the files that the manifest of a build lists are in its folder."""
+    count = 0
+    for name in benchmark.manifest.files:
+        if record_file(benchmark.folder, name).exists():
+            count += 1
+    return count
 
 
-def _places(use: BenchmarkUse, run: Path) -> Iterator[Path]:
+def _candidate_folders(use: BenchmarkUse, run: Path) -> Iterator[Path]:
     """Yield the folders that may contain the benchmark of a run, in order of preference.
 
     These are the folder that the run used, the usual folder of the benchmark, and the copy of its questions in the run.
@@ -166,7 +186,7 @@ class RunImages(JoinedImages):
 
     def __init__(self, use: BenchmarkUse, run: Path) -> None:
         """Open the images of a benchmark and of its solved examples, from all folders that may have them."""
-        folders = list(_places(use, run))
+        folders = list(_candidate_folders(use, run))
         if use.examples_from:
             folders.append(Path(use.examples_from))
         self._folders = [ImageStore(folder / "images") for folder in folders]

@@ -45,7 +45,7 @@ from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec
 
 
 class RunPlan(Struct, frozen=True):
-    """A run of one model, with all names looked up."""
+    """A run of one model, after the benchmarks, protocols and prompts that its settings name were found."""
 
     spec: RunSpec
     """The spec of one model, with the name of its run."""
@@ -77,12 +77,13 @@ class RunPlan(Struct, frozen=True):
         """The run's folder."""
         return Path(self.execution.runs) / self.execution.name
 
-    def takes(self, sample: Sample) -> bool:
-        """Return whether a sample belongs to this worker."""
-        workers = self.execution.workers
-        if workers == 1:
+    def is_for_worker(self, sample: Sample) -> bool:
+        """Return whether a sample is evaluated by the worker process of this plan. A checksum of its group decides."""
+        n_workers = self.execution.workers
+        if n_workers == 1:
             return True
-        return zlib.crc32(sample.group.encode()) % workers == self.worker
+        checksum = zlib.crc32(sample.group.encode())
+        return checksum % n_workers == self.worker
 
     def protocols_of(self, spec: BenchmarkSpec) -> tuple[Protocol, ...]:
         """Return the protocols of a benchmark in the run, and their controls.
@@ -90,17 +91,18 @@ class RunPlan(Struct, frozen=True):
         These are the protocols of the run or, if it has none, those of the benchmark. A user's table that is evaluated
         as published has the protocols of the suite whose format it has.
         """
-        protocols = self.protocols or _own_protocols(spec, self)
+        protocols = self.protocols or _declared_protocols(spec, self)
         return with_controls(protocols, self.question.controls)
 
     def with_parts(
         self, parts: Mapping[str, QuestionPart], earlier: Mapping[str, QuestionPart]
     ) -> RunPlan:
-        """Return the plan of a round.
+        """Return the plan of one round of an adaptive run, which evaluates a part of the questions.
 
         Args:
-            parts: The part of each named benchmark that the round asks.
-            earlier: The part of each named benchmark that earlier rounds asked, which is left out.
+            parts: By the name of a benchmark, the part of its questions that the run is to have after the round. A
+                benchmark that is absent is evaluated completely.
+            earlier: By the name of a benchmark, the part that earlier rounds have evaluated, which is left out.
         """
         benchmarks = []
         for use in self.benchmarks:
@@ -124,7 +126,7 @@ def plan_run(
     announce: Announce = announce_nothing,
     absent: list[AbsentBenchmark] | None = None,
 ) -> RunPlan:
-    """Look up what a spec of one model names, and check it.
+    """Find the benchmarks, protocols and prompts that the settings of one model's run name, and check them.
 
     Embedded benchmarks are built if they are not. Other benchmarks of a suite or glob that are not built are left
     out, and so are held-out benchmarks; both are announced.
@@ -170,7 +172,7 @@ def plan_run(
         templates = with_published_prompts(templates, published_prompts)
         _announce_unverified_prompts(benchmarks, announce)
     templates = templates.with_prompt(question_spec.prompt)
-    templates = _with_stated_sampling(templates, question_spec)
+    templates = _with_user_sampling(templates, question_spec)
 
     plan = RunPlan(spec, tuple(benchmarks), protocols, templates)
     check_roles(plan, dict(question_spec.roles))
@@ -180,11 +182,13 @@ def plan_run(
     if spec.execution.name:
         return plan
 
-    # The name of the folder depends on what names stand for, and not on the names.
+    # The name of the folder depends on what is evaluated, and not on how the user named it.
+    benchmark_names = tuple(name_of_build(name) for name in question_spec.benchmarks)
+    protocol_labels = tuple(protocol.label for protocol in protocols)
     question = replace(
         question_spec,
-        benchmarks=tuple(map(name_of_build, question_spec.benchmarks)),
-        protocols=tuple(protocol.label for protocol in protocols) or question_spec.methods,
+        benchmarks=benchmark_names,
+        protocols=protocol_labels or question_spec.methods,
         method="generation",
         templates=templates.id,
         held_out_for=held_out,
@@ -240,11 +244,19 @@ def prompt_of(spec: BenchmarkSpec, formulation: Formulation, plan: RunPlan) -> P
 
 
 def _merge_decoding(requested: Decoding, of_templates: Decoding) -> Decoding:
-    """Return the decoding of a run, with that of its templates for settings that are at their defaults."""
+    """Return the decoding settings of a run.
+
+    Args:
+        requested: The settings of the user.
+        of_templates: The settings of the prompt templates. They apply where the user's are at their defaults.
+    """
+    top_p = requested.top_p
+    if top_p == 1:
+        top_p = of_templates.top_p
     return replace(
         requested,
         temperature=requested.temperature or of_templates.temperature,
-        top_p=of_templates.top_p if requested.top_p == 1 else requested.top_p,
+        top_p=top_p,
         stop=requested.stop or of_templates.stop,
     )
 
@@ -257,24 +269,26 @@ def _find_templates(
     Args:
         name: A set of prompts that all benchmarks declare, or the name or file of templates; empty for the defaults.
         benchmarks: The benchmarks of the run.
-        published: The templates of the paper of each suite.
+        published: The name of the templates of the paper of each suite, by suite.
     """
     specs = [use.benchmark.spec for use in benchmarks]
-    if name:
-        prompt_sets = {}
-        for spec in specs:
-            prompts = prompts_of(spec)
-            if name in prompts:
-                prompt_sets[spec.name] = prompts[name]
-        if len(prompt_sets) == len({spec.name for spec in specs}):
-            return declared_templates(name, prompt_sets)
-        return named_templates(name, published)
-    templates = named_templates(name, published)
-    return with_defaults_of(templates, [current_entry(spec) for spec in specs])
+    if not name:
+        default_templates = named_templates(name, published)
+        return with_defaults_of(default_templates, [current_entry(spec) for spec in specs])
+
+    prompt_sets = {}
+    for spec in specs:
+        prompts = prompts_of(spec)
+        if name in prompts:
+            prompt_sets[spec.name] = prompts[name]
+    benchmark_names = {spec.name for spec in specs}
+    if prompt_sets.keys() == benchmark_names:
+        return declared_templates(name, prompt_sets)
+    return named_templates(name, published)
 
 
 def _published_templates(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, str]:
-    """Return, by suite, the templates of its paper."""
+    """Return the name of the templates of each suite's paper, by the name of the suite."""
     templates = {}
     for use in benchmarks:
         suite = suite_of(use.benchmark.spec)
@@ -284,7 +298,10 @@ def _published_templates(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, s
 
 
 def _published_prompts(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, PromptSet]:
-    """Return, by benchmark, the set of prompts of its published number."""
+    """Return the set of prompts with which each benchmark's published score was obtained, by the benchmark's name.
+
+    Benchmarks whose entry does not say which set that was are absent.
+    """
     sets = {}
     for use in benchmarks:
         entry = current_entry(use.benchmark.spec)
@@ -296,37 +313,44 @@ def _published_prompts(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, Pro
 def _announce_unverified_prompts(
     benchmarks: Sequence[SelectedBenchmark], announce: Announce
 ) -> None:
-    """Name the benchmarks asked "as published" whose authors' prompt is not verified, so Snellen's own is used."""
-    lacking = []
+    """Tell the user which benchmarks of a run "as published" use Snellen's own prompt.
+
+    These are the benchmarks with a published score whose entry has no verified prompt of its authors.
+    """
+    names = []
     for use in benchmarks:
-        number = published_number_of(use.benchmark.spec)
-        if number and not number.prompt:
-            lacking.append(use.benchmark.name)
-    if lacking:
+        published = published_number_of(use.benchmark.spec)
+        if published and not published.prompt:
+            names.append(use.benchmark.name)
+    if names:
         announce(
             "as published, but in Snellen's own words, because the entry has no verified prompt of its makers: "
-            + ", ".join(lacking)
+            + ", ".join(names)
         )
 
 
-def _with_stated_sampling(templates: PromptTemplates, question: QuestionSpec) -> PromptTemplates:
+def _with_user_sampling(templates: PromptTemplates, question: QuestionSpec) -> PromptTemplates:
     """Switch off the sampling that prompt templates of a benchmark ask for, if the user set temperature 0 or top-p 1.
 
     These are also the default values, so that without this step the templates would take precedence over the user.
+
+    Args:
+        templates: The prompt templates of the run.
+        question: The settings of the user, in which an omitted temperature or top-p is None.
     """
-    stated = {}
+    user_settings = {}
     if question.temperature == 0:
-        stated["temperature"] = 0.0
+        user_settings["temperature"] = 0.0
     if question.top_p == 1:
-        stated["top_p"] = 1.0
-    by_benchmark = {
-        benchmark: replace(own, decoding=replace(own.decoding, **stated))
-        for benchmark, own in templates.by_benchmark.items()
-    }
+        user_settings["top_p"] = 1.0
+    by_benchmark = {}
+    for benchmark, own_templates in templates.by_benchmark.items():
+        decoding = replace(own_templates.decoding, **user_settings)
+        by_benchmark[benchmark] = replace(own_templates, decoding=decoding)
     if by_benchmark == templates.by_benchmark:
         return templates
-    settings = ", ".join(f"{name} {value:g}" for name, value in stated.items())
-    return replace(templates, id=f"{templates.id}, {settings}", by_benchmark=by_benchmark)
+    description = ", ".join(f"{name} {value:g}" for name, value in user_settings.items())
+    return replace(templates, id=f"{templates.id}, {description}", by_benchmark=by_benchmark)
 
 
 def image_limits(plan: RunPlan) -> tuple[str, ...]:
@@ -343,18 +367,23 @@ def image_limits(plan: RunPlan) -> tuple[str, ...]:
 # --- protocols -------------------------------------------------------------------------------------------------------
 
 
-def _own_protocols(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
-    """Return the protocols that a benchmark, or else its suite, declares for the methods of a run.
+def _declared_protocols(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
+    """Return the protocols that a benchmark declares for the methods of a run, which are generation, likelihood or both.
 
-    If neither declares one, they are `vanilla` for generation, and `likelihood` for questions with options.
+    A user's table in the format of a suite, which is evaluated as published, has the protocols of that suite. If no
+    protocol is declared, it is `vanilla` for generation, and `likelihood` for likelihood of questions with options.
+
+    Args:
+        spec: The catalogue entry of the benchmark.
+        plan: The plan of the run.
     """
     suite = suite_of(spec)
-    source = spec
+    declaring = spec
     if suite and not spec.suite and suite.name in plan.templates.by_suite:
-        source = suite
+        declaring = suite
     protocols_by_method: dict[Method, tuple[str, ...]] = {
-        "generation": source.generation,
-        "likelihood": source.likelihood,
+        "generation": declaring.generation,
+        "likelihood": declaring.likelihood,
     }
     fallback: dict[Method, tuple[str, ...]] = {
         "generation": ("vanilla",),
@@ -371,14 +400,21 @@ def _own_protocols(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
 
 
 def example_source(benchmark: Benchmark, plan: RunPlan) -> Benchmark:
-    """Return the benchmark that gives the few-shot examples of a benchmark: another one, or itself."""
+    """Return the benchmark from which the few-shot examples of a benchmark are drawn.
+
+    It is the one that the user named, or else the benchmark itself.
+    """
     if plan.question.few_shot_from:
         return open_benchmark(plan.question.few_shot_from)
     return benchmark
 
 
 def few_shot_of(benchmark: Benchmark, plan: RunPlan) -> FewShot:
-    """Return the drawer of the few-shot examples of a benchmark. Raises DataError if their source has none."""
+    """Return the object that draws the few-shot examples for the samples of a benchmark.
+
+    Raises:
+        DataError: The benchmark from which the examples are drawn has none.
+    """
     source = example_source(benchmark, plan)
     return FewShot(
         source.examples(),
@@ -422,23 +458,24 @@ def check_roles(plan: RunPlan, roles: Collection[str]) -> None:
     Raises:
         DataError: A role has no model, or no protocol has the role of a model.
     """
-    needed = {}
+    protocol_by_role = {}
     for selected in plan.benchmarks:
         for protocol in plan.protocols_of(selected.benchmark.spec):
             for role in declaration_of(protocol).roles:
-                needed[role] = protocol.label
-    for role, protocol_label in needed.items():
+                protocol_by_role[role] = protocol.label
+    for role, protocol_label in protocol_by_role.items():
         if role not in roles:
-            keyword = f"{{{role!r}: MODEL}}"
+            keyword = f"roles={{{role!r}: MODEL}}"
+            how_to_set = for_caller(f"--role {role}=MODEL ({keyword})", keyword)
             raise DataError(
-                f"{protocol_label} needs a model for the role {role}; name one with "
-                f"{for_caller(f'--role {role}=MODEL (roles={keyword})', f'roles={keyword}')}"
+                f"{protocol_label} needs a model for the role {role}; name one with {how_to_set}"
             )
     for role in roles:
-        if role not in needed:
-            alternatives = f"; known: {', '.join(needed)}" if needed else ""
+        if role not in protocol_by_role:
+            existing_roles = f"; known: {', '.join(protocol_by_role)}" if protocol_by_role else ""
             raise DataError(
-                f"no protocol of this run has the role {role}; remove {setting('roles', {role: ...})}{alternatives}"
+                f"no protocol of this run has the role {role}; remove "
+                f"{setting('roles', {role: ...})}{existing_roles}"
             )
 
 
@@ -446,7 +483,8 @@ def _check_temperature(plan: RunPlan) -> None:
     """Raise DataError if a protocol repeats requests whose replies would all be the same."""
     for selected in plan.benchmarks:
         spec = selected.benchmark.spec
-        is_greedy = not prompt_of(spec, spec.formulation, plan).decoding.temperature
+        temperature = prompt_of(spec, spec.formulation, plan).decoding.temperature
+        is_greedy = temperature == 0
         for protocol in plan.protocols_of(spec):
             if is_greedy and declaration_of(protocol).needs_temperature:
                 raise DataError(
@@ -462,7 +500,7 @@ def _announce_inapplicable(plan: RunPlan, announce: Announce) -> None:
         DataError: These are all benchmarks of the run.
     """
     names_by_protocols: dict[str, list[str]] = defaultdict(list)
-    inapplicable = 0
+    n_inapplicable = 0
     for selected in plan.benchmarks:
         spec = selected.benchmark.spec
         protocols = plan.protocols_of(spec)
@@ -470,13 +508,14 @@ def _announce_inapplicable(plan: RunPlan, announce: Announce) -> None:
             continue
         labels = " and ".join(protocol.label for protocol in protocols) or plan.question.method
         names_by_protocols[labels].append(spec.name)
-        inapplicable += 1
+        n_inapplicable += 1
 
-    lines = [
-        f"not run, because {labels} does not support their questions: {', '.join(names)}"
-        for labels, names in names_by_protocols.items()
-    ]
-    if inapplicable == len(plan.benchmarks):
+    lines = []
+    for labels, names in names_by_protocols.items():
+        lines.append(
+            f"not run, because {labels} does not support their questions: {', '.join(names)}"
+        )
+    if n_inapplicable == len(plan.benchmarks):
         vanilla = for_caller("-p vanilla", "protocols='vanilla'")
         raise DataError(f"{'; '.join(lines)}; `{vanilla}` supports every question")
     for line in lines:

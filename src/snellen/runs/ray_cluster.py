@@ -30,8 +30,8 @@ from snellen.runs.ray_pool import (
     RayPool,
     RayWorker,
     Refusal,
+    WorkerInfo,
     WorkerModel,
-    WorkerPlace,
     models_on_ray,
 )
 from snellen.runs.runner import RunOutcome, run_plan
@@ -46,7 +46,7 @@ CONNECT_SECONDS = 15.0
 
 
 class WorkerSize(Struct, frozen=True):
-    """Resources of each worker, and the intended number of workers."""
+    """The processors (`cpus`) and GPUs of each worker, and how many workers there should be."""
 
     gpus: float
     cpus: int
@@ -67,7 +67,9 @@ def run_on_ray(
         cluster = RayCluster(ray, plan, announce)
         try:
             if not cluster.has_fitting_machine:
-                announce(f"Ray: {cluster.no_room}; waiting up to {PLACEMENT_SECONDS:.0f} s for one")
+                announce(
+                    f"Ray: {cluster.no_room_message}; waiting up to {PLACEMENT_SECONDS:.0f} s for one"
+                )
             models = cluster.first_models()
             size = cluster.size
             announce(
@@ -82,7 +84,7 @@ def run_on_ray(
 @contextmanager
 def _connected(execution: ExecutionSpec) -> Iterator[ModuleType]:
     """Yield Ray, connected to the cluster. A connection that the user's program has made is reused and left open."""
-    with _process_as_it_was():
+    with _restored_process_state():
         try:
             import ray
         except ImportError:
@@ -92,25 +94,25 @@ def _connected(execution: ExecutionSpec) -> Iterator[ModuleType]:
         if ray.is_initialized():
             yield ray
             return
-        _join(ray, execution)
+        _connect(ray, execution)
         try:
             yield ray
         finally:
             ray.shutdown()
 
 
-def _join(ray: ModuleType, execution: ExecutionSpec) -> None:
+def _connect(ray: ModuleType, execution: ExecutionSpec) -> None:
     """Connect to a Ray cluster, or start one here for `ray="auto"`; raises ModelError if that fails."""
-    os.environ.setdefault(
-        "RAY_USAGE_STATS_ENABLED", "0"
-    )  # a cluster of this run's own tells nobody of it
+    # A cluster that is started here does not send usage statistics to Ray's developers.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = None if execution.ray == "auto" else execution.ray
     try:
         _check_reachable(execution.ray)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, OverflowError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        # Another machine's token is not an error of its own class, but a cause in words.
-        if "authentication" in f"{error} {error.__cause__}".lower():
+        # Ray has no class of error for a wrong token; only the message says so.
+        messages = f"{error} {error.__cause__}"
+        if "authentication" in messages.lower():
             raise ModelError(
                 f"ray: the cluster at {execution.ray} requires a token; set RAY_AUTH_MODE=token, and copy "
                 "~/.ray/auth_token from its head node to this machine"
@@ -129,27 +131,27 @@ def _check_reachable(address: str) -> None:
 
 
 @contextmanager
-def _process_as_it_was() -> Iterator[None]:
-    """Undo what importing and joining Ray changes in a process: variables, a handler of SIGTERM, a hook."""
-    variables, on_terminate, hook = (
-        dict(os.environ),
-        signal.getsignal(signal.SIGTERM),
-        sys.excepthook,
-    )
+def _restored_process_state() -> Iterator[None]:
+    """At the end of the block, undo what Ray changes in a process when it is imported and connected.
+
+    These are environment variables, the handler of SIGTERM, and the hook for uncaught exceptions.
+    """
+    variables_before = dict(os.environ)
+    handler_before = signal.getsignal(signal.SIGTERM)
+    hook_before = sys.excepthook
     try:
         yield
     finally:
-        for name in [
-            name
-            for name in {**variables, **os.environ}
-            if name.startswith(("RAY_", "PYTHONBREAKPOINT"))
-        ]:
+        for name in {**variables_before, **os.environ}:
+            if not name.startswith(("RAY_", "PYTHONBREAKPOINT")):
+                continue
             os.environ.pop(name, None)
-            if name in variables:
-                os.environ[name] = variables[name]
-        sys.excepthook = hook
-        if signal.getsignal(signal.SIGTERM) != on_terminate and on_terminate is not None:
-            signal.signal(signal.SIGTERM, on_terminate)
+            if name in variables_before:
+                os.environ[name] = variables_before[name]
+        sys.excepthook = hook_before
+        has_changed_handler = signal.getsignal(signal.SIGTERM) != handler_before
+        if has_changed_handler and handler_before is not None:
+            signal.signal(signal.SIGTERM, handler_before)
 
 
 def _first_line(error: BaseException) -> str:
@@ -166,107 +168,127 @@ class RayCluster:
         self._ray = ray
         self._plan = plan
         self.announce = announce
-        self._actor = ray.remote(RayWorker)
+        self._actor_class = ray.remote(RayWorker)
         self.faults = (ray.exceptions.RayError,)
         """Errors that awaiting a worker may raise."""
         self.size = worker_size(plan.execution, ray.nodes())
-        self._left_out = 0
-        self.workers = [self._new() for _ in range(self.size.target_count)]
+        self._n_excluded = 0
+        """Workers that were removed because they cannot be used, and are not replaced."""
+        self.workers = [self._start_worker() for _ in range(self.size.target_count)]
 
     @property
     def target_count(self) -> int:
         """Intended number of workers."""
         return self.size.target_count
 
-    def _new(self) -> PoolWorker:
+    def _start_worker(self) -> PoolWorker:
         """Request a worker process on the cluster. It starts when there is room for it, and then loads the run's models."""
         [model] = self._plan.question.models
         roles = dict(self._plan.question.roles)
         folders = [use.benchmark.folder.resolve() for use in self._plan.benchmarks]
-        actor_class = self._actor.options(num_gpus=self.size.gpus, num_cpus=self.size.cpus)
+        actor_class = self._actor_class.options(num_gpus=self.size.gpus, num_cpus=self.size.cpus)
         actor = actor_class.remote()
-        place = actor.place.remote()
-        loaded = actor.load.remote(model, roles, folders)
-        return PoolWorker(actor, place, loaded)
+        info_reference = actor.info.remote()
+        models_reference = actor.load.remote(model, roles, folders)
+        return PoolWorker(actor, info_reference, models_reference)
 
     def start(self) -> PoolWorker:
         """Start another worker. It takes part once the cluster has room for it."""
-        worker = self._new()
+        worker = self._start_worker()
         self.workers.append(worker)
         return worker
 
     def grow(self) -> list[PoolWorker]:
         """Start workers on machines that have joined, unless the user set the number of workers."""
         target = worker_size(self._plan.execution, self._ray.nodes()).target_count
-        lacking = target - self._left_out - len(self.workers)
+        lacking = target - self._n_excluded - len(self.workers)
         return [self.start() for _ in range(lacking)]
 
-    def leave(self, worker: PoolWorker) -> None:
+    def remove(self, worker: PoolWorker) -> None:
         """Remove a worker and kill its process."""
         if worker in self.workers:
             self.workers.remove(worker)
         self._ray.kill(worker.actor)
 
-    def leave_out(self, worker: PoolWorker) -> None:
+    def exclude(self, worker: PoolWorker) -> None:
         """Remove a worker that cannot take part, without starting a replacement."""
-        self._left_out += 1
-        self.leave(worker)
+        self._n_excluded += 1
+        self.remove(worker)
 
     def dismiss_all(self) -> None:
         """Remove all workers, which frees their resources."""
         for worker in list(self.workers):
-            self.leave(worker)
+            self.remove(worker)
 
     def raised_in_worker(self, error: BaseException) -> str:
-        """Return the exception of a worker's own code as a line; empty if the worker itself was lost."""
-        cause = getattr(error, "cause", None)
+        """Return the message of an exception that the code of a worker raised; empty if the worker itself was lost.
+
+        Args:
+            error: The error that Ray raised when the result of the worker was awaited.
+        """
         if not isinstance(error, self._ray.exceptions.RayTaskError):
             return ""
+        cause = getattr(error, "cause", None)
         if isinstance(cause, self.faults):
             return ""
         if cause is None:
             return _first_line(error)
         return f"{type(cause).__name__}: {_first_line(cause)}"
 
-    def why_not(
+    def why_unusable(
         self,
-        place: WorkerPlace,
+        info: WorkerInfo,
         loaded: dict[str, WorkerModel] | Refusal,
         models: dict[str, WorkerModel],
     ) -> str:
-        """Return why a worker cannot take part with workers that have these models; empty if it can."""
-        if place.version != __version__:
-            return f"it has Snellen {place.version}, but this machine has {__version__}; install the same version"
+        """Return why a worker cannot be used together with the others, as a part of a message; empty if it can.
+
+        Args:
+            info: The version of Snellen of the worker.
+            loaded: The models that the worker has loaded, or why it could not.
+            models: The models that the others have loaded, by role.
+        """
+        if info.version != __version__:
+            return f"it has Snellen {info.version}, but this machine has {__version__}; install the same version"
         if isinstance(loaded, Refusal):
             return loaded.message
         for role, model in models.items():
-            if changed := changed_fact(model.fingerprint, loaded[role].fingerprint):
-                return f"its model differs from the others' ({changed})"
+            difference = changed_fact(model.fingerprint, loaded[role].fingerprint)
+            if difference:
+                return f"its model differs from the others' ({difference})"
         return ""
 
     def first_models(self) -> dict[str, WorkerModel]:
-        """Return the models of the first worker that has loaded them. Raises ModelError if no worker can."""
-        placements = [worker.placed for worker in self.workers]
-        placed, _ = self._ray.wait(placements, timeout=PLACEMENT_SECONDS)
-        if not placed:
+        """Wait until a worker has loaded the models, and return facts about them by role.
+
+        Raises:
+            ModelError: No worker could start or load the models.
+        """
+        info_references = [worker.info_reference for worker in self.workers]
+        started, _ = self._ray.wait(info_references, timeout=PLACEMENT_SECONDS)
+        if not started:
             raise ModelError(
-                f"ray: no worker could start within {PLACEMENT_SECONDS:.0f} s: {self.no_room}; see "
+                f"ray: no worker could start within {PLACEMENT_SECONDS:.0f} s: {self.no_room_message}; see "
                 "`ray status`, or set gpus_per_worker"
             )
         while True:
-            [ready], _ = self._ray.wait([worker.loaded for worker in self.workers], num_returns=1)
-            worker = next(candidate for candidate in self.workers if candidate.loaded == ready)
+            worker_by_reference = {worker.models_reference: worker for worker in self.workers}
+            [ready_reference], _ = self._ray.wait(list(worker_by_reference), num_returns=1)
+            worker = worker_by_reference[ready_reference]
             try:
-                worker.place, loaded = self._ray.get([worker.placed, ready])
+                worker.info, loaded = self._ray.get([worker.info_reference, ready_reference])
             except self.faults as error:
-                self.leave(worker)
+                self.remove(worker)
                 if not self.workers:
                     raise ModelError(
                         f"{worker.name} could not load the model: {self._reason(error)}"
                     ) from None
                 continue
-            if why := self.why_not(worker.place, loaded, {}):
-                raise ModelError(why if isinstance(loaded, Refusal) else f"{worker.name}: {why}")
+            reason = self.why_unusable(worker.info, loaded, {})
+            if reason and isinstance(loaded, Refusal):
+                raise ModelError(reason)
+            if reason:
+                raise ModelError(f"{worker.name}: {reason}")
             models: dict[str, WorkerModel] = loaded
             return models
 
@@ -287,7 +309,7 @@ class RayCluster:
         return False
 
     @property
-    def no_room(self) -> str:
+    def no_room_message(self) -> str:
         """A message that says why no worker can be started."""
         machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         most_gpus = max((machine.get("GPU", 0.0) for machine in machines), default=0.0)
@@ -315,14 +337,13 @@ def worker_size(execution: ExecutionSpec, nodes: list[dict[str, Any]]) -> Worker
     if gpus is None:
         has_gpu = any(machine.get("GPU") for machine in machines)
         gpus = 1.0 if has_gpu else 0.0
+    n_fitting = len(machines)
     if gpus:
-        fitting_workers = sum(int(machine.get("GPU", 0) / gpus) for machine in machines)
-    else:
-        fitting_workers = len(machines)
-    workers = execution.ray_workers or max(fitting_workers, 1)
+        n_fitting = sum(int(machine.get("GPU", 0) / gpus) for machine in machines)
+    n_workers = execution.ray_workers or max(n_fitting, 1)
     if gpus or not machines:
-        return WorkerSize(gpus, 1, workers)
+        return WorkerSize(gpus, 1, n_workers)
     fewest_cpus = min(machine["CPU"] for machine in machines)
-    workers_per_machine = math.ceil(workers / len(machines))
+    workers_per_machine = math.ceil(n_workers / len(machines))
     cpus = max(int(fewest_cpus // workers_per_machine), 1)
-    return WorkerSize(gpus, cpus, workers)
+    return WorkerSize(gpus, cpus, n_workers)

@@ -1,13 +1,11 @@
-"""A model whose requests are answered by workers on a Ray cluster, which come and go.
+"""A model whose requests are answered by workers on a Ray cluster, which may join and leave during the run.
 
-To a driver it is one model behind a network. An image's requests go to one worker while that lives, together, so that
-what they share is computed once; workers take the next images as they have room. What a lost worker had in hand goes
-to others.
+`RayPool` runs on the machine of the user. To a driver it looks like one model behind a network. All requests about an
+image go to the same worker, so that what they share is computed once. Requests of a lost worker go to others.
 
-What runs on a Ray cluster: a worker that holds a run's models and answers batches of requests.
-
-It is given images with the requests and returns responses, so it needs no file of the machine that asks. This module
-does not import Ray, which makes an actor of `RayWorker`.
+`RayWorker` runs on the cluster. It holds the models of the run, and answers batches of requests. It receives images with
+the requests, so it needs no file of the user's machine. This module does not import Ray, which makes an actor of
+`RayWorker`.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import itertools
 import os
 import platform
 from collections import OrderedDict, deque
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,8 +45,8 @@ if TYPE_CHECKING:
 
 encode_requests = msgspec.msgpack.encode
 """Encodes requests as the journal does. Pickling would not restore which fields have defaults, and so change keys."""
-decode_answer = msgspec.msgpack.Decoder(list[Response]).decode
-_requests = msgspec.msgpack.Decoder(list[Request])
+decode_responses = msgspec.msgpack.Decoder(list[Response]).decode
+_request_decoder = msgspec.msgpack.Decoder(list[Request])
 
 DoubtfulGroups = frozenset[tuple[str, AnswerGroup]]
 """Groups of requests, each with the role of its model, in which a worker found a wrong answer."""
@@ -56,7 +54,7 @@ SentImage = bytes | str
 """The bytes of an image, or the reason why it could not be read."""
 
 
-class WorkerPlace(Struct, frozen=True):
+class WorkerInfo(Struct, frozen=True):
     """Where a worker runs, and its version of Snellen."""
 
     host: str
@@ -105,40 +103,49 @@ class SentImages:
 class RayWorker:
     """The models of a run by role, loaded on one machine of a cluster."""
 
-    def place(self) -> WorkerPlace:
-        return WorkerPlace(platform.node(), os.getpid(), __version__)
+    def info(self) -> WorkerInfo:
+        """Return where this worker runs, and its version of Snellen."""
+        return WorkerInfo(platform.node(), os.getpid(), __version__)
 
     def load(
         self, model: str, roles: Mapping[str, str], benchmarks: Sequence[Path]
     ) -> dict[str, WorkerModel] | Refusal:
-        """Load the evaluated model and those of `roles`. Returns facts about each, by role."""
+        """Load the models of the run.
+
+        Args:
+            model: The model string of the evaluated model.
+            roles: The model strings of the other models, by role.
+            benchmarks: The folders of the benchmarks, for models that read them.
+
+        Returns:
+            Facts about each model, by role, or a `Refusal` with the message of an error.
+        """
         try:
-            played = load_roles(roles)
-            loaded = {EVALUATED: load_evaluated(model, roles, played), **played}
-            for role_model in loaded.values():
+            loaded_roles = load_roles(roles)
+            evaluated = load_evaluated(model, roles, loaded_roles)
+            loaded = {EVALUATED: evaluated, **loaded_roles}
+            self._models_with_findings: list[HasFindings] = []
+            self._withdrawing_models: dict[str, WithdrawsAnswers] = {}
+            for role, role_model in loaded.items():
                 if isinstance(role_model, NeedsBenchmarks):
                     role_model.prepare(benchmarks)
-            self._checking = [
-                role_model for role_model in loaded.values() if isinstance(role_model, HasFindings)
-            ]
-            self._withdrawing = {
-                role: role_model
-                for role, role_model in loaded.items()
-                if isinstance(role_model, WithdrawsAnswers)
-            }
-            # Those behind a network are asked in batches too, and stay open for as long as the worker lives.
-            self._open = ExitStack()
-            self._models = self._open.enter_context(synchronous_models(loaded))
-            return {
-                role: WorkerModel(
+                if isinstance(role_model, HasFindings):
+                    self._models_with_findings.append(role_model)
+                if isinstance(role_model, WithdrawsAnswers):
+                    self._withdrawing_models[role] = role_model
+            # Models behind a network stay open for as long as the worker lives.
+            self._open_models = ExitStack()
+            self._models = self._open_models.enter_context(synchronous_models(loaded))
+            facts = {}
+            for role, role_model in loaded.items():
+                facts[role] = WorkerModel(
                     role_model.name,
                     frozenset(role_model.kinds),
                     self._models[role].batch_size,
                     identity_of(role_model).fingerprint,
                     answers_by_sample(role_model),
                 )
-                for role, role_model in loaded.items()
-            }
+            return facts
         except SnellenError as error:
             return Refusal(str(error))
 
@@ -153,48 +160,59 @@ class RayWorker:
 
         Args:
             encoded: The encoded requests.
-            distrusted: Kinds of requests for which some worker found a wrong answer. They are answered by a slower
+            distrusted: Groups of requests for which some worker found a wrong answer. They are answered by a slower
                 method that is known to be right.
             digests: Digests of the images of the requests.
             sent_images: The images, in the order of the digests.
 
         Returns:
-            The responses in the order of the requests, or a `Refusal` with the message of an error.
+            The responses in the order of the requests, with what the models have found out about their replies so far;
+            or a `Refusal` with the message of an error.
         """
         for role, group in distrusted:
-            if role in self._withdrawing:
-                self._withdrawing[role].distrust(group)
-        requests = _requests.decode(encoded)
+            if role in self._withdrawing_models:
+                self._withdrawing_models[role].distrust(group)
+        requests = _request_decoder.decode(encoded)
         images = SentImages(dict(zip(digests, sent_images, strict=True)))
-        indices_by_group: dict[tuple[str, RequestKind], list[int]] = {}
-        for index, request in enumerate(requests):
-            indices_by_group.setdefault((request.role, request.kind), []).append(index)
-        responses: dict[int, Response] = {}
         try:
-            for (role, kind), indices in sorted(indices_by_group.items()):
-                group = [requests[index] for index in indices]
-                group_responses = answer_batch(self._models[role], kind, group, images)
-                responses.update(zip(indices, group_responses, strict=True))
+            responses = self._answer_by_role(requests, images)
         except SnellenError as error:
             return Refusal(str(error))
+
         findings: dict[str, None] = {}
-        for model in self._checking:
+        for model in self._models_with_findings:
             findings.update(dict.fromkeys(model.findings()))
         disproved: set[tuple[str, AnswerGroup]] = set()
-        for role, withdrawing_model in self._withdrawing.items():
-            disproved.update((role, group) for group in withdrawing_model.disproved)
-        ordered = [responses[index] for index in range(len(requests))]
-        return AnsweredBatch(msgspec.msgpack.encode(ordered), tuple(findings), frozenset(disproved))
+        for role, withdrawing_model in self._withdrawing_models.items():
+            for group in withdrawing_model.disproved:
+                disproved.add((role, group))
+        encoded_responses = msgspec.msgpack.encode(responses)
+        return AnsweredBatch(encoded_responses, tuple(findings), frozenset(disproved))
+
+    def _answer_by_role(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        """Pass requests to the models of their roles, and return the responses in the order of the requests.
+
+        The requests of a role that are of the same kind are passed to its model in one call.
+        """
+        indices_by_call: dict[tuple[str, RequestKind], list[int]] = {}
+        for index, request in enumerate(requests):
+            indices_by_call.setdefault((request.role, request.kind), []).append(index)
+        response_by_index: dict[int, Response] = {}
+        for (role, kind), indices in sorted(indices_by_call.items()):
+            requests_of_call = [requests[index] for index in indices]
+            responses = answer_batch(self._models[role], kind, requests_of_call, images)
+            response_by_index.update(zip(indices, responses, strict=True))
+        return [response_by_index[index] for index in range(len(requests))]
 
 
-BATCHES_IN_HAND = 2
-"""Batches that a worker holds, so that the next one is ready when it has finished one."""
-MOST_LOST = 3
-"""Lost workers after which the request that they were answering counts as failed."""
-TURNS = 4
+BATCHES_PER_WORKER = 2
+"""Batches that are sent to a worker at the same time, so that the next one is ready when it has answered one."""
+MAX_LOST_WORKERS = 3
+"""Number of workers that may be lost while they answer a request, before the request counts as failed."""
+TURNS_TO_WAIT = 4
 """Turns of the event loop to wait for requests that belong together."""
-REMEMBERED_IMAGES = 10_000
-"""Number of images for which the worker that has seen them is remembered."""
+MAX_REMEMBERED_GROUPS = 10_000
+"""Number of images for which the pool remembers the worker that has seen them."""
 GROW_SECONDS = 10.0
 """Seconds between checks whether the cluster has grown."""
 
@@ -203,45 +221,53 @@ class _Waiting:
     """A request without a response."""
 
     def __init__(
-        self, request: Request, images: Images, answered: asyncio.Future[Response]
+        self, request: Request, images: Images, response: asyncio.Future[Response]
     ) -> None:
-        """Queue a request; `answered` is the future of its response."""
+        """Describe a request.
+
+        Args:
+            request: The request.
+            images: The source of its images.
+            response: The future that receives its response.
+        """
         self.request = request
         self.images = images
-        self.answered = answered
+        self.response = response
         self.group = f"{request.benchmark} {request.sample_id}"
         """Requests of one group, such as those about one image, are sent to the same worker."""
         if request.images:
             self.group = request.images[0].digest
-        self.lost = 0
-        """Workers that were lost while answering the request."""
+        self.n_lost_workers = 0
+        """Number of workers that were lost while answering the request."""
 
 
 class PoolWorker:
-    """A worker from the view of the pool."""
+    """A worker process on the cluster, as this machine knows it."""
 
-    def __init__(self, actor: Any, placed: Any, loaded: Any) -> None:
-        """Refer to a worker process on the cluster. It is ready when its model is loaded.
+    def __init__(self, actor: Any, info_reference: Any, models_reference: Any) -> None:
+        """Refer to a worker process on the cluster. It is ready when its models are loaded.
 
         Args:
             actor: Ray's handle of the process.
-            placed: Ray's reference to the machine that it will run on (`WorkerPlace`).
-            loaded: Ray's reference to what it will have loaded.
+            info_reference: Ray's reference to the result of `RayWorker.info`, which exists once the process runs.
+            models_reference: Ray's reference to the result of `RayWorker.load`.
         """
         self.actor = actor
-        self.placed = placed
-        self.loaded = loaded
-        self.place: WorkerPlace | None = None
+        self.info_reference = info_reference
+        self.models_reference = models_reference
+        self.info: WorkerInfo | None = None
+        """Where the process runs; None until it has started."""
         self.is_ready = False
         self.is_lost = False
-        self.in_hand: deque[list[_Waiting]] = deque()
+        self.sent_batches: deque[list[_Waiting]] = deque()
         """Batches that were sent to it and not answered yet."""
 
     @property
     def name(self) -> str:
-        if self.place is None:
+        """Name of the worker in messages, such as `worker 4711 on node3`."""
+        if self.info is None:
             return "a worker that had not started"
-        return f"worker {self.place.pid} on {self.place.host}"
+        return f"worker {self.info.pid} on {self.info.host}"
 
 
 class RayPool:
@@ -258,30 +284,35 @@ class RayPool:
 
         Args:
             cluster: The cluster.
-            models: What is known of the model in each role.
-            window: The number of requests that are sent to a worker at a time; 0 for what the models suggest.
+            models: Facts about the model in each role.
+            window: The number of requests in a batch; 0 for the batch size of the models.
         """
         self._cluster = cluster
         self.models = models
         self.batch_size = window or max(model.batch_size for model in models.values())
-        self.findings = dict[PoolWorker, tuple[str, ...]]()
-        """What the models of each worker have found so far."""
+        self.findings: dict[PoolWorker, tuple[str, ...]] = {}
+        """What the models of each worker have found out about their replies so far."""
         self.disproved: DoubtfulGroups = frozenset()
+        """Groups of requests in which a worker of this session found a wrong answer."""
         self.distrusted: DoubtfulGroups = frozenset()
-        """These, and the groups of answers that an earlier session withdrew."""
-        self.asked_by_reference = set[str]()
-        """Keys of the requests of these groups that were answered after their worker was told."""
-        self._waiting = OrderedDict[str, deque[_Waiting]]()
-        self._suspects = deque[_Waiting]()
-        self._home = OrderedDict[str, PoolWorker]()
-        self._tasks = set[asyncio.Task[None]]()
-        self._turns = 0
+        """The disproved groups, and those of answers that an earlier session withdrew."""
+        self.answered_by_reference: set[str] = set()
+        """Keys of requests of distrusted groups that a worker has answered by the slow reference method."""
+        self._waiting: OrderedDict[str, deque[_Waiting]] = OrderedDict()
+        """Requests that were not sent to a worker yet, by group."""
+        self._suspects: deque[_Waiting] = deque()
+        """Requests that a worker was answering when it was lost."""
+        self._worker_by_group: OrderedDict[str, PoolWorker] = OrderedDict()
+        """The worker that has answered requests of a group, the most recent one last."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._turns_to_wait = 0
         self._lost_in_a_row = 0
         self._error: ModelError | None = None
 
     @property
     def concurrency(self) -> int:
-        return self._cluster.target_count * self.batch_size * BATCHES_IN_HAND
+        """Number of requests that may be sent at the same time."""
+        return self._cluster.target_count * self.batch_size * BATCHES_PER_WORKER
 
     async def ask(self, request: Request, images: Images) -> Response:
         """Return the response of any worker. Raises ModelError if no worker can answer."""
@@ -292,7 +323,7 @@ class RayPool:
         waiting = _Waiting(request, images, asyncio.get_running_loop().create_future())
         self._waiting.setdefault(waiting.group, deque()).append(waiting)
         self._hand_out_soon()
-        return await waiting.answered
+        return await waiting.response
 
     async def close(self) -> None:
         """Stop waiting for responses. The workers continue until this process leaves the cluster."""
@@ -306,7 +337,7 @@ class RayPool:
 
     def _begin(self) -> None:
         for worker in self._cluster.workers:
-            self._spawn(self._welcome(worker))
+            self._spawn(self._admit_when_loaded(worker))
         self._spawn(self._grow())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -316,75 +347,92 @@ class RayPool:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()):
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error:
             self._fail(f"Ray: {type(error).__name__}: {error}")
 
-    async def _welcome(self, worker: PoolWorker) -> None:
-        """Let a worker take part as soon as it has loaded the same models."""
+    async def _admit_when_loaded(self, worker: PoolWorker) -> None:
+        """Wait until a worker has loaded its models, then send requests to it. Exclude it if they are other models."""
         try:
-            worker.place = place = await worker.placed
-            why = self._cluster.why_not(place, await worker.loaded, self.models)
+            info = await worker.info_reference
+            worker.info = info
+            loaded = await worker.models_reference
+            reason = self._cluster.why_unusable(info, loaded, self.models)
         except self._cluster.faults as error:
-            why = self._cluster.raised_in_worker(error)
-            if not why:
-                self._lose(worker, error)
+            reason = self._cluster.raised_in_worker(error)
+            if not reason:
+                self._replace_lost(worker, error)
                 return
-        if why:
-            self._dismiss(worker, why)
+        if reason:
+            self._exclude(worker, reason)
             return
         worker.is_ready = True
         self._cluster.announce(f"Ray: {worker.name} joined")
         self._hand_out_soon()
 
-    def _dismiss(self, worker: PoolWorker, why: str) -> None:
-        """Exclude a worker that cannot be used. If it is the only one, the run ends with an error."""
-        self._cluster.leave_out(worker)
+    def _exclude(self, worker: PoolWorker, reason: str) -> None:
+        """Exclude a worker that cannot be used. If it is the only one, the run ends with an error.
+
+        Args:
+            worker: The worker.
+            reason: Why it cannot be used, for the user.
+        """
+        self._cluster.exclude(worker)
         if self._cluster.workers:
-            self._cluster.announce(f"Ray: {worker.name} is not used: {why}")
+            self._cluster.announce(f"Ray: {worker.name} is not used: {reason}")
         else:
-            self._fail(f"{worker.name}: {why}")
+            self._fail(f"{worker.name}: {reason}")
 
     async def _grow(self) -> None:
         """Look at intervals whether the cluster has room for further workers, and start them."""
         while True:
             await asyncio.sleep(GROW_SECONDS)
             for worker in self._cluster.grow():
-                self._spawn(self._welcome(worker))
+                self._spawn(self._admit_when_loaded(worker))
 
-    def _lose(self, worker: PoolWorker, error: Exception) -> None:
-        """Return the requests of a lost worker to the queue, and start a replacement."""
+    def _replace_lost(self, worker: PoolWorker, error: Exception) -> None:
+        """Return the requests of a lost worker to the queue, and start a replacement.
+
+        If many workers in a row were lost before they answered anything, the run ends with an error.
+
+        Args:
+            worker: The worker.
+            error: Ray's error about the loss.
+        """
         if worker.is_lost:
             return
         worker.is_lost = True
         worker.is_ready = False
-        self._cluster.leave(worker)
-        # Only requests of the first batch, which it was answering, may have been the cause.
-        for number, batch in enumerate(worker.in_hand):
+        self._cluster.remove(worker)
+        for batch_index, batch in enumerate(worker.sent_batches):
+            was_being_answered = batch_index == 0  # so that one of its requests may be the cause
             for waiting in reversed(batch):
-                if number == 0:
-                    waiting.lost += 1
+                if was_being_answered:
+                    waiting.n_lost_workers += 1
                 self._put_back(waiting)
-        worker.in_hand.clear()
+        worker.sent_batches.clear()
         self._lost_in_a_row += 1
-        if self._lost_in_a_row > MOST_LOST * self._cluster.target_count:
+        if self._lost_in_a_row > MAX_LOST_WORKERS * self._cluster.target_count:
             reason = str(error).partition("\n")[0]
             self._fail(
                 f"{self._lost_in_a_row} workers in a row were lost before their first reply ({reason})"
             )
             return
         self._cluster.announce(f"Ray: {worker.name} was lost; other workers take over its requests")
-        self._spawn(self._welcome(self._cluster.start()))
+        self._spawn(self._admit_when_loaded(self._cluster.start()))
         self._hand_out_soon()
 
     def _put_back(self, waiting: _Waiting) -> None:
         """Return a request to the queue, or fail it if too many workers were lost while answering it."""
-        if waiting.answered.done():
+        if waiting.response.done():
             return
-        if waiting.lost >= MOST_LOST:
-            detail = f"{waiting.lost} workers were lost while answering this request"
-            failure = Failure("model", detail, waiting.lost)
-            waiting.answered.set_result(Response(error=failure))
-        elif waiting.lost:
+        if waiting.n_lost_workers >= MAX_LOST_WORKERS:
+            detail = f"{waiting.n_lost_workers} workers were lost while answering this request"
+            failure = Failure("model", detail, waiting.n_lost_workers)
+            waiting.response.set_result(Response(error=failure))
+        elif waiting.n_lost_workers:
             self._suspects.appendleft(waiting)
         else:
             self._waiting.setdefault(waiting.group, deque()).appendleft(waiting)
@@ -397,18 +445,20 @@ class RayPool:
             reason: The message of the error.
         """
         self._error = ModelError(reason)
-        being_answered = (batch for worker in self._cluster.workers for batch in worker.in_hand)
-        for waiting in itertools.chain(self._suspects, *self._waiting.values(), *being_answered):
-            if not waiting.answered.done():
-                waiting.answered.set_exception(self._error)
+        queues: list[Iterable[_Waiting]] = [self._suspects, *self._waiting.values()]
+        for worker in self._cluster.workers:
+            queues.extend(worker.sent_batches)
+        for waiting in itertools.chain.from_iterable(queues):
+            if not waiting.response.done():
+                waiting.response.set_exception(self._error)
                 return
 
     # --- batches -------------------------------------------------------------------------------------------------
 
     def _hand_out_soon(self) -> None:
         """Distribute requests after some turns of the event loop, when requests that belong together have arrived."""
-        if not self._turns:
-            self._turns = TURNS
+        if not self._turns_to_wait:
+            self._turns_to_wait = TURNS_TO_WAIT
             self._next_turn()
 
     def _next_turn(self) -> None:
@@ -416,70 +466,73 @@ class RayPool:
 
         Requests of the same group arrive in these turns, so they can go to one worker together.
         """
-        self._turns -= 1
-        if self._turns:
+        self._turns_to_wait -= 1
+        if self._turns_to_wait:
             asyncio.get_running_loop().call_soon(self._next_turn)
         elif self._tasks:
             self._hand_out()
 
     def _hand_out(self) -> None:
         """Send batches to all workers that are ready: each gets a first one, then each a second one, and so on."""
-        for batch_count in range(BATCHES_IN_HAND):
+        for batch_count in range(BATCHES_PER_WORKER):
             for worker in self._cluster.workers:
-                if not worker.is_ready or len(worker.in_hand) != batch_count:
+                if not worker.is_ready or len(worker.sent_batches) != batch_count:
                     continue
                 batch = self._batch_for(worker)
                 if batch:
-                    worker.in_hand.append(batch)
-                    self._spawn(self._have_answered(worker, batch))
+                    worker.sent_batches.append(batch)
+                    self._spawn(self._send_batch(worker, batch))
 
     def _batch_for(self, worker: PoolWorker) -> list[_Waiting]:
-        """Return requests up to the size of a batch, with all requests about an image together.
+        """Take requests for a worker from the queue, and return them.
 
-        Images that the worker has seen before come first. A request that may have crashed a worker is sent alone.
+        All requests of a group, such as those about one image, are taken together, until the batch is full. Groups of
+        which the worker has answered requests before come first. Groups of another worker are left to it. A request
+        that may have crashed a worker is sent alone.
         """
         while self._suspects:
             suspect = self._suspects.popleft()
-            if not suspect.answered.done():
+            if not suspect.response.done():
                 return [suspect]
-        seen_groups = []
-        unseen_groups = []
+        groups_of_worker = []
+        new_groups = []
         for group in self._waiting:
-            home = self._home.get(group)
-            if home is worker:
-                seen_groups.append(group)
-            elif home is None or home.is_lost:
-                unseen_groups.append(group)
+            earlier_worker = self._worker_by_group.get(group)
+            if earlier_worker is worker:
+                groups_of_worker.append(group)
+            elif earlier_worker is None or earlier_worker.is_lost:
+                new_groups.append(group)
         batch: list[_Waiting] = []
-        for group in (*seen_groups, *unseen_groups):
+        for group in (*groups_of_worker, *new_groups):
             if len(batch) >= self.batch_size:
                 break
             for waiting in self._waiting.pop(group):
-                if not waiting.answered.done():
+                if not waiting.response.done():
                     batch.append(waiting)
-            self._home[group] = worker
-            self._home.move_to_end(group)
-        while len(self._home) > REMEMBERED_IMAGES:
-            self._home.popitem(last=False)
+            self._worker_by_group[group] = worker
+            self._worker_by_group.move_to_end(group)
+        while len(self._worker_by_group) > MAX_REMEMBERED_GROUPS:
+            self._worker_by_group.popitem(last=False)
         return batch
 
-    async def _have_answered(self, worker: PoolWorker, batch: Sequence[_Waiting]) -> None:
+    async def _send_batch(self, worker: PoolWorker, batch: Sequence[_Waiting]) -> None:
         """Send a batch of requests with their images to a worker, and handle its responses, its error or its loss."""
-        sources: dict[str, tuple[ImageRef, Images]] = {}
+        images_and_sources: dict[str, tuple[ImageRef, Images]] = {}
         for waiting in batch:
             for image in waiting.request.images:
-                sources[image.digest] = (image, waiting.images)
-        contents = [_content_of(image, images) for image, images in sources.values()]
+                images_and_sources[image.digest] = (image, waiting.images)
+        digests = list(images_and_sources)
+        contents = [_read_image(image, source) for image, source in images_and_sources.values()]
         try:
             encoded = encode_requests([waiting.request for waiting in batch])
             distrusted = self.distrusted
-            answer = await worker.actor.answer.remote(encoded, distrusted, list(sources), *contents)
+            answer = await worker.actor.answer.remote(encoded, distrusted, digests, *contents)
         except self._cluster.faults as error:
-            raised = self._cluster.raised_in_worker(error)
-            if raised:
-                self._fail(f"{worker.name} failed: {raised}")
+            message = self._cluster.raised_in_worker(error)
+            if message:
+                self._fail(f"{worker.name} failed: {message}")
             else:
-                self._lose(worker, error)
+                self._replace_lost(worker, error)
             return
         if isinstance(answer, Refusal):
             self._fail(answer.message)
@@ -487,23 +540,23 @@ class RayPool:
         for waiting in batch:
             request = waiting.request
             if (request.role, answer_group(request)) in distrusted:
-                self.asked_by_reference.add(request.key)
-        self._take_in(worker, batch, answer)
+                self.answered_by_reference.add(request.key)
+        self._deliver_responses(worker, batch, answer)
 
-    def _take_in(
+    def _deliver_responses(
         self, worker: PoolWorker, batch: Sequence[_Waiting], answer: AnsweredBatch
     ) -> None:
         """Pass the responses of a batch to the requests that wait for them."""
         self._lost_in_a_row = 0
-        worker.in_hand = deque(
-            other_batch for other_batch in worker.in_hand if other_batch is not batch
-        )
+        unanswered = [sent for sent in worker.sent_batches if sent is not batch]
+        worker.sent_batches = deque(unanswered)
         self.findings[worker] = answer.findings
         self.disproved |= answer.disproved
         self.distrusted |= answer.disproved
-        for waiting, response in zip(batch, decode_answer(answer.responses), strict=True):
-            if not waiting.answered.done():
-                waiting.answered.set_result(response)
+        responses = decode_responses(answer.responses)
+        for waiting, response in zip(batch, responses, strict=True):
+            if not waiting.response.done():
+                waiting.response.set_result(response)
         self._hand_out_soon()
 
 
@@ -541,9 +594,13 @@ class RoleOnRay:
         return frozenset(group for role, group in self._pool.disproved if role == self._role)
 
     def doubts(self, request: Request) -> bool:
-        """Return whether the answer to an earlier request may be wrong."""
+        """Return whether the stored answer to a request may be wrong.
+
+        It may if a worker found a wrong answer to a request of the same group, unless this answer is by the slow
+        reference method.
+        """
         is_disproved = (self._role, answer_group(request)) in self._pool.disproved
-        return is_disproved and request.key not in self._pool.asked_by_reference
+        return is_disproved and request.key not in self._pool.answered_by_reference
 
     def distrust(self, group: AnswerGroup) -> None:
         """Let all workers answer requests of a group by the slow reference."""
@@ -551,14 +608,14 @@ class RoleOnRay:
 
 
 def models_on_ray(pool: RayPool) -> tuple[RoleOnRay, dict[str, RoleOnRay]]:
-    """Return the evaluated model, and those of the other roles."""
+    """Return the models of a run that are loaded on a cluster: the evaluated one, and the others by role."""
     models = {role: RoleOnRay(pool, role) for role in pool.models}
     evaluated = models.pop(EVALUATED)
     return evaluated, models
 
 
-def _content_of(image: ImageRef, images: Images) -> SentImage:
-    """Return the file of an image, or why it cannot be read."""
+def _read_image(image: ImageRef, images: Images) -> SentImage:
+    """Return the bytes of an image file, or the message of an error if it cannot be read."""
     try:
         return images.read(image)
     except DataError as error:

@@ -11,13 +11,13 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.records import ImageRef, Sample
 
-SHUFFLED = "shuffled pictures"
-"""Purpose of the random order. Its text seeds the order, so it must not change."""
-Partners = Mapping[tuple[ImageRef, ...], tuple[ImageRef, ...]]
-"""The images that are shown instead, by a sample's own images."""
+SHUFFLING_SEED = "shuffled pictures"
+"""Part of the seed of the random order. A change would show other images than in earlier runs."""
+OtherImages = Mapping[tuple[ImageRef, ...], tuple[ImageRef, ...]]
+"""By the images of a sample, the images of another sample that are shown instead."""
 
 
-def image_partners(benchmark: Benchmark) -> Partners:
+def assign_other_images(benchmark: Benchmark) -> OtherImages:
     """Assign to the images of each sample the images of another sample, to test whether a model uses the images at all.
 
     All questions about an image get the same other image. The assignment does not depend on which samples a run
@@ -38,21 +38,21 @@ def image_partners(benchmark: Benchmark) -> Partners:
         raise DataError(
             f"{benchmark.name}: all its questions have the same image, so images cannot be shuffled"
         )
-    rng_for(benchmark.name, SHUFFLED).shuffle(images)
+    rng_for(benchmark.name, SHUFFLING_SEED).shuffle(images)
     following = [*images[1:], *images[:1]]  # each gets the images after it, the last one the first
     return dict(zip(images, following, strict=True))
 
 
-def with_other_images(sample: Sample, partners: Partners) -> Sample:
+def with_other_images(sample: Sample, assignment: OtherImages) -> Sample:
     """Replace the images of a sample by the same number of images of another sample.
 
     If the other sample has fewer images, they are repeated.
 
     Args:
         sample: The sample.
-        partners: The images of another sample, by the images of each sample (see `image_partners`).
+        assignment: The images of another sample, by the images of each sample (see `assign_other_images`).
     """
-    other_images = partners[sample.images]
+    other_images = assignment[sample.images]
     images = []
     for index in range(len(sample.images)):
         images.append(other_images[index % len(other_images)])

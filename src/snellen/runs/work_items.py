@@ -1,4 +1,4 @@
-"""Put the samples of a run under its protocols, in the order in which they are asked."""
+"""Combine the samples of a run with its protocols, in the order in which requests are sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from snellen.runs.plan import (
     prompt_of,
     samples_of,
 )
-from snellen.runs.shuffled_images import Partners, image_partners, with_other_images
+from snellen.runs.shuffled_images import OtherImages, assign_other_images, with_other_images
 
 
 def work_items(plan: RunPlan) -> Iterator[SampleItem]:
@@ -33,26 +33,30 @@ def work_items(plan: RunPlan) -> Iterator[SampleItem]:
 
 
 def _items_of_benchmark(plan: RunPlan, selected: SelectedBenchmark) -> Iterator[SampleItem]:
-    """Yield each selected sample under each protocol that applies to it, with its prompt and examples."""
+    """Yield each selected sample under each protocol that applies to it, with its prompt and few-shot examples.
+
+    Args:
+        plan: The plan of the run. Only samples of its worker are yielded.
+        selected: A benchmark of the run, and which of its samples to evaluate.
+    """
     benchmark = selected.benchmark
     protocols = plan.protocols_of(benchmark.spec)
-    prompts = {
-        formulation: prompt_of(benchmark.spec, formulation, plan)
-        for formulation in get_args(Formulation)
-    }
+    prompts = {}
+    for formulation in get_args(Formulation):
+        prompts[formulation] = prompt_of(benchmark.spec, formulation, plan)
     images: Images = benchmark.images
     few_shot = None
     if plan.question.few_shot:
         few_shot = few_shot_of(benchmark, plan)
         if plan.question.few_shot_from:
             images = JoinedImages((images, example_source(benchmark, plan).images))
-    partners: Partners = {}
+    other_images: OtherImages = {}
     if any(declaration_of(protocol).other_images for protocol in protocols):
-        partners = image_partners(benchmark)
+        other_images = assign_other_images(benchmark)
     histories: Mapping[str, tuple[str, ...]] = {}
 
     for sample in samples_of(selected):
-        if not plan.takes(sample):
+        if not plan.is_for_worker(sample):
             continue
         for protocol in protocols:
             if not protocol.applies(sample):
@@ -65,21 +69,32 @@ def _items_of_benchmark(plan: RunPlan, selected: SelectedBenchmark) -> Iterator[
             prompt = prompts[_prompt_form(sample)]
             if few_shot:
                 prompt = replace(prompt, examples=few_shot.examples_for(sample))
-            presented = sample
+            shown_sample = sample
             if declaration_of(protocol).other_images:
-                presented = with_other_images(sample, partners)
-            yield SampleItem(presented, protocol, prompt, images, history)
+                shown_sample = with_other_images(sample, other_images)
+            yield SampleItem(shown_sample, protocol, prompt, images, history)
 
 
 def _prompt_form(sample: Sample) -> Formulation:
-    """Return the form of a sample's prompt. A dialogue without options is worded like open questions."""
+    """Return whether the prompt of a sample is for questions with options or for open questions.
+
+    A dialogue without options has the prompt of open questions.
+    """
     if any(turn.options for turn in sample.rounds):
         return sample.formulation
     return "text"
 
 
 def _published_history(sample: Sample, histories: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the published replies that precede a dialogue's question; raises DataError if there are none."""
+    """Return the published replies to the earlier questions of a dialogue, which are shown before its last question.
+
+    Args:
+        sample: The dialogue.
+        histories: The published replies, by the id of the dialogue.
+
+    Raises:
+        DataError: There are none for this dialogue.
+    """
     if sample.id not in histories:
         raise DataError(
             f"{sample.benchmark}: the dialogue {sample.id} has no published history; use history=online"
@@ -97,15 +112,16 @@ def count_planned_questions(plan: RunPlan, *, of_worker: bool = False) -> tuple[
     Returns:
         The number of questions, counted once per protocol, and the number of different questions.
     """
-    presented = 0
-    different = 0
+    n_per_protocol = 0
+    n_different = 0
     for selected in plan.benchmarks:
         protocols = plan.protocols_of(selected.benchmark.spec)
         for sample in samples_of(selected):
-            if of_worker and not plan.takes(sample):
+            if of_worker and not plan.is_for_worker(sample):
                 continue
-            applicable = sum(protocol.applies(sample) for protocol in protocols)
-            if applicable:
-                presented += applicable * len(sample.rounds)
-                different += len(sample.rounds)
-    return presented, different
+            n_questions = len(sample.rounds)
+            n_protocols = sum(protocol.applies(sample) for protocol in protocols)
+            n_per_protocol += n_protocols * n_questions
+            if n_protocols:
+                n_different += n_questions
+    return n_per_protocol, n_different

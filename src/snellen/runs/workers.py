@@ -30,7 +30,7 @@ from snellen.runs.runner import RunOutcome, note_findings, run_plan, summed_outc
 from snellen.runs.spec import RunSpec
 
 
-class _Line(Struct):
+class _WorkerMessage(Struct):
     """A line from a worker: a progress update, its outcome, or its error."""
 
     update: ProgressUpdate | None = None
@@ -59,12 +59,14 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
         ModelError: A worker failed.
     """
     lock = threading.Lock()
-    lines: list[_Line] = []
+    lines: list[_WorkerMessage] = []
 
     def listen(process: subprocess.Popen[bytes]) -> None:
         """Read the lines that a worker process prints: progress is passed on, and other lines are collected."""
         for raw in process.stdout or ():
-            line = msgspec.json.decode(raw, type=_Line, dec_hook=lambda form, text: form(text))
+            line = msgspec.json.decode(
+                raw, type=_WorkerMessage, dec_hook=lambda form, text: form(text)
+            )
             with lock:
                 if line.update:
                     progress(line.update)
@@ -72,7 +74,7 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
                     lines.append(line)
 
     with locked_run(plan.folder) as lock_file, removed_without_replies(plan.folder):
-        with _started(plan, lock_file) as processes:
+        with _worker_processes(plan, lock_file) as processes:
             threads = [threading.Thread(target=listen, args=(process,)) for process in processes]
             for thread in threads:
                 thread.start()
@@ -93,7 +95,7 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
 
 
 @contextmanager
-def _started(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+def _worker_processes(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Start the worker processes of a plan, and terminate them at the end of the block."""
     spec = plan.spec
     processes: list[subprocess.Popen[bytes]] = []
@@ -111,7 +113,7 @@ def _started(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[by
                 [sys.executable, "-m", "snellen.runs.workers"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={**os.environ, **_share(number, spec.execution.workers)},
+                env={**os.environ, **_worker_environment(number, spec.execution.workers)},
                 pass_fds=(lock_file,),
             )
             processes.append(process)
@@ -137,7 +139,7 @@ def _started(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[by
                 process.stdout.close()
 
 
-def _share(number: int, workers: int) -> dict[str, str]:
+def _worker_environment(number: int, workers: int) -> dict[str, str]:
     """Return the environment variables that divide a machine between worker processes.
 
     A worker gets an equal share of the processor threads. If there are at least as many visible GPUs as workers, it
@@ -161,14 +163,14 @@ def _main() -> None:
         sys.stdin.buffer.read(), type=_Job, dec_hook=lambda form, text: form(text)
     )
     with called_from_command_line(job.is_command_line):
-        _carry_out(job)
+        _run_job(job)
 
 
-def _carry_out(job: _Job) -> None:
+def _run_job(job: _Job) -> None:
     """Do one worker process's share of a run. Progress, outcome and errors are printed as lines of JSON."""
     spec = job.spec
 
-    def write(line: _Line) -> None:
+    def write(line: _WorkerMessage) -> None:
         sys.stdout.buffer.write(msgspec.json.encode(line, enc_hook=str) + b"\n")
         sys.stdout.buffer.flush()
 
@@ -183,10 +185,10 @@ def _carry_out(job: _Job) -> None:
         [name] = spec.question.models
         roles = load_roles(dict(spec.question.roles))
         model = load_evaluated(name, dict(spec.question.roles), roles)
-        outcome = run_plan(model, plan, lambda update: write(_Line(update=update)), roles)
-        write(_Line(outcome=outcome))
+        outcome = run_plan(model, plan, lambda update: write(_WorkerMessage(update=update)), roles)
+        write(_WorkerMessage(outcome=outcome))
     except SnellenError as error:
-        write(_Line(error=str(error)))
+        write(_WorkerMessage(error=str(error)))
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
