@@ -409,7 +409,9 @@ def test_what_came_for_one_request_is_shared_with_those_that_asked_the_same(tmp_
         assert store.share(P, ask("What?", "r"), Response(text="a cat")) == Response(text="a cat")
         assert store.share(P, ask("Where?", "r"), gone) == gone
         assert (store.answered, store.failed) == ({"": 1}, {"": 1}), "what is shared was not asked"
-        assert store.knows(P, ask("What?", "r")) and not store.knows(P, ask("Where?", "r"))
+        assert store.has_answered(P, ask("What?", "r")) and not store.has_answered(
+            P, ask("Where?", "r")
+        )
     shared = [one for one in read_exchanges(tmp_path) if one.request.sample_id == "r"]
     assert [(one.reused, one.response) for one in shared] == [
         (True, Response(text="a cat")),
@@ -427,8 +429,13 @@ def test_presentations_of_a_sample_are_counted_once_each_and_without_steps(tmp_p
         store.append([told("Where?", "there", sample="r")])
     for folder in (tmp_path, tmp_path):
         with RunStore(folder) as store:
-            counts = [store.presentations_of(P, Sample(name, "b")) for name in ("q", "r", "s")]
-            assert counts == [2, 1, 0] and store.presentations_of("circular", Sample("q", "b")) == 0
+            counts = [
+                store.count_answered_presentations(P, Sample(name, "b")) for name in ("q", "r", "s")
+            ]
+            assert (
+                counts == [2, 1, 0]
+                and store.count_answered_presentations("circular", Sample("q", "b")) == 0
+            )
 
 
 # --- what is said of a folder that something happened to ---------------------------------------------------------

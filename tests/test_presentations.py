@@ -61,7 +61,7 @@ def scores_of(results: sn.Results, metric: str) -> list[Score]:
     return [score for score in results.runs[0].benchmarks[0].scores if score.metric == metric]
 
 
-def presentations_of(exchanges: Sequence[Exchange]) -> list[tuple[str, Variant]]:
+def count_answered_presentations(exchanges: Sequence[Exchange]) -> list[tuple[str, Variant]]:
     return [
         (e.request.sample_id, e.request.variant)
         for e in exchanges
@@ -89,7 +89,7 @@ def test_every_presentation_that_a_protocol_asks_is_predicted(
         name="run",
     )
     samples = {results.runs[0].benchmarks[0].spec.name: results.runs[0].benchmarks[0].samples}
-    presented = presentations_of(
+    presented = count_answered_presentations(
         list(with_conclusions(read_exchanges(tmp_path / "run"), [protocol.label], samples))
     )
     predicted = [(p.sample_id, p.variant) for p in predictions_of(results)]

@@ -417,11 +417,11 @@ def test_a_larger_limit_names_the_run_that_can_go_on(snellen: Command) -> None:
     assert snellen(*line, "4")[0] == 0
     [first] = Path("runs").iterdir()
     go_on = (
-        f"{first} asked 4 of these questions; with --name {first.name}, this model goes on with it"
+        f"{first} has replies to 4 of these questions; add --name {first.name} to resume that run"
     )
     assert go_on in snellen(*line, "9")[2]
-    assert "goes on" not in snellen(*line, "9")[2]
-    assert "goes on" not in snellen(*line, "3")[2]
+    assert "to resume that run" not in snellen(*line, "9")[2]
+    assert "to resume that run" not in snellen(*line, "3")[2]
     assert "5 requests" in snellen(*line, "9", "--name", first.name)[2]
 
 

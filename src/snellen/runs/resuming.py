@@ -1,4 +1,4 @@
-"""Begin a run in a folder, or resume the run that is there if it asks the same of the same models."""
+"""Begin a run in a folder, or resume the run that is there if it has the same models, settings and benchmarks."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from snellen.runs.run_models import (
     only_replies,
 )
 from snellen.runs.run_name import digest
+from snellen.runs.spec import QuestionSpec
 from snellen.runs.unchanged_models import check_identity
 
 T = TypeVar("T")
@@ -76,25 +77,42 @@ def begin_or_resume(
 
 
 def _has_lost_manifest(folder: Path) -> bool:
-    """Return whether a folder has no manifest, or one restored from journals that does not say how the run was asked."""
+    """Return whether a folder has no manifest, or one that was restored from journals and lacks the run's settings."""
     if not (folder / RUN_MANIFEST).exists():
         return True
     return bool(read_manifest(folder).authors_by_journal)
 
 
 def _check_journals(folder: Path, current: RunManifest) -> None:
-    """Check that journals without a manifest hold replies of the present models."""
+    """Check that the journals in a folder without a manifest contain replies of the present models.
+
+    Args:
+        folder: The folder of the run.
+        current: The manifest of the present session.
+
+    Raises:
+        StoreError: A reply is from another model, or may be because the model has no fingerprint.
+    """
     for model in models_of(current).values():
         check_identity(folder, model.model, model.fingerprint)
     for path in journals(folder):
         for _ in read_journal(path, current.authors):
-            pass  # reading raises StoreError for another author
+            pass  # reading a reply of another model raises StoreError
 
 
 def _check_same_settings(folder: Path, earlier: RunManifest, current: RunManifest) -> None:
-    """Raise StoreError if a run in this folder had other settings, few-shot examples or prompts."""
+    """Check that the run in a folder has the settings, few-shot examples and prompts of the present session.
+
+    Args:
+        folder: The folder of the run.
+        earlier: The manifest of the run.
+        current: The manifest of the present session.
+
+    Raises:
+        StoreError: They differ. The message lists the differences.
+    """
     differences = []
-    for name, before, now in _settings(earlier, current):
+    for name, before, now in _compared_settings(earlier, current):
         if before != now:
             differences.append(f"{name} {before}, now {now}")
     if differences:
@@ -114,50 +132,74 @@ def _check_same_settings(folder: Path, earlier: RunManifest, current: RunManifes
             )
 
 
-def _settings(earlier: RunManifest, current: RunManifest) -> Iterator[tuple[str, Any, Any]]:
+def _compared_settings(
+    earlier: RunManifest, current: RunManifest
+) -> Iterator[tuple[str, Any, Any]]:
     """Yield the settings that must stay the same when a run is resumed.
 
+    Args:
+        earlier: The manifest of the run.
+        current: The manifest of the present session.
+
     Yields:
-        The name of a setting, its value when the run was started, and its value now.
+        The name of a setting, its value when the run was started, and its value now. Both values are for a message.
     """
     if earlier.templates != current.templates:
         earlier_templates, current_templates = _template_names(earlier, current)
         yield "templates", earlier_templates, current_templates
-    # Ids of templates may also differ because benchmarks were added, so the prompts are compared by themselves.
+    # The digests of templates may also differ because benchmarks were added, so the prompts are compared separately.
     yield "prompt", _prompt_text(earlier), _prompt_text(current)
     yield "prefix", earlier.prefix, current.prefix
     earlier_decoding = _decoding_settings(earlier)
     for name, value in _decoding_settings(current).items():
-        flag = for_caller(name.replace("_", "-"), name)
-        yield flag, earlier_decoding[name], value
+        setting_name = for_caller(name.replace("_", "-"), name)
+        yield setting_name, earlier_decoding[name], value
 
 
 def _template_names(earlier: RunManifest, current: RunManifest) -> tuple[str, str]:
-    """Return names by which a user can tell two sets of prompt templates apart.
+    """Return two names by which a user can tell the prompt templates of a run from those of the present session.
 
-    These are the names that the user gave. If both are the same, they are the beginnings of digests of the content.
+    These are the names that the user gave; "as usual" stands for the default templates. If both names are the same,
+    the content of the templates has changed. Then the beginnings of the digests of their content are returned.
     """
-    earlier_name = earlier.question_specs[0].templates if earlier.question_specs else ""
-    current_name = current.question_specs[0].templates if current.question_specs else ""
+    earlier_name = _first_question_spec(earlier).templates
+    current_name = _first_question_spec(current).templates
     if earlier_name == current_name:
         return earlier.templates[:12], current.templates[:12]
     return earlier_name or "as usual", current_name or "as usual"
 
 
+def _first_question_spec(manifest: RunManifest) -> QuestionSpec:
+    """Return the settings of the first session of a run; the defaults if the run was imported and has none."""
+    if manifest.question_specs:
+        return manifest.question_specs[0]
+    return QuestionSpec()
+
+
 def _prompt_text(manifest: RunManifest) -> str:
     """Return the prompt that the user gave, quoted; "as usual" if there was none."""
-    prompt = manifest.question_specs[0].prompt if manifest.question_specs else ""
+    prompt = _first_question_spec(manifest).prompt
     return repr(prompt) if prompt else "as usual"
 
 
 def _decoding_settings(manifest: RunManifest) -> dict[str, Any]:
+    """Return how replies were sampled, by the name of the setting, with values for a message."""
     settings = asdict(manifest.decoding)
     settings["max_new_tokens"] = manifest.decoding.max_new_tokens or "the benchmark's"
     return settings
 
 
 def _check_same_benchmarks(folder: Path, earlier: RunManifest, current: RunManifest) -> None:
-    """Raise StoreError if a run in this folder used another version of a benchmark or other examples."""
+    """Check that the benchmarks of a run, and their few-shot examples, are the same in the present session.
+
+    Args:
+        folder: The folder of the run.
+        earlier: The manifest of the run.
+        current: The manifest of the present session. It may have further benchmarks.
+
+    Raises:
+        StoreError: A benchmark was built again since the run and has other questions, or it has other examples.
+    """
     current_uses = {use.name: use for use in current.benchmarks}
     for use in earlier.benchmarks:
         current_use = current_uses.get(use.name)
@@ -178,7 +220,12 @@ def _check_same_benchmarks(folder: Path, earlier: RunManifest, current: RunManif
 
 
 def merge_manifests(earlier: RunManifest, current: RunManifest) -> RunManifest:
-    """Return the manifest of a run that has gone on with another session."""
+    """Return the manifest of a run after a further session.
+
+    Args:
+        earlier: The manifest of the run so far.
+        current: The manifest of the present session.
+    """
     return replace(
         earlier,
         benchmarks=_merged_benchmarks(earlier, current),
@@ -194,16 +241,16 @@ def merge_manifests(earlier: RunManifest, current: RunManifest) -> RunManifest:
 
 
 def _merged(earlier: tuple[T, ...], current: tuple[T, ...]) -> tuple[T, ...]:
-    """Return the items of both tuples in order, each once."""
+    """Return the items of both tuples, the earlier ones first, without duplicates."""
     items = dict.fromkeys(earlier)
     items.update(dict.fromkeys(current))
     return tuple(items)
 
 
 def _merged_benchmarks(earlier: RunManifest, current: RunManifest) -> tuple[BenchmarkUse, ...]:
-    """Combine the benchmarks of an earlier session of a run with those of the present one.
+    """Combine the benchmarks of a run so far with those of the present session.
 
-    A benchmark of both has the present settings, with the protocols of both sessions.
+    A benchmark that is in both has the present settings, and the protocols of both.
     """
     current_names = {use.name for use in current.benchmarks}
     earlier_protocols = {}
@@ -243,15 +290,23 @@ def _merged_sessions(
 def choose_folder(
     plan: RunPlan, model: Model | AsyncModel, roles: Roles, announce: Announce
 ) -> RunPlan:
-    """Return the plan with a folder that holds no other model's replies, if the folder was named automatically.
+    """Choose another folder for a run if its automatically named folder has replies of another model or benchmark.
 
-    The name of a run follows from what is asked and from the model string. A checkpoint that was trained further or a
-    class that was edited has the same model string, and a benchmark that was built from edited questions has the same
-    name. All but the first therefore get a digest of what changed behind the name, and `announce` receives a line that
-    says which is which.
+    The name of a run follows from its settings and the model string. It stays the same if a checkpoint was trained
+    further, if a class was edited, or if a benchmark was built again from edited questions. The run then gets a folder
+    of its own, whose name ends with a digest of what has changed.
+
+    Args:
+        plan: The plan of the run.
+        model: The evaluated model.
+        roles: The models in other roles, such as a judge.
+        announce: Receives a line that says what has changed, and which folder the run has.
+
+    Returns:
+        The plan with the folder; unchanged if its folder can be used, or was named by the user.
     """
-    plan = _with_folder_of_builds(plan, model, roles, announce)
-    if not _may_be_of_another(plan):
+    plan = _with_folder_for_builds(plan, model, roles, announce)
+    if not _may_have_other_replies(plan):
         return plan
     folder = plan.folder
     earlier = read_manifest(folder)
@@ -259,60 +314,70 @@ def choose_folder(
     difference = _first_model_difference(earlier, current)
     if not difference:
         return plan
-    own_plan = with_name_by_fingerprint(plan, model, roles)
+    renamed_plan = with_name_by_fingerprint(plan, model, roles)
     announce(
         f"{folder} contains replies of {earlier.model} from before it changed ({difference}); new replies go to "
-        f"{own_plan.folder}"
+        f"{renamed_plan.folder}"
     )
-    return own_plan
+    return renamed_plan
 
 
-def _may_be_of_another(plan: RunPlan) -> bool:
-    """Return whether the automatically named folder of a plan holds replies, perhaps of something else."""
+def _may_have_other_replies(plan: RunPlan) -> bool:
+    """Return whether the folder of a plan was named automatically and has replies, perhaps of another model."""
     folder = plan.folder
     return plan.has_automatic_name and not _has_lost_manifest(folder) and holds_answers(folder)
 
 
-def _with_folder_of_builds(
+def _with_folder_for_builds(
     plan: RunPlan, model: Model | AsyncModel, roles: Roles, announce: Announce
 ) -> RunPlan:
     """Choose another folder for a run if its folder has replies to earlier builds of the same benchmarks.
 
+    The arguments are those of `choose_folder`.
+
     Returns:
-        The plan, unchanged if the folder can be used.
+        The plan with the folder; unchanged if its folder can be used.
     """
-    if not _may_be_of_another(plan):
+    if not _may_have_other_replies(plan):
         return plan
     folder = plan.folder
     current_uses = {use.name: use for use in manifest_of(model, plan, roles).benchmarks}
-    rebuilt = []
+    rebuilt_uses = []
     for use in read_manifest(folder).benchmarks:
         current_use = current_uses.get(use.name)
         if current_use and not use.matches_build(current_use.version, current_use.questions):
-            rebuilt.append(current_use)
-    if not rebuilt:
+            rebuilt_uses.append(current_use)
+    if not rebuilt_uses:
         return plan
-    suffix = digest(*(use.version for use in rebuilt))
-    own_plan = replace(plan, spec=plan.spec.with_execution(name=f"{plan.execution.name}-{suffix}"))
-    names = ", ".join(use.name for use in rebuilt)
+    suffix = digest(*(use.version for use in rebuilt_uses))
+    new_name = f"{plan.execution.name}-{suffix}"
+    renamed_plan = replace(plan, spec=plan.spec.with_execution(name=new_name))
+    benchmark_names = ", ".join(use.name for use in rebuilt_uses)
     announce(
-        f"{folder} contains replies to an earlier build of {names}; new replies go to {own_plan.folder}"
+        f"{folder} contains replies to an earlier build of {benchmark_names}; new replies go to {renamed_plan.folder}"
     )
-    return own_plan
+    return renamed_plan
 
 
 def _first_model_difference(earlier: RunManifest, current: RunManifest) -> str:
-    """Describe how a model has certainly changed; empty if none has, or if a fingerprint is missing."""
+    """Describe how a model of a run has changed, such as `dtype was float32, is bfloat16`.
+
+    Args:
+        earlier: The manifest of the run.
+        current: The manifest of the present session.
+
+    Returns:
+        The first difference; empty if there is none, or if a model has no fingerprint, so that it cannot be compared.
+    """
     earlier_models = models_of(earlier)
     current_models = models_of(current)
-    if any(why_not_fingerprinted(model.fingerprint) for model in current_models.values()):
-        return ""
+    for model in current_models.values():
+        if why_not_fingerprinted(model.fingerprint):
+            return ""
     for role, model in current_models.items():
-        difference = model_difference(
-            earlier_models.get(role, model),
-            model,
-            only_replies=only_replies(role, earlier, current),
-        )
+        earlier_model = earlier_models.get(role, model)
+        gives_only_replies = only_replies(role, earlier, current)
+        difference = model_difference(earlier_model, model, only_replies=gives_only_replies)
         if difference:
             return difference
     return ""
@@ -321,7 +386,9 @@ def _first_model_difference(earlier: RunManifest, current: RunManifest) -> str:
 def with_name_by_fingerprint(
     plan: RunPlan, model: Model | AsyncModel, roles: Roles = NO_ROLES
 ) -> RunPlan:
-    """Append a digest of the models' properties to the name of a run, so that changed models get a folder of their own.
+    """Return the plan of a run with a digest of the models' properties appended to the name of its folder.
+
+    Models that have changed get a folder of their own in this way.
 
     Args:
         plan: The plan of the run.
@@ -331,6 +398,6 @@ def with_name_by_fingerprint(
     fingerprints = {EVALUATED: identity_of(model).fingerprint}
     for role, role_model in roles.items():
         fingerprints[role] = identity_of(role_model).fingerprint
-    content = msgspec.json.encode(fingerprints, order="sorted").decode()
-    name = f"{plan.execution.name}-{digest(content)}"
-    return replace(plan, spec=plan.spec.with_execution(name=name))
+    fingerprints_json = msgspec.json.encode(fingerprints, order="sorted").decode()
+    new_name = f"{plan.execution.name}-{digest(fingerprints_json)}"
+    return replace(plan, spec=plan.spec.with_execution(name=new_name))

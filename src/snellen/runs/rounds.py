@@ -13,9 +13,12 @@ from snellen.runs.plan import RunPlan
 FIRST_IMAGES = 16
 """Images of each benchmark in the first round."""
 GROWTH = 1.25
-"""Factor by which each round grows. It is small, so that few requests are sent in vain; scoring is cheap."""
+"""Factor by which the number of images grows from one round to the next.
+
+It is small, so that few requests are sent after the result is clear. Many rounds cost little, because scoring is cheap.
+"""
 GROWTH_OF_WORKERS = 2.0
-"""The same factor where each round starts processes that load the model."""
+"""The same factor for runs in which each round starts processes that load the model."""
 
 
 def empty_parts(plan: RunPlan, rules: Mapping[str, str]) -> dict[str, RandomPart]:

@@ -1,8 +1,8 @@
-"""The folder of a run: its manifest, and what to name instead of a folder that is not a run.
+"""The folder of a run and its manifest, and suggestions for users who name a folder that is not a run.
 
-manifest.json       what was asked of which model, and all that the replies depend on
+manifest.json       the models, benchmarks and settings of the run, and all that the replies depend on
 journal-0.jsonl     one Exchange per line, in order of arrival; one file per worker
-withdrawn-0.txt     keys of answers that are being asked again, while they are
+withdrawn-0.txt     keys of requests that are being sent again because their answers may be wrong
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ RUN_MANIFEST = "manifest.json"
 MANIFEST_COPY = ".manifest.json"
 """A copy of the manifest, from which `snellen mend` restores a damaged one."""
 JOURNALS = "journal-*.jsonl"
-MOST_NAMED = 3
-"""Runs that a message names."""
+MAX_NAMED_RUNS = 3
+"""Maximum number of runs that a message names."""
 
 # --- the manifest -----------------------------------------------------------------------------------------------------
 
 
 class BenchmarkUse(Struct, frozen=True):
-    """A benchmark as it takes part in a run.
+    """How a run used a benchmark: its version, and which of its samples under which protocols.
 
     Examples:
         >>> use = BenchmarkUse("animals", version="5f1c", folder="benchmarks/animals", limit=10)
@@ -59,7 +59,7 @@ class BenchmarkUse(Struct, frozen=True):
     questions: str = ""
     """Digest of its questions, which a build with other answers shares."""
     part: QuestionPart | None = None
-    """The images that a stopping rule has released, or the samples that a procedure chose; None for all."""
+    """The part of the questions that an adaptive run has evaluated; None for all."""
     examples_from: str = ""
     """Folder of the benchmark whose few-shot examples were shown; empty if there were none."""
     examples: str = ""
@@ -133,7 +133,7 @@ class RunManifest(Struct, frozen=True):
     started: str
     """UTC, ISO 8601."""
     notes: tuple[str, ...] = ()
-    """Notes for readers of its numbers."""
+    """Notes for readers of its scores."""
     fingerprint_after_session: dict[str, str] = field(default_factory=dict, name="left_as")
     """Fingerprint of a model after its last reply, if it is a Python object that replying changes.
 
@@ -192,13 +192,14 @@ class RunManifest(Struct, frozen=True):
         """The identity of the model in each role: its name, and a digest of its properties and of how it is prompted."""
         if self.authors_by_journal:
             return self.authors_by_journal
-        models = {EVALUATED: (identifying_string(self.model), self.fingerprint)}
+        name_and_fingerprint = {EVALUATED: (identifying_string(self.model), self.fingerprint)}
         for role, model in self.roles.items():
-            models[role] = (model.identity, model.fingerprint)
-        settings = (self.templates, self.decoding, self.prefix, *self.few_shot)
+            name_and_fingerprint[role] = (model.identity, model.fingerprint)
+        prompt_settings = (self.templates, self.decoding, self.prefix, *self.few_shot)
         authors = {}
-        for role, (name, fingerprint) in models.items():
-            authors[role] = f"{name}#{_digest((name, fingerprint, settings))}"
+        for role, (name, fingerprint) in name_and_fingerprint.items():
+            digest = _digest((name, fingerprint, prompt_settings))
+            authors[role] = f"{name}#{digest}"
         return authors
 
     @property
@@ -305,29 +306,33 @@ def write_manifest(folder: Path, manifest: RunManifest) -> None:
 
 
 def _digest(facts: object) -> str:
+    """Return eight hexadecimal digits of a digest of values that JSON can hold."""
     content = msgspec.json.encode(facts, order="sorted")
     return hashlib.blake2b(content, digest_size=4).hexdigest()
 
 
-# --- what to name instead of a folder that is not a run ---------------------------------------------------------------
+# --- suggestions for users who name a folder that is not a run ---------------------------------------------------------
 
 
 def suggest_unpacking(path: Path) -> str:
     """Return a sentence on how to unpack a path that is a .zip archive of runs; empty if it is not an archive."""
     if path.suffix != ".zip" or not path.is_file():
         return ""
-    how = how_to_unpack(path)
-    if how:
-        return f"{path} is an archive; {how}"
-    unpack = shlex.join(("python", "-m", "zipfile", "-e", str(path), RECEIVED))
-    return f"{path} is an archive; unpack it with `{unpack}`, then use {RECEIVED} or a run in it"
+    instruction = how_to_unpack(path)
+    if instruction:
+        return f"{path} is an archive; {instruction}"
+    command = shlex.join(("python", "-m", "zipfile", "-e", str(path), RECEIVED))
+    return f"{path} is an archive; unpack it with `{command}`, then use {RECEIVED} or a run in it"
 
 
 def suggest_runs(folder: Path) -> str:
-    """Return what to name instead of a folder that is not a run.
+    """Return what the user can name instead of a folder that is not a run, as the end of an error message.
 
-    These are runs in the folder, or else the run of this name in `runs`, or else runs next to it with a similar name,
-    or else the latest runs next to it. If there are none, the text says how to make a run.
+    The first of these that exists is suggested: runs in the folder, the run of this name in `runs`, runs next to the
+    folder with a similar name, the latest runs next to it. If there are none, the text says how to make a run.
+
+    Returns:
+        The text, which begins with a semicolon.
     """
     inner_runs = _latest_runs_in(folder)
     if inner_runs:
@@ -335,16 +340,17 @@ def suggest_runs(folder: Path) -> str:
     in_default_folder = Path("runs", folder)
     if not folder.is_absolute() and (in_default_folder / RUN_MANIFEST).is_file():
         return f"; did you mean {in_default_folder}?"
-    is_bare_name = folder.parent == Path()
-    neighbours = _latest_runs_in(folder.parent) or (
-        _latest_runs_in(Path("runs")) if is_bare_name else []
-    )
-    similar_names = get_close_matches(folder.name, [run.name for run in neighbours])
+    neighbouring_runs = _latest_runs_in(folder.parent)
+    is_name_without_folder = folder.parent == Path()
+    if not neighbouring_runs and is_name_without_folder:
+        neighbouring_runs = _latest_runs_in(Path("runs"))
+    similar_names = get_close_matches(folder.name, [run.name for run in neighbouring_runs])
     if similar_names:
-        paths = [str(neighbours[0].parent / name) for name in similar_names]
-        return f"; did you mean {' or '.join(paths)}?"
-    if neighbours:
-        return f"; there are {_list_first(neighbours)}"
+        folder_of_runs = neighbouring_runs[0].parent
+        similar_runs = " or ".join(str(folder_of_runs / name) for name in similar_names)
+        return f"; did you mean {similar_runs}?"
+    if neighbouring_runs:
+        return f"; there are {_list_first(neighbouring_runs)}"
     # The recognition of files takes a while to import, and only this message needs it.
     from snellen.recognition.unbuilt import how_to_build
 
@@ -387,7 +393,7 @@ def runs_in(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def only_run_in(path: Path) -> Path:
-    """Return the only run of a folder of runs, for what takes one run; any other path as it is.
+    """Return the run in a folder that contains a single run. Any other path is returned unchanged.
 
     Examples:
         >>> _ = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, name="first")
@@ -407,8 +413,8 @@ def _latest_runs_in(folder: Path) -> list[Path]:
 
 def _list_first(runs: Sequence[Path]) -> str:
     """Join the first few paths of runs, and say how many more there are: `runs/a, runs/b and 7 more`."""
-    listed = ", ".join(str(run) for run in runs[:MOST_NAMED])
-    more = len(runs) - MOST_NAMED
-    if more > 0:
-        listed += f" and {more:,} more"
+    listed = ", ".join(str(run) for run in runs[:MAX_NAMED_RUNS])
+    n_unnamed = len(runs) - MAX_NAMED_RUNS
+    if n_unnamed > 0:
+        listed += f" and {n_unnamed:,} more"
     return listed

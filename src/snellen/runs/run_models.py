@@ -1,4 +1,4 @@
-"""The models of a run by role, and whether stored replies are those of the model at hand.
+"""The models of a run by role, and whether its stored replies are those of the models that are loaded now.
 
 A model is recognised by its fingerprint, its address and what its server states, never by its name alone.
 """
@@ -34,7 +34,13 @@ def models_of(manifest: RunManifest) -> dict[str, RoleModel]:
 
 
 def with_model(manifest: RunManifest, role: str, model: RoleModel) -> RunManifest:
-    """Return the manifest with another state of the model of a role."""
+    """Return the manifest of a run with the fingerprint that the model of a role has after the present session.
+
+    Args:
+        manifest: The manifest.
+        role: The role of the model.
+        model: The model with this fingerprint.
+    """
     if role == EVALUATED:
         return replace(manifest, fingerprint_after_session=model.fingerprint_after_session)
     return replace(manifest, roles={**manifest.roles, role: model})
@@ -46,21 +52,21 @@ def model_difference(earlier: RoleModel, now: RoleModel, *, only_replies: bool) 
     Args:
         earlier: The earlier model.
         now: The present model.
-        only_replies: Whether to ignore versions of an adapter that give the same replies.
+        only_replies: Whether the model only generates replies, and scores no options. Versions of an adapter that give
+            the same replies are then equal.
 
     Returns:
-        The description; empty if they are the same model.
+        The description, such as `dtype was float32, is bfloat16`; empty if they are the same model.
     """
-    facts_now = _without_address(now.fingerprint)
-    known_facts = [
-        _without_address(facts)
-        for facts in (earlier.fingerprint, earlier.fingerprint_after_session)
-    ]
+    present = _without_address(now.fingerprint)
+    before_replies = _without_address(earlier.fingerprint)
+    after_replies = _without_address(earlier.fingerprint_after_session)
     if only_replies:
-        facts_now = as_latest_adapter(facts_now)
-        known_facts = [as_latest_adapter(facts) for facts in known_facts]
-    if facts_now not in known_facts:
-        return changed_fact(known_facts[0], facts_now)
+        present = as_latest_adapter(present)
+        before_replies = as_latest_adapter(before_replies)
+        after_replies = as_latest_adapter(after_replies)
+    if present not in (before_replies, after_replies):
+        return changed_fact(before_replies, present)
     if earlier.identity != now.identity:
         return f"the model was {earlier.identity}, is {now.identity}"
     return ""
@@ -100,19 +106,19 @@ def addresses_of(manifest: RunManifest, role: str) -> frozenset[str]:
 
 
 def server_facts_now(manifest: RunManifest, role: str) -> ServerFacts:
-    """Return what the servers of a role's model stated in the last session."""
+    """Return the facts that the servers of a role's model stated about it in the last session."""
     return manifest.sessions[-1].servers.get(role, {})
 
 
 def known_server_facts(manifest: RunManifest, role: str) -> dict[str, set[str]]:
-    """Return what the servers of a model said about themselves, such as a version, in all sessions of a run.
+    """Return the facts that the servers of a model stated about it, such as a version, in all sessions of a run.
 
     Args:
         manifest: The manifest of the run.
         role: The role of the model.
 
     Returns:
-        By the name of a fact, all values that were seen.
+        By the name of a fact, all values that were stated.
     """
     values: dict[str, set[str]] = defaultdict(set)
     for session in manifest.sessions:
@@ -124,7 +130,7 @@ def known_server_facts(manifest: RunManifest, role: str) -> dict[str, set[str]]:
 def check_same_models(
     folder: Path, earlier: RunManifest, current: RunManifest, *, moved: bool
 ) -> None:
-    """Check that the models at hand are those of a stored run.
+    """Check that the models that are loaded now are those of a stored run.
 
     Args:
         folder: The folder of the run.
@@ -136,23 +142,26 @@ def check_same_models(
         StoreError: A model differs, or may differ.
     """
     earlier_models = models_of(earlier)
+    accept_changes = for_caller("--moved (moved=True)", "moved=True")
     for role, model in models_of(current).items():
+        accepted_addresses = frozenset() if moved else addresses_of(earlier, role)
         _check_same_model(
             folder,
             role,
             earlier_models.get(role, model),
             model,
-            addresses=frozenset() if moved else addresses_of(earlier, role),
+            addresses=accepted_addresses,
             only_replies=only_replies(role, earlier, current),
         )
-        changed = changed_server_fact(
-            known_server_facts(earlier, role), server_facts_now(current, role)
-        )
-        if changed and not moved:
+        if moved:
+            continue
+        earlier_facts = known_server_facts(earlier, role)
+        change = changed_server_fact(earlier_facts, server_facts_now(current, role))
+        if change:
             raise StoreError(
                 f"{folder} contains replies of {model.identity} from before its server changed what it reports "
-                f"({changed}); if it is the same model, add "
-                f"{for_caller('--moved (moved=True)', 'moved=True')}, otherwise choose another {setting('name')}"
+                f"({change}); if it is the same model, add {accept_changes}, otherwise choose another "
+                f"{setting('name')}"
             )
 
 
@@ -195,26 +204,34 @@ def _check_same_model(
 
 
 def has_same_models(folder: Path, manifest: RunManifest) -> bool:
-    """Return whether the replies in another run's folder are certainly those of the models of this run."""
+    """Return whether the replies of another run are certainly from the models of this run, so that it can use them.
+
+    Args:
+        folder: The folder of the other run.
+        manifest: The manifest of this run.
+    """
     models = models_of(manifest)
     if not holds_answers(folder):
         return False
-    if any(why_not_fingerprinted(model.fingerprint) for model in models.values()):
-        return False
-    other = read_manifest(folder)
-    other_models = models_of(other)
+    for model in models.values():
+        if why_not_fingerprinted(model.fingerprint):
+            return False
+    other_manifest = read_manifest(folder)
+    other_models = models_of(other_manifest)
     if other_models.keys() != models.keys():
         return False
     for role, model in models.items():
         other_model = other_models[role]
-        if model_difference(other_model, model, only_replies=only_replies(role, other, manifest)):
+        gives_only_replies = only_replies(role, other_manifest, manifest)
+        if model_difference(other_model, model, only_replies=gives_only_replies):
             return False
         if other_model.answers_by_sample != model.answers_by_sample:
             return False
         address = model.fingerprint.get(ADDRESS, "")
-        if addresses_of(other, role) - {address}:
+        other_addresses = addresses_of(other_manifest, role) - {address}
+        if other_addresses:
             return False
-        known_facts = known_server_facts(other, role)
-        if changed_server_fact(known_facts, server_facts_now(manifest, role)):
+        other_facts = known_server_facts(other_manifest, role)
+        if changed_server_fact(other_facts, server_facts_now(manifest, role)):
             return False
     return True

@@ -1,4 +1,4 @@
-"""Name the folder of a run after what it asks, so that asking the same resumes the same run."""
+"""Name the folder of a run after its settings and model, so that the same command resumes the same run."""
 
 from __future__ import annotations
 
@@ -21,45 +21,51 @@ from snellen.runs.spec import ExecutionSpec, QuestionSpec
 def automatic_name(question: QuestionSpec, execution: ExecutionSpec) -> str:
     """Return the name of the folder of a run that its user has not named.
 
-    This is the default name, unless an earlier run that asked the same has another: the name that earlier versions
-    gave or, if the model has moved, the name by its former address.
+    This is the default name, unless an earlier run with the same settings has another: the name that earlier versions
+    of Snellen gave it or, if the model has moved to another address, the name by its former address.
+
+    Args:
+        question: The settings that determine what is sent to the models.
+        execution: The other settings, with the folder of runs, and whether the user says that the model has moved.
 
     Raises:
         DataError: Several runs may be the run of the model that has moved.
     """
     name = default_name(question)
     runs = Path(execution.runs)
-    earlier_name = _default_name(question, identifying_string)
-    if _was_asked_at(runs / earlier_name, question):
-        return earlier_name
+    name_without_address = _name_from_settings(question, identifying_string)
+    if _used_same_addresses(runs / name_without_address, question):
+        return name_without_address
     if not execution.moved or (runs / name / RUN_MANIFEST).exists():
         return name
 
-    former = [folder for folder in _run_folders(runs) if _asked_the_same(folder, question)]
-    if not former:
+    same_runs = [folder for folder in _run_folders(runs) if _has_same_settings(folder, question)]
+    if not same_runs:
         return name
-    if len(former) > 1:
+    if len(same_runs) > 1:
         moved = for_caller("--moved", "moved=True")
+        listed = " and ".join(str(folder) for folder in same_runs)
         raise DataError(
-            f"{moved}: {' and '.join(str(folder) for folder in former)} are the same run at other addresses; "
-            f"choose the one to resume with {setting('name')}"
+            f"{moved}: {listed} are the same run at other addresses; choose the one to resume with {setting('name')}"
         )
-    return former[0].name
+    return same_runs[0].name
 
 
 def default_name(question: QuestionSpec) -> str:
-    """Return the default name of a run's folder, which depends only on what is asked."""
-    return _default_name(question, _identity_with_address)
+    """Return the default name of a run's folder, which depends only on the settings that determine the replies."""
+    return _name_from_settings(question, _identity_with_address)
 
 
 def name_of_build(benchmark: str) -> str:
-    """Return the name of a benchmark that is given by the folder of its build; any other text unchanged.
+    """Return the name of a benchmark, if it is given by the folder of its build. Any other text is returned unchanged.
 
-    `snellen run MODEL mine.tsv` builds the table and asks the folder, and `snellen run MODEL mine` asks the same.
+    `snellen run MODEL mine.tsv` builds the table and runs the benchmark in this folder. It has the same name as with
+    `snellen run MODEL mine`.
     """
     builds = benchmark_folder("")
     path = Path(benchmark)
-    if path.is_absolute() and path != builds and path.is_relative_to(builds):
+    is_build = path.is_absolute() and path != builds and path.is_relative_to(builds)
+    if is_build:
         return path.relative_to(builds).as_posix()
     return benchmark
 
@@ -67,9 +73,15 @@ def name_of_build(benchmark: str) -> str:
 def announce_smaller_run(
     name: str, question: QuestionSpec, execution: ExecutionSpec, announce: Callable[[str], object]
 ) -> None:
-    """Say which run could go on instead of a new one, if a run asked the same with a smaller limit.
+    """Tell the user which run could be resumed instead of beginning a new one, because it differs only by a smaller limit.
 
-    Samples are drawn so that a larger limit includes those of a smaller one.
+    Samples are drawn so that a larger limit includes the samples of a smaller one.
+
+    Args:
+        name: The name of the folder of the new run. Nothing is announced if this run exists.
+        question: The settings of the new run.
+        execution: The other settings, with the folder of runs.
+        announce: Receives the line for the user.
     """
     runs = Path(execution.runs)
     if (runs / name / RUN_MANIFEST).exists():
@@ -86,10 +98,9 @@ def announce_smaller_run(
     if not smaller_runs:
         return
     limit, folder = max(smaller_runs)
-    go_on = setting("name", folder.name)
     announce(
-        f"{folder} asked {limit:,} of these questions; with {go_on}, this model goes on with it instead of answering "
-        "them again"
+        f"{folder} has replies to {limit:,} of these questions; add {setting('name', folder.name)} to resume that run "
+        "instead of sending them again"
     )
 
 
@@ -99,27 +110,28 @@ def digest(*parts: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 
-def _default_name(question: QuestionSpec, identify: Callable[[str], str]) -> str:
+def _name_from_settings(question: QuestionSpec, identify: Callable[[str], str]) -> str:
     """Return the default name of a run's folder: the model, and a digest of all settings that are not defaults.
 
     Args:
         question: The settings that determine what is sent to the models.
-        identify: Function that returns the part of a model string that identifies the model, without its address.
+        identify: Function that returns the part of a model string that identifies the model.
     """
     [model] = question.models
     model_identity = identify(model)
     roles = tuple((role, identify(name)) for role, name in question.roles)
-    identified = replace(question, models=(model_identity,), roles=roles)
+    settings = replace(question, models=(model_identity,), roles=roles)
     defaults = asdict(QuestionSpec())
-    changed = {}
-    for name, value in asdict(identified).items():
+    changed_settings = {}
+    for name, value in asdict(settings).items():
         if value != defaults[name]:
-            changed[name] = value
-    text = msgspec.json.encode(changed).decode()
-    # The record once had these fields, too. Their defaults stay in the digest, so that runs of that time resume.
-    text = text.replace('"templates":', '"runs":"","templates":', 1)
-    text = text.removesuffix("}") + ',"error_budget":0.0,"scoring":{},"judge":{}}'
-    return f"{slug(model_identity)[:60]}-{digest(text)}"
+            changed_settings[name] = value
+    settings_json = msgspec.json.encode(changed_settings).decode()
+    # `QuestionSpec` once had further fields. Their defaults stay in the digest, so that runs of that time resume.
+    settings_json = settings_json.replace('"templates":', '"runs":"","templates":', 1)
+    settings_json = settings_json.removesuffix("}")
+    settings_json += ',"error_budget":0.0,"scoring":{},"judge":{}}'
+    return f"{slug(model_identity)[:60]}-{digest(settings_json)}"
 
 
 def _identity_with_address(model: str) -> str:
@@ -140,8 +152,8 @@ def _run_folders(runs: Path) -> list[Path]:
     return sorted(manifest.parent for manifest in manifests)
 
 
-def _was_asked_at(folder: Path, question: QuestionSpec) -> bool:
-    """Return whether a session of a run used the same addresses of models as the present settings do."""
+def _used_same_addresses(folder: Path, question: QuestionSpec) -> bool:
+    """Return whether a session of the run in a folder reached its models at the addresses in these settings."""
     models = {EVALUATED: question.models[0], **dict(question.roles)}
     present_addresses = {role: address_of(model) for role, model in models.items()}
     for session in _sessions(folder):
@@ -151,10 +163,10 @@ def _was_asked_at(folder: Path, question: QuestionSpec) -> bool:
     return False
 
 
-def _asked_the_same(folder: Path, question: QuestionSpec) -> bool:
-    """Return whether a run has the same settings and models as the present ones, except for the addresses of the models.
+def _has_same_settings(folder: Path, question: QuestionSpec) -> bool:
+    """Return whether the run in a folder has these settings and models, except for the addresses of the models.
 
-    The name of its folder, which contains a digest of the settings, tells this.
+    This is decided by the name of its folder, which contains a digest of the settings.
     """
     for session in _sessions(folder):
         model = session.models.get(EVALUATED, "")
@@ -164,7 +176,7 @@ def _asked_the_same(folder: Path, question: QuestionSpec) -> bool:
         with_former_addresses = replace(question, models=(model,), roles=roles)
         possible_names = (
             default_name(with_former_addresses),
-            _default_name(with_former_addresses, identifying_string),
+            _name_from_settings(with_former_addresses, identifying_string),
         )
         if folder.name in possible_names:
             return True
@@ -172,7 +184,7 @@ def _asked_the_same(folder: Path, question: QuestionSpec) -> bool:
 
 
 def _limits(folder: Path) -> list[int]:
-    """Return the limits that a run was asked with; none if its manifest cannot be read."""
+    """Return the limits on the number of samples in the sessions of a run; none if its manifest cannot be read."""
     try:
         questions = read_manifest(folder).question_specs
     except StoreError:

@@ -46,8 +46,8 @@ class SessionPace:
     """
 
     def __init__(self) -> None:
-        self._began: tuple[float, int, int] | None = None
-        """Time, requests and finished questions after the first batch."""
+        self._after_first_batch: tuple[float, int, int] | None = None
+        """The time, the number of requests and the number of finished questions after the first batch of requests."""
 
     def rate(self, now: float, requests: int, done: int) -> float | None:
         """Return questions per second, or None until a question was finished after the first batch.
@@ -57,19 +57,19 @@ class SessionPace:
             requests: Requests of this session until now.
             done: Finished questions, without those for which this session had nothing to ask.
         """
-        if self._began is None:
-            # How long the first batch took is unknown, because the time at which it began is.
+        if self._after_first_batch is None:
+            # The duration of the first batch is unknown, because the time at which it began is unknown.
             if requests:
-                self._began = now, requests, done
+                self._after_first_batch = now, requests, done
             return None
-        began, first_requests, first_done = self._began
+        first_time, first_requests, first_done = self._after_first_batch
         if requests <= first_requests:
             if requests:
-                self._began = began, requests, done
+                self._after_first_batch = first_time, requests, done
             return None
-        if done <= first_done or now <= began:
+        if done <= first_done or now <= first_time:
             return None
-        return (done - first_done) / (now - began)
+        return (done - first_done) / (now - first_time)
 
 
 ProgressListener = Callable[[RunProgress], object]

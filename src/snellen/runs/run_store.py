@@ -1,8 +1,8 @@
 """Append exchanges to the journal of a run, and find earlier responses.
 
-A line is written before the next request is made and synced to the disk twice a second, so a killed run loses no
-response. A torn last line is cut off when the run resumes. Each line names the model that answered, so that no journal
-is mistaken for another model's, whatever becomes of the manifest.
+A line is written before the next request is sent, and synced to the disk twice a second, so a killed run loses no
+response. An incomplete last line is cut off when the run resumes. Each line names the model that answered, so that a
+journal is not mistaken for another model's if the manifest is lost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from snellen.runs.earlier_answers import AnswerCache
 
 SYNC_SECONDS = 0.5
-MOST_REASONS = 100
+MAX_REASONS = 100
 """Different reasons of failures that are counted; further ones are counted together."""
 OTHER_REASONS = "other reasons"
 
@@ -59,8 +59,8 @@ class RunStore:
     Args:
         folder: The folder of the run.
         worker: Index of the process; each appends to a journal of its own.
-        by_sample: Roles whose models answer by the sample. Their responses are found by request and sample, those of
-            other roles by request alone.
+        by_sample: Roles whose models look up the sample, such as one that knows the answers. Their responses are found
+            by request and sample, those of other roles by request alone.
         authors: The identity of the model in each role.
         earlier_runs: Folders of finished runs of the same models, whose responses are used but not changed.
         cache: Responses that several runs share; new ones are added to it.
@@ -112,10 +112,10 @@ class RunStore:
         self._clock = clock
         self._synced = clock()
         self._positions = DigestIndex(IDENTITY_BYTES)
-        """Position of the response, by request."""
-        self._known = DigestIndex(PRESENTATION_BYTES, "b")
-        """Presentations that were answered."""
-        self._presentations = DigestIndex(PRESENTATION_BYTES, "i")
+        """Position of the response in the journals, by the identity of the request."""
+        self._answered_presentations = DigestIndex(PRESENTATION_BYTES, "b")
+        """Presentations that were answered, as keys."""
+        self._presentation_counts = DigestIndex(PRESENTATION_BYTES, "i")
         """Number of answered presentations, by sample and protocol."""
         self._path = folder / f"journal-{worker}.jsonl"
         self._file = self._open()
@@ -129,7 +129,7 @@ class RunStore:
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             sync_folder(self.folder)
         except IsADirectoryError:
             raise StoreError(
@@ -137,43 +137,48 @@ class RunStore:
             ) from None
         except OSError as error:
             raise unwritable(self.folder, error, write_elsewhere()) from None
-        lock_file(file, self.folder)
+        lock_file(descriptor, self.folder)
         try:
-            cut_torn_line(file)
-            self._read_all()
-            self._size = os.fstat(file).st_size
+            cut_torn_line(descriptor)
+            self._index_journals()
+            self._size = os.fstat(descriptor).st_size
         except BaseException:
-            os.close(file)  # which also releases the lock
+            os.close(descriptor)  # which also releases the lock
             raise
-        return file
+        return descriptor
 
-    def _read_all(self) -> None:
-        """Note where each stored reply is in the journals of the run, including those of other worker processes."""
+    def _index_journals(self) -> None:
+        """Read all journals of the run, also those of other worker processes, and note where each reply is."""
         self._journals = numbered_journals(self.folder)
         self._own_index = self._journals.index(self._path)
         for journal_index, path in enumerate(self._journals):
             for offset, exchange in read_lines(path, self.authors, read_stored):
-                if exchange.request.key not in self._asked_again:
+                is_outdated = exchange.request.key in self._asked_again
+                if not is_outdated:
                     self._index(exchange, position_of(journal_index, offset))
 
     def _index(self, exchange: Exchange | StoredExchange, position: int) -> None:
-        """Remember where a successful reply is, and that its presentation was answered."""
+        """Note where a successful reply is in the journals, and that its presentation was answered.
+
+        Args:
+            exchange: The request and its reply. A failure is ignored.
+            position: Where the exchange is (`position_of`).
+        """
         if exchange.response.error is not None:
             return
+        protocol = exchange.protocol
         request = exchange.request
         identity = self.identity(request)
         if identity not in self._positions:
             self._positions.set(identity, position)
-        presentation = presentation_identity(exchange.protocol, request)
-        if presentation in self._known:
+        presentation = presentation_identity(protocol, request)
+        if presentation in self._answered_presentations:
             return
-        self._known.set(presentation, 0)
+        self._answered_presentations.set(presentation, 0)
         if request.is_presentation:
-            sample = protocol_sample_identity(
-                exchange.protocol, request.benchmark, request.sample_id
-            )
-            earlier_presentations = self._presentations.get(sample) or 0
-            self._presentations.set(sample, earlier_presentations + 1)
+            sample = protocol_sample_identity(protocol, request.benchmark, request.sample_id)
+            earlier_count = self._presentation_counts.get(sample) or 0
+            self._presentation_counts.set(sample, earlier_count + 1)
 
     # --- finding ---
 
@@ -191,39 +196,46 @@ class RunStore:
             request: The request.
         """
         identity = self.identity(request)
-        response = self._stored_response(identity)
+        response = self._response_in_run(identity)
         from_cache = False
         may_be_elsewhere = request.key not in self._asked_again
         if response is None and may_be_elsewhere:
-            response = self._of_earlier_runs(identity)
+            response = self._response_in_earlier_runs(identity)
         if response is None and may_be_elsewhere and self._cache is not None:
             response = self._cache.find(request)
             from_cache = True
         if response is None:
             return None
-        if not self.knows(protocol, request):
-            self.append([Exchange(protocol, request, response, reused=True, from_cache=from_cache)])
+        if not self.has_answered(protocol, request):
+            exchange = Exchange(protocol, request, response, reused=True, from_cache=from_cache)
+            self.append([exchange])
         return response
 
-    def _stored_response(self, identity: bytes) -> Response | None:
+    def _response_in_run(self, identity: bytes) -> Response | None:
+        """Return the reply to a request that is in the journals of this run; None if there is none."""
         position = self._positions.get(identity)
-        return None if position is None else self._reader.read(position).response
+        if position is None:
+            return None
+        return self._reader.read(position).response
 
-    def _of_earlier_runs(self, identity: bytes) -> Response | None:
-        """Return the reply of an earlier run to this request; None if there is none."""
+    def _response_in_earlier_runs(self, identity: bytes) -> Response | None:
+        """Return the reply to a request that is in the journals of earlier runs; None if there is none."""
         for path, offsets in self._earlier_journals:
             if identity in offsets:
                 return read_exchange_at(path, offsets[identity]).response
         return None
 
-    def knows(self, protocol: str, request: Request) -> bool:
-        """Return whether the request was answered as this presentation."""
-        return presentation_identity(protocol, request) in self._known
+    def has_answered(self, protocol: str, request: Request) -> bool:
+        """Return whether a request was answered for this sample and presentation under a protocol.
 
-    def presentations_of(self, protocol: str, sample: Sample) -> int:
+        The same request may have been answered for another sample only.
+        """
+        return presentation_identity(protocol, request) in self._answered_presentations
+
+    def count_answered_presentations(self, protocol: str, sample: Sample) -> int:
         """Return how many presentations of a sample were answered under a protocol."""
         identity = protocol_sample_identity(protocol, sample.benchmark, sample.id)
-        return self._presentations.get(identity) or 0
+        return self._presentation_counts.get(identity) or 0
 
     # --- appending ---
 
@@ -246,24 +258,27 @@ class RunStore:
     def append(self, exchanges: Iterable[Exchange]) -> None:
         """Write requests with their responses to the end of the journal.
 
+        New responses are counted, and stored in the cache if there is one.
+
         Raises:
-            StoreError: The file cannot be written.
+            StoreError: The journal or the cache cannot be written.
         """
         exchanges = list(exchanges)
         if self._cache is not None:
-            new = [exchange for exchange in exchanges if not exchange.reused]
-            self._cache.keep(new, replaced=self._asked_again)
+            new_exchanges = [exchange for exchange in exchanges if not exchange.reused]
+            self._cache.keep(new_exchanges, replaced=self._asked_again)
         lines = bytearray()
         for exchange in exchanges:
-            self._index(exchange, position_of(self._own_index, self._size + len(lines)))
+            offset = self._size + len(lines)
+            self._index(exchange, position_of(self._own_index, offset))
             if not exchange.reused:
                 self._count(exchange)
             lines += write_line(exchange, self.authors)
         unwritten = memoryview(lines)
         try:
             while unwritten:
-                written = os.write(self._file, unwritten)
-                unwritten = unwritten[written:]
+                n_written = os.write(self._file, unwritten)
+                unwritten = unwritten[n_written:]
             self._size += len(lines)
             if self._clock() - self._synced > SYNC_SECONDS:
                 self.sync()
@@ -287,15 +302,17 @@ class RunStore:
         self.failed[role] += 1
         self._failed.add(identity)
         reason = f"{error.kind}: {error.detail}"
-        if reason not in self.reasons and len(self.reasons) >= MOST_REASONS:
+        has_enough_reasons = len(self.reasons) >= MAX_REASONS
+        if has_enough_reasons and reason not in self.reasons:
             reason = OTHER_REASONS
         self.reasons[reason] += 1
 
     @property
     def counts(self) -> tuple[int, int]:
         """Number of different requests in this session, and how many of them failed."""
-        failed = self.failed.total()
-        return self.answered.total() + failed, failed
+        n_failed = self.failed.total()
+        n_requests = self.answered.total() + n_failed
+        return n_requests, n_failed
 
     def sync(self) -> None:
         """Make all lines written so far survive a loss of power. Raises StoreError."""
@@ -328,8 +345,8 @@ def _offsets_in(path: Path, size: int, by_sample: frozenset[str]) -> Mapping[byt
 
     Args:
         path: The journal.
-        size: Its size. It makes the cached result invalid when the journal grows.
-        by_sample: Protocols under which equal requests of different samples count as different.
+        size: Its size. The result is cached, and a journal that has grown has another size, so it is read again.
+        by_sample: Roles for which equal requests of different samples count as different.
     """
     offsets: dict[bytes, int] = {}
     for offset, exchange in read_journal(path):

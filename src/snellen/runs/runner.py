@@ -1,4 +1,7 @@
-"""Run a model on benchmarks under protocols, into a run folder. Ground truth is not read here."""
+"""Run a model on benchmarks under protocols, and store its replies in the folder of a run.
+
+Correct answers are not read here.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ from snellen.runs.run_models import has_same_models, known_server_facts, models_
 from snellen.runs.run_name import digest
 from snellen.runs.run_store import RunStore
 from snellen.runs.same_requests import check_same_requests
-from snellen.runs.server_checks import ask_servers, changed_server_fact
+from snellen.runs.server_checks import changed_server_fact, query_servers
 from snellen.runs.unfinished import unfinished_items
 from snellen.runs.withdrawn import resume_withdrawn, withdraw, withdrawn_path
 from snellen.runs.work_items import work_items
@@ -141,22 +144,25 @@ def _run_session(
     progress: ProgressCallback,
     roles: Roles,
 ) -> RunOutcome:
-    """Ask the model everything that a plan still needs, and store the replies in the run's folder.
+    """Send all requests of a plan that have no reply yet, and store the replies in the run's folder.
+
+    If the model withdraws some of its replies, because it found that they may be wrong, these requests are sent again.
 
     Args:
         model: The evaluated model.
-        plan: What to ask, and within which budget.
-        current: The manifest of this session, compared with that of the run if it is resumed.
+        plan: The benchmarks and protocols to run, and the budget.
+        current: The manifest of this session. It is compared with that of the run if the run is resumed.
         progress: Called after each reply.
         roles: Models in other roles, such as judges.
 
     Returns:
-        What was answered and what failed, what it cost, and what the models found out about themselves.
+        How many requests were answered and how many failed, what they cost, and what the models found when they
+        checked their own replies.
     """
     folder = plan.folder
     models: Roles = {EVALUATED: model, **roles}
-    # Before the first request, so that a refusal leaves no reply of another model in the run.
-    current = with_servers(current, ask_servers(models))
+    # Before the first request, so that the run has no reply of another model if it cannot be resumed.
+    current = with_servers(current, query_servers(models))
     for each in models.values():
         if isinstance(each, NeedsBenchmarks):
             each.prepare([use.benchmark.folder for use in plan.benchmarks])
@@ -169,16 +175,17 @@ def _run_session(
 
     budget = RunBudget(plan.execution, plan.worker, plan.budget_used)
 
-    def ask(asked_again: frozenset[str], progress: ProgressCallback) -> RunOutcome:
-        """Send what has no reply, or only one whose key is in `asked_again`."""
+    def send_missing(keys_to_repeat: frozenset[str], progress: ProgressCallback) -> RunOutcome:
+        """Send the requests that have no reply, and those with the given keys although they have one."""
+        earlier_runs = [run for run in plan.reusable_runs if has_same_models(run, current)]
         with RunStore(
             folder,
             plan.worker,
             by_sample=current.by_sample,
             authors=merged.authors,
-            earlier_runs=[run for run in plan.reusable_runs if has_same_models(run, current)],
+            earlier_runs=earlier_runs,
             cache=_answer_cache(plan, current),
-            asked_again=asked_again,
+            asked_again=keys_to_repeat,
         ) as store:
             try:
                 drive_model(
@@ -192,7 +199,8 @@ def _run_session(
                     waits=plan.execution.wait,
                 )
             finally:
-                if any(is_of_content(each.fingerprint) for each in models_of(current).values()):
+                fingerprints = [each.fingerprint for each in models_of(current).values()]
+                if any(is_of_content(fingerprint) for fingerprint in fingerprints):
                     _record_changed_objects(folder, models)
             return RunOutcome(
                 folder,
@@ -204,22 +212,23 @@ def _run_session(
                 sent=store.sent,
             )
 
+    withdrawn_earlier = resume_withdrawn(folder, plan.worker, models)
     try:
-        outcome = ask(resume_withdrawn(folder, plan.worker, models), progress)
-    finally:  # also when it is interrupted, so that resuming asks them again
-        withdrawn = withdraw(folder, plan.worker, models)
-    if withdrawn and not budget.exhausted_by:
+        outcome = send_missing(withdrawn_earlier, progress)
+    finally:  # also if it is interrupted, so that a resumed run repeats these requests
+        withdrawn_keys = withdraw(folder, plan.worker, models)
+    if withdrawn_keys and not budget.exhausted_by:
         logger.warning(
             "spot checks found that some answers may be wrong; %s are asked again one row at a time",
-            f"{len(withdrawn):,}",
+            f"{len(withdrawn_keys):,}",
         )
-        again = ask(withdrawn, _requests_only(progress))
+        second_outcome = send_missing(withdrawn_keys, _without_questions(progress))
         outcome = replace(
-            again,
+            second_outcome,
             answered=outcome.answered,
-            failed=dict(Counter(outcome.failed) + Counter(again.failed)),
-            reasons=dict(Counter(outcome.reasons) + Counter(again.reasons)),
-            sent=outcome.sent + again.sent,
+            failed=dict(Counter(outcome.failed) + Counter(second_outcome.failed)),
+            reasons=dict(Counter(outcome.reasons) + Counter(second_outcome.reasons)),
+            sent=outcome.sent + second_outcome.sent,
         )
     if not budget.exhausted_by:
         withdrawn_path(folder, plan.worker).unlink(missing_ok=True)
@@ -235,8 +244,8 @@ def _run_session(
     return replace(outcome, findings=tuple(findings))
 
 
-def _requests_only(progress: ProgressCallback) -> ProgressCallback:
-    """Report requests that are sent again, but no question a second time."""
+def _without_questions(progress: ProgressCallback) -> ProgressCallback:
+    """Return a callback that reports requests, but no finished questions, because they were reported before."""
 
     def report(update: ProgressUpdate) -> None:
         progress(replace(update, questions=0))
@@ -245,9 +254,14 @@ def _requests_only(progress: ProgressCallback) -> ProgressCallback:
 
 
 def _record_changed_objects(folder: Path, models: Roles) -> None:
-    """Record the properties that models (Python objects) have after a session, because replying may have changed them.
+    """Store the fingerprints that models have after a session in the manifest of the run.
 
-    Without this, a later session with the same object would be refused as one of another model.
+    Only models that are Python objects are considered. Replying may change their attributes, for example a counter.
+    Without this record, a later session with the same object would be rejected as one with another model.
+
+    Args:
+        folder: The folder of the run.
+        models: The models by role.
     """
     manifest = read_manifest(folder)
     updated = manifest
@@ -266,25 +280,32 @@ def _record_changed_objects(folder: Path, models: Roles) -> None:
 def _server_changes(
     plan: RunPlan, current: RunManifest, merged: RunManifest, models: Roles
 ) -> list[str]:
-    """Ask the servers again after the last reply, and return a sentence for each that now states something else.
+    """Query the servers again after the last reply, and return a sentence for each that now states something else.
 
-    Facts of servers that could not be asked at the beginning, for example because they were still loading, are added to
+    Facts of servers that did not answer at the beginning, for example because they were still loading, are added to
     the stored manifest. Only the first of several workers writes it, because it may not exist yet when another one
     finishes.
+
+    Args:
+        plan: The plan of the run.
+        current: The manifest of this session, with the facts that servers stated at its beginning.
+        merged: The manifest of all sessions, with the facts of earlier ones.
+        models: The models by role.
     """
-    facts_at_end = ask_servers(models)
+    facts_at_end = query_servers(models)
     sentences = []
     for role, facts in facts_at_end.items():
-        changed = changed_server_fact(known_server_facts(merged, role), facts)
-        if changed:
+        change = changed_server_fact(known_server_facts(merged, role), facts)
+        if change:
             sentences.append(
-                f"the server of {models[role].name} may have changed its model during the run: {changed}; replies "
+                f"the server of {models[role].name} may have changed its model during the run: {change}; replies "
                 "of this session may come from either model"
             )
     facts_at_beginning = current.sessions[-1].servers
-    new_facts = {
-        role: facts for role, facts in facts_at_end.items() if role not in facts_at_beginning
-    }
+    new_facts = {}
+    for role, facts in facts_at_end.items():
+        if role not in facts_at_beginning:
+            new_facts[role] = facts
     if new_facts and plan.worker == 0 and not sentences:
         stored = read_manifest(plan.folder)
         servers = {**stored.sessions[-1].servers, **new_facts}
@@ -293,7 +314,15 @@ def _server_changes(
 
 
 def _answer_cache(plan: RunPlan, manifest: RunManifest) -> AnswerCache | None:
-    """Return the cache of the run, for those of its models that have a fingerprint; None if no cache was named."""
+    """Open the cache that a run shares with other runs, or return None if the user named none.
+
+    Replies of models without a fingerprint are not cached, because such a model may change without notice. Neither are
+    those of models that look up the sample.
+
+    Args:
+        plan: The plan of the run.
+        manifest: The manifest of the present session.
+    """
     if not plan.execution.cache:
         return None
     from snellen.runs.earlier_answers import AnswerCache

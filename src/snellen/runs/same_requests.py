@@ -27,36 +27,43 @@ def check_same_requests(model: Model | AsyncModel, plan: RunPlan) -> tuple[str, 
     """Return a note for each benchmark in which samples with different answers send the same request.
 
     Raises:
-        DataError: There are such samples, and neither the plan nor the benchmark's entry allows them, and the model
-            does not answer by sample.
+        DataError: There are such samples, and neither the plan nor the benchmark's entry allows them. A model that
+            looks up the sample of a request is not affected.
     """
     if answers_by_sample(model):
         return ()
     notes = []
-    refused: dict[str, list[str]] = {}
+    sample_ids_by_benchmark: dict[str, list[str]] = {}
     for use in plan.benchmarks:
-        samples = _sharing_samples(use, plan)
-        if not samples:
+        sample_ids = _samples_with_shared_reply(use, plan)
+        if not sample_ids:
             continue
         name = use.benchmark.name
         notes.append(
-            f"{name}: {len(samples):,} samples share a reply with a sample that has a different answer"
+            f"{name}: {len(sample_ids):,} samples share a reply with a sample that has a different answer"
         )
-        if not (plan.execution.allow_same_requests or use.benchmark.spec.same_requests):
-            refused[name] = samples
-    if refused:
-        raise DataError(_refusal(refused))
+        is_allowed = plan.execution.allow_same_requests or use.benchmark.spec.same_requests
+        if not is_allowed:
+            sample_ids_by_benchmark[name] = sample_ids
+    if sample_ids_by_benchmark:
+        raise DataError(_describe_same_requests(sample_ids_by_benchmark))
     return tuple(notes)
 
 
-def _refusal(refused: dict[str, list[str]]) -> str:
-    """Return the message that names samples with different answers but the same request, by benchmark."""
+def _describe_same_requests(sample_ids_by_benchmark: dict[str, list[str]]) -> str:
+    """Return the error message about samples that send the same request although their answers differ.
+
+    Args:
+        sample_ids_by_benchmark: The ids of these samples, by the name of the benchmark.
+    """
     examples = []
-    for name, samples in refused.items():
-        shown = ", ".join(samples[:EXAMPLES_SHOWN])
-        examples.append(f"{name}: {len(samples):,} samples, e.g. {shown}")
-    first = shell_word(next(iter(refused)))
-    lint = for_caller(f"`snellen lint {first}`", f"on the command line: snellen lint {first}")
+    for name, sample_ids in sample_ids_by_benchmark.items():
+        first_ids = ", ".join(sample_ids[:EXAMPLES_SHOWN])
+        examples.append(f"{name}: {len(sample_ids):,} samples, e.g. {first_ids}")
+    first_benchmark = shell_word(next(iter(sample_ids_by_benchmark)))
+    lint = for_caller(
+        f"`snellen lint {first_benchmark}`", f"on the command line: snellen lint {first_benchmark}"
+    )
     allowing = for_caller(
         "--allow-same-requests (allow_same_requests=True)", "allow_same_requests=True"
     )
@@ -66,37 +73,47 @@ def _refusal(refused: dict[str, list[str]]) -> str:
     )
 
 
-def _sharing_samples(selected: SelectedBenchmark, plan: RunPlan) -> list[str]:
+def _samples_with_shared_reply(selected: SelectedBenchmark, plan: RunPlan) -> list[str]:
     """Find samples that send exactly the same request as a sample with another correct answer.
 
-    No reply could be right for both. The benchmark lists which of its questions look the same to a model.
+    No reply could be right for both. The build has put the questions that look the same to a model into groups. Within
+    a group, questions with the same answer have the same `kind`.
+
+    Args:
+        selected: The benchmark, and which of its samples the run has.
+        plan: The plan of the run, with the protocols and prompts.
 
     Returns:
-        Identifiers of these samples.
+        The ids of these samples.
     """
     benchmark = selected.benchmark
     if not benchmark.manifest.indistinguishable:
         return []
-    questions: dict[str, list[IndistinguishableQuestion]] = defaultdict(list)
+    questions_by_sample: dict[str, list[IndistinguishableQuestion]] = defaultdict(list)
     for question in benchmark.indistinguishable():
-        questions[question.sample_id].append(question)
+        questions_by_sample[question.sample_id].append(question)
 
-    # All rounds and all workers: samples without an image may be sent in different ones.
+    # All rounds and all workers are considered: samples without an image may be sent in different ones.
     all_samples = SelectedBenchmark(benchmark, replace(selected.selection, part=None))
-    whole_plan = replace(plan, benchmarks=(all_samples,), spec=plan.spec.with_execution(workers=1))
-    # (protocol, group, request) -> the samples that send it, with the kind of answer each has in the group.
+    one_worker = plan.spec.with_execution(workers=1)
+    complete_plan = replace(plan, benchmarks=(all_samples,), spec=one_worker)
+    # By protocol, group and request: the kind of answer of each sample that sends the request.
     kinds_by_request: dict[tuple[str, int, str], dict[str, int]] = defaultdict(dict)
-    for item in work_items(whole_plan):
-        alike = questions.get(item.sample.id)
-        if not alike:
+    for item in work_items(complete_plan):
+        sample_id = item.sample.id
+        questions = questions_by_sample.get(sample_id)
+        if not questions:
             continue
-        first_requests = {request.key for request in next(item.start())}
-        for key in first_requests:
-            for question in alike:
-                kinds_by_request[item.label, question.group, key][item.sample.id] = question.kind
+        first_wave = next(item.start())
+        request_keys = {request.key for request in first_wave}
+        for request_key in request_keys:
+            for question in questions:
+                kinds = kinds_by_request[item.label, question.group, request_key]
+                kinds[sample_id] = question.kind
 
-    sharing: dict[str, None] = {}
-    for kinds in kinds_by_request.values():
-        if len(set(kinds.values())) > 1:
-            sharing.update(dict.fromkeys(kinds))
-    return list(sharing)
+    sample_ids: dict[str, None] = {}
+    for kind_by_sample in kinds_by_request.values():
+        distinct_kinds = set(kind_by_sample.values())
+        if len(distinct_kinds) > 1:
+            sample_ids.update(dict.fromkeys(kind_by_sample))
+    return list(sample_ids)

@@ -1,4 +1,4 @@
-"""Separate names that were given as one text with commas, as other harnesses take them."""
+"""Split names at commas, because other harnesses take several names as one text: `A,B`."""
 
 from __future__ import annotations
 
@@ -27,23 +27,25 @@ def separated_models(models: Iterable[Any]) -> list[Any]:
     """
     separated: list[Any] = []
     for model in models:
-        parts = _parts(model)
+        parts = _comma_parts(model)
         if len(parts) > 1 and all(names_model(part) for part in parts):
             separated += parts
             continue
         if parts and parts[0].startswith("snellen:"):
-            models_by_scheme = [part if names_model(part) else f"snellen:{part}" for part in parts]
-            several = for_caller(" ".join(models_by_scheme), str(models_by_scheme))
-            raise UnknownNameError(f"{model}: give each model with its scheme: {several}")
+            corrected = []
+            for part in parts:
+                corrected.append(part if names_model(part) else f"snellen:{part}")
+            example = for_caller(" ".join(corrected), str(corrected))
+            raise UnknownNameError(f"{model}: give each model with its scheme: {example}")
         separated.append(model)
     return separated
 
 
 def separated_benchmarks(benchmarks: Iterable[Any]) -> list[Any]:
-    """Return benchmarks, with `A,B` as two unless a benchmark, a file or a folder is called so.
+    """Split benchmarks at commas: `A,B` becomes two, unless a benchmark, a file or a folder has this name.
 
     Raises:
-        UnknownNameError: A part is no benchmark. The message says how several are given.
+        UnknownNameError: A part is not a benchmark. The message says how to give several benchmarks.
 
     Examples:
         >>> separated_benchmarks(["eyechart/shape,eyechart/count"])
@@ -80,16 +82,30 @@ def separated_protocols(protocols: str | Iterable[str]) -> list[str]:
     return separated
 
 
-def _parts(text: Any) -> list[str]:
-    """Return the parts of a text between commas; nothing of what is no text, or is the name of a file."""
-    if not isinstance(text, str) or "," not in text or "\n" in text:
+def _comma_parts(value: Any) -> list[str]:
+    """Return the parts of a text between commas, without surrounding spaces.
+
+    Returns:
+        The parts; empty if the value is not a text, has no comma, or has several lines.
+    """
+    if not isinstance(value, str) or "," not in value or "\n" in value:
         return []
-    return [part.strip() for part in text.split(",") if part.strip()]
+    parts = [part.strip() for part in value.split(",")]
+    return [part for part in parts if part]
 
 
 def _checked_parts(text: Any, check: Callable[[str], object], several: str) -> list[Any]:
-    """Return the parts of a text, or the text if it has none. Raises UnknownNameError for a part that is no name."""
-    parts = _parts(text)
+    """Split a text at commas, and check each part.
+
+    Args:
+        text: The text. Without a comma, it is returned as the only part and not checked.
+        check: Function that raises an error for a part that is not a valid name.
+        several: How the user can give several names, for the message of the error.
+
+    Raises:
+        UnknownNameError: A part is not a valid name.
+    """
+    parts = _comma_parts(text)
     if not parts:
         return [text]
     for part in parts:
@@ -101,8 +117,8 @@ def _checked_parts(text: Any, check: Callable[[str], object], several: str) -> l
 
 
 def _is_benchmark(text: Any) -> bool:
-    """Return whether a text with a comma is one benchmark all the same."""
-    if not _parts(text):
+    """Return whether a text is one benchmark, also if it contains a comma."""
+    if not _comma_parts(text):
         return True
     try:
         _check_benchmark(text)
@@ -112,6 +128,6 @@ def _is_benchmark(text: Any) -> bool:
 
 
 def _check_benchmark(text: str) -> None:
-    """Raise an error if no benchmark, file or folder is called so."""
+    """Raise an error if no benchmark, file or folder has this name."""
     if not Path(text).exists():
         matching_specs(text)

@@ -10,28 +10,37 @@ ServerFacts = dict[str, str]
 """What a model's servers state about it (`DescribesServer`)."""
 
 
-def ask_servers(models: Mapping[str, Model | AsyncModel]) -> dict[str, ServerFacts]:
-    """Ask the servers of models what they serve. Models whose servers state nothing are absent from the result."""
-    described = {
-        role: model for role, model in models.items() if isinstance(model, DescribesServer)
-    }
-    if not described:
+def query_servers(models: Mapping[str, Model | AsyncModel]) -> dict[str, ServerFacts]:
+    """Query the servers of models for facts about what they serve, such as the version of a model.
+
+    Args:
+        models: The models by role.
+
+    Returns:
+        The facts by role. Models without a server, or whose server states nothing, are absent.
+    """
+    served_models = {}
+    for role, model in models.items():
+        if isinstance(model, DescribesServer):
+            served_models[role] = model
+    if not served_models:
         return {}
+    # Imported here because most commands do not need asyncio, and loading it takes time.
     from snellen.runs.async_driver import run_async
 
-    stated: dict[str, ServerFacts] = {}
+    facts_by_role: dict[str, ServerFacts] = {}
 
-    async def ask() -> None:
-        for role, model in described.items():
+    async def query_all() -> None:
+        for role, model in served_models.items():
             try:
                 facts = await model.server_facts()
             finally:
                 await model.close()
             if facts:
-                stated[role] = facts
+                facts_by_role[role] = facts
 
-    run_async(ask())
-    return stated
+    run_async(query_all())
+    return facts_by_role
 
 
 def changed_server_fact(earlier: Mapping[str, Collection[str]], now: ServerFacts) -> str:
@@ -44,8 +53,9 @@ def changed_server_fact(earlier: Mapping[str, Collection[str]], now: ServerFacts
     Returns:
         A text such as `version was 1.0, is 1.1`; empty if nothing changed.
     """
-    for name, text in sorted(now.items()):
-        before = earlier.get(name, ())
-        if before and text not in before:
-            return f"{name} was {' or '.join(sorted(before))}, is {text}"
+    for name, value in sorted(now.items()):
+        accepted_values = earlier.get(name, ())
+        if accepted_values and value not in accepted_values:
+            before = " or ".join(sorted(accepted_values))
+            return f"{name} was {before}, is {value}"
     return ""

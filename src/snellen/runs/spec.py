@@ -53,7 +53,9 @@ Without the last two, cached tokens count as all that are read.
 
 
 class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is asked, of which models, and how. Equal specs are the same run.
+    """The settings that determine the replies: which models answer which benchmarks, and how they are prompted.
+
+    Two runs with equal settings are the same run.
 
     Examples:
         >>> QuestionSpec(models=("mine",), benchmarks=("animals",), limit=20).limit
@@ -209,7 +211,7 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the work is done, how far it goes and where things are stored. No reply depends on it.
+    """The settings that do not influence replies: processes, budgets, and the folders where results are stored.
 
     Examples:
         >>> ExecutionSpec(runs="runs", workers=2).workers
@@ -506,7 +508,7 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.with_question(models=(name,)).with_execution(name=run_name, label=label)
 
     def of_model(self) -> "RunSpec":
-        """Return the spec without what happens to replies later."""
+        """Return the settings without those of scoring and judges, which are used after the model has replied."""
         return RunSpec(question=self.question, execution=self.execution)
 
 
@@ -559,14 +561,22 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
 
 
 def _check_tables(content: Mapping[str, Any], where: str) -> None:
-    """Raise UnknownNameError for a field that belongs into a table, such as `metrics` into `scoring`."""
+    """Check that the settings of a table are given in it, such as `metrics` in the table `scoring`.
+
+    Args:
+        content: Values by the name of the setting or table.
+        where: Prefix of error messages.
+
+    Raises:
+        UnknownNameError: A setting of a table is given outside of it.
+    """
     for name in content:
         if name in RUN_FIELDS:
             continue
-        for table, form in TABLES.items():
-            if name in form.__struct_fields__:
-                place = for_caller(f"write it under [{table}]", f"write {table}={{{name!r}: ...}}")
-                raise UnknownNameError(f"{where}{name} is a field of the table {table}; {place}")
+        for table, record in TABLES.items():
+            if name in record.__struct_fields__:
+                advice = for_caller(f"write it under [{table}]", f"write {table}={{{name!r}: ...}}")
+                raise UnknownNameError(f"{where}{name} is a field of the table {table}; {advice}")
 
 
 def scoring_spec(scoring: Mapping[str, Any] | ScoringSpec, where: str = "") -> ScoringSpec:
@@ -624,7 +634,7 @@ def check_sharing(execution: ExecutionSpec) -> None:
 
 
 def share_of_run(text: str) -> tuple[int, int]:
-    """Parse which share of a run a process does: `3/8` is the third of eight shares.
+    """Parse which share of a run a process evaluates: `3/8` is the third of eight shares.
 
     Returns:
         The number of the share, from 1, and the number of shares.
@@ -632,17 +642,19 @@ def share_of_run(text: str) -> tuple[int, int]:
     Raises:
         DataError: The text has another form.
     """
-    number, slash, shares = text.partition("/")
-    is_pair = slash and number.isdecimal() and shares.isdecimal()
-    if is_pair and 1 <= int(number) <= int(shares) <= MAX_WORKERS:
-        return int(number), int(shares)
+    number_text, slash, shares_text = text.partition("/")
+    if slash and number_text.isdecimal() and shares_text.isdecimal():
+        number = int(number_text)
+        n_shares = int(shares_text)
+        if 1 <= number <= n_shares <= MAX_WORKERS:
+            return number, n_shares
     raise DataError(
         f"share: {text!r} is not K/N with K from 1 to N and N at most {MAX_WORKERS}, such as 3/8"
     )
 
 
 def read_run_spec(path: Path) -> dict[str, Any]:
-    """Read the fields of a run from a TOML file, over which flags take precedence (`overlaid`).
+    """Read the settings of a run from a TOML file. Flags of the command take precedence over them (`overlaid`).
 
     Raises:
         DataError, UnknownNameError: As `run_spec`, naming the file.
@@ -680,7 +692,7 @@ def overlaid(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
 
 
 def _as_table(value: Any) -> Mapping[str, Any]:
-    """Return a record or table as a table. A judge may be given by its models alone."""
+    """Return a value as a table: a record becomes one, and the models of a judge become a table with the key `models`."""
     if isinstance(value, Struct):
         return asdict(value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Tell by fingerprints whether stored replies are those of the model at hand."""
+"""Decide by fingerprints whether stored replies are from the model that is loaded now."""
 
 from __future__ import annotations
 
@@ -32,9 +32,12 @@ def check_identity(folder: Path, name: str, fingerprint: Mapping[str, str]) -> N
 
 
 def changed_fact(earlier: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Return the first fact that differs between two fingerprints, as in "dtype was float32, is bfloat16".
+    """Return the first fact that differs between two fingerprints, such as `dtype was float32, is bfloat16`.
 
-    Empty if they are equal.
+    A fingerprint is a table of facts about a model, such as a digest of its weights.
+
+    Returns:
+        The text; empty if the fingerprints are equal.
     """
     for name in sorted({*earlier, *now}):
         before = earlier.get(name)
@@ -45,7 +48,7 @@ def changed_fact(earlier: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 
 def suggest_fix(fingerprint: Mapping[str, str]) -> str:
-    """Return what the user can do if a fingerprint has changed."""
+    """Return what the user can do if the fingerprint of a model has changed, as a part of an error message."""
     if is_of_content(fingerprint):
         return (
             f"choose another {setting('name')} or, if its answers do not depend on that, {DECLARE}"

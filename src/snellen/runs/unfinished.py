@@ -1,4 +1,4 @@
-"""Samples that a resumed run has finished already, and that it passes over."""
+"""Find the samples of a resumed run that have all their replies, so that they need not be evaluated again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from snellen.runs.drivers import ProgressCallback, SampleItem, progress_of_finis
 from snellen.runs.run_store import RunStore
 
 ONE_IN = 200
-"""One in this many of the samples that seem finished is checked against the store."""
+"""Of this many samples that seem finished, one is checked request by request."""
 
 
 def unfinished_items(
@@ -23,36 +23,38 @@ def unfinished_items(
     If a request is missing there, for example because a prompt has changed, all further samples of that benchmark and
     protocol are yielded.
     """
-    seemingly_finished: Counter[tuple[str, str]] = Counter()
-    changed: set[tuple[str, str]] = set()
+    n_seemingly_finished: Counter[tuple[str, str]] = Counter()
+    changed_groups: set[tuple[str, str]] = set()
     for item in items:
-        kind = (item.sample.benchmark, item.label)
-        if kind in changed or not _seems_finished(item, store):
+        group = (item.sample.benchmark, item.label)
+        if group in changed_groups or not _seems_finished(item, store):
             yield item
             continue
-        seemingly_finished[kind] += 1
-        is_checked = seemingly_finished[kind] % ONE_IN == 1
+        n_seemingly_finished[group] += 1
+        is_checked = n_seemingly_finished[group] % ONE_IN == 1
         if is_checked and not _has_all_requests(item, store):
-            changed.add(kind)
+            changed_groups.add(group)
             yield item
             continue
         progress(progress_of_finished(item, is_stored=True))
 
 
 def _seems_finished(item: SampleItem, store: RunStore) -> bool:
-    """Return whether a sample has all its replies, as far as their number shows it.
+    """Return whether a sample has as many replies as its protocol needs.
 
-    Some protocols do not send a fixed number of requests per question. Their samples never seem finished here.
+    Some protocols do not send a fixed number of requests per question. For these, the result is always False.
     """
     declared = declaration_of(item.protocol)
     if declared.presentations is None or declared.stops_early:
         return False
     if declared.baselines or declared.conclude:
         return False
-    promised = declared.n_presentations(item.sample) * len(item.sample.rounds)
-    return store.presentations_of(item.label, item.sample) >= promised
+    n_needed = declared.n_presentations(item.sample) * len(item.sample.rounds)
+    n_answered = store.count_answered_presentations(item.label, item.sample)
+    return n_answered >= n_needed
 
 
 def _has_all_requests(item: SampleItem, store: RunStore) -> bool:
+    """Return whether the first requests of a sample under a protocol were answered exactly as they would be sent now."""
     first_requests = next(item.start(), ())
-    return all(store.knows(item.label, request) for request in first_requests)
+    return all(store.has_answered(item.label, request) for request in first_requests)

@@ -1,8 +1,8 @@
-"""Answers that a model takes back during a run, and that are asked again.
+"""Withdrawn answers: answers of a model that may be wrong, so that their requests are sent again.
 
-A local model checks some of its answers against a slow reference. When one differs, the answers to requests like it may
-be wrong too. Their keys are written to `withdrawn-N.txt` before they are asked again, so that a run that ends in
-between asks them when it resumes.
+A local model checks some of its answers by a slow reference method. If one differs, the answers to requests of the same
+group may be wrong too. The keys of these requests are written to `withdrawn-N.txt` before they are sent again, so that
+a run that is stopped in between sends them when it resumes.
 """
 
 from __future__ import annotations
@@ -17,17 +17,22 @@ from snellen.runs.journal import read_exchanges
 
 
 def withdrawn_path(folder: Path, worker: int) -> Path:
-    """Return the file with the keys of answers that a worker of a run asks again."""
+    """Return the file with the keys of the requests that a worker of a run sends again."""
     return folder / f"withdrawn-{worker}.txt"
 
 
 def resume_withdrawn(
     folder: Path, worker: int, models: Mapping[str, Model | AsyncModel]
 ) -> frozenset[str]:
-    """Return the keys that an earlier session withdrew, and let the models answer requests like them by the reference.
+    """Return the keys of the requests whose answers an earlier session withdrew, and has not sent again.
 
-    The request in which the earlier session found the difference was mended there. It is not asked again, so that no
-    check of this session need find it.
+    The models are told to answer requests of the same groups by the slow reference method. This session might not find
+    the difference itself: the answer in which the earlier session found it was corrected there.
+
+    Args:
+        folder: The folder of the run.
+        worker: Index of the worker process.
+        models: The models by role.
     """
     keys = read_withdrawn(folder, worker)
     if not keys:
@@ -49,30 +54,32 @@ def read_withdrawn(folder: Path, worker: int) -> frozenset[str]:
 
 
 def withdraw(folder: Path, worker: int, models: Mapping[str, Model | AsyncModel]) -> frozenset[str]:
-    """Return the keys of answers in a run that its models doubt by now, and write them down.
+    """Return the keys of the requests in a run whose answers may be wrong, and write them to a file.
+
+    Answers may be wrong if a model found a wrong answer to a request of the same group.
 
     Args:
         folder: The folder of the run.
-        worker: Index of the process.
+        worker: Index of the worker process.
         models: The models by role, which is empty for the evaluated model.
     """
-    doubting: dict[str, WithdrawsAnswers] = {}
+    models_with_errors: dict[str, WithdrawsAnswers] = {}
     for role, model in models.items():
         if isinstance(model, WithdrawsAnswers) and model.disproved:
-            doubting[role] = model
-    if not doubting:
+            models_with_errors[role] = model
+    if not models_with_errors:
         return frozenset()
     keys: set[str] = set()
     for exchange in read_exchanges(folder):
         request = exchange.request
-        doubting_model = doubting.get(request.role)
-        if doubting_model is None or exchange.response.error is not None:
+        model_with_errors = models_with_errors.get(request.role)
+        if model_with_errors is None or exchange.response.error is not None:
             continue
-        if doubting_model.doubts(request):
+        if model_with_errors.doubts(request):
             keys.add(request.key)
     if keys:
-        # This session may have been stopped before it asked all that an earlier one withdrew.
-        unfinished = keys | read_withdrawn(folder, worker)
-        lines = "".join(f"{key}\n" for key in sorted(unfinished))
+        # An earlier session may have withdrawn answers that this session has not sent again yet.
+        keys_to_send = keys | read_withdrawn(folder, worker)
+        lines = "".join(f"{key}\n" for key in sorted(keys_to_send))
         write_atomically(withdrawn_path(folder, worker), lines.encode())
     return frozenset(keys)

@@ -1,4 +1,4 @@
-"""Several processes for one run. Each loads the model, takes its share of the images, and writes its own journal.
+"""Run a plan in several processes. Each loads the model, evaluates its share of the images, and writes its own journal.
 
 `python -m snellen.runs.workers` is one of them. It reads its index, a `RunSpec` and the folders of other runs from
 standard input, and writes one `ProgressUpdate` per line to standard output.
@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -31,7 +32,7 @@ from snellen.runs.spec import RunSpec
 
 
 class _WorkerMessage(Struct):
-    """A line from a worker: a progress update, its outcome, or its error."""
+    """A message from a worker, printed as a line of JSON: a progress update, its outcome, or its error."""
 
     update: ProgressUpdate | None = None
     outcome: RunOutcome | None = None
@@ -52,26 +53,31 @@ class _Job(Struct):
 
 
 def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
-    """Run a plan with as many processes as it says.
+    """Run a plan in several worker processes, as many as it says.
+
+    Args:
+        plan: The plan of the run.
+        progress: Receives the updates of all workers.
+
+    Returns:
+        The sum of the outcomes of all workers.
 
     Raises:
         StoreError: The folder is in use.
         ModelError: A worker failed.
     """
     lock = threading.Lock()
-    lines: list[_WorkerMessage] = []
+    results: list[_WorkerMessage] = []
 
     def listen(process: subprocess.Popen[bytes]) -> None:
-        """Read the lines that a worker process prints: progress is passed on, and other lines are collected."""
-        for raw in process.stdout or ():
-            line = msgspec.json.decode(
-                raw, type=_WorkerMessage, dec_hook=lambda form, text: form(text)
-            )
+        """Read the messages that a worker process prints: progress is passed on, and other messages are collected."""
+        for line in process.stdout or ():
+            message = msgspec.json.decode(line, type=_WorkerMessage, dec_hook=_from_text)
             with lock:
-                if line.update:
-                    progress(line.update)
+                if message.update:
+                    progress(message.update)
                 else:
-                    lines.append(line)
+                    results.append(message)
 
     with locked_run(plan.folder) as lock_file, removed_without_replies(plan.folder):
         with _worker_processes(plan, lock_file) as processes:
@@ -80,23 +86,37 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
                 thread.start()
             for thread in threads:
                 thread.join()
-            codes = [process.wait() for process in processes]
-        for line in lines:
-            if line.error:
-                raise ModelError(line.error)
-        for number, code in enumerate(codes):
-            if code:
+            exit_codes = [process.wait() for process in processes]
+        outcomes = []
+        for result in results:
+            if result.error:
+                raise ModelError(result.error)
+            if result.outcome:
+                outcomes.append(result.outcome)
+        for number, exit_code in enumerate(exit_codes):
+            if exit_code:
                 raise ModelError(
                     f"worker {number} died; repeat the {for_caller('command', 'call')} to continue"
                 )
-    outcome = summed_outcome([line.outcome for line in lines if line.outcome])
+    outcome = summed_outcome(outcomes)
     note_findings(outcome)
     return outcome
 
 
+def _from_text(kind: Any, text: str) -> Any:
+    """Return a value of a type that JSON does not have, such as a path, from its text."""
+    return kind(text)
+
+
 @contextmanager
 def _worker_processes(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Start the worker processes of a plan, and terminate them at the end of the block."""
+    """Start the worker processes of a plan, and terminate them at the end of the block.
+
+    Args:
+        plan: The plan of the run.
+        lock_file: The descriptor of the lock of the run's folder. The processes inherit it, so that the folder stays
+            locked until the last of them has ended.
+    """
     spec = plan.spec
     processes: list[subprocess.Popen[bytes]] = []
     parts: dict[str, QuestionPart] = {}
@@ -159,36 +179,36 @@ def _worker_environment(number: int, workers: int) -> dict[str, str]:
 
 def _main() -> None:
     """Read a worker's job from stdin and do it."""
-    job = msgspec.json.decode(
-        sys.stdin.buffer.read(), type=_Job, dec_hook=lambda form, text: form(text)
-    )
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=_Job, dec_hook=_from_text)
     with called_from_command_line(job.is_command_line):
         _run_job(job)
 
 
 def _run_job(job: _Job) -> None:
-    """Do one worker process's share of a run. Progress, outcome and errors are printed as lines of JSON."""
+    """Evaluate the share of one worker process. Progress, outcome and errors are printed as lines of JSON."""
     spec = job.spec
 
-    def write(line: _WorkerMessage) -> None:
-        sys.stdout.buffer.write(msgspec.json.encode(line, enc_hook=str) + b"\n")
+    def send(message: _WorkerMessage) -> None:
+        line = msgspec.json.encode(message, enc_hook=str) + b"\n"
+        sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
 
     try:
-        whole = replace(
+        complete_plan = replace(
             plan_run(spec, absent=[]),
             worker=job.number,
             reusable_runs=job.reusable_runs,
             budget_used=job.budget_used,
         )
-        plan = whole.with_parts(job.parts, job.earlier)
-        [name] = spec.question.models
-        roles = load_roles(dict(spec.question.roles))
-        model = load_evaluated(name, dict(spec.question.roles), roles)
-        outcome = run_plan(model, plan, lambda update: write(_WorkerMessage(update=update)), roles)
-        write(_WorkerMessage(outcome=outcome))
+        plan = complete_plan.with_parts(job.parts, job.earlier)
+        [model_string] = spec.question.models
+        role_strings = dict(spec.question.roles)
+        roles = load_roles(role_strings)
+        model = load_evaluated(model_string, role_strings, roles)
+        outcome = run_plan(model, plan, lambda update: send(_WorkerMessage(update=update)), roles)
+        send(_WorkerMessage(outcome=outcome))
     except SnellenError as error:
-        write(_WorkerMessage(error=str(error)))
+        send(_WorkerMessage(error=str(error)))
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -198,6 +218,7 @@ if __name__ == "__main__":
     try:
         _main()
     except BrokenPipeError:
-        # The parent was killed. Python would write what is left once more when it ends, and complain.
+        # The parent process was killed. Python would try to write the rest of the output again when it ends, and
+        # print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -43,7 +43,7 @@ from snellen.records import Exchange, Request, Response, Variant
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, drive
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_store import RunStore
-from snellen.runs.server_checks import ask_servers, changed_server_fact
+from snellen.runs.server_checks import changed_server_fact, query_servers
 from snellen.runs.spec import JudgeSpec, TokenPrice
 from snellen.runs.unchanged_models import check_identity
 from snellen.scoring.request_costs import sum_usage, usage_text
@@ -324,7 +324,7 @@ class Judge:
             StoreError: It now states something else.
         """
         earlier = _stated_before(self.folder)
-        now = ask_servers({self.name: self._model}).get(self.name, {})
+        now = query_servers({self.name: self._model}).get(self.name, {})
         changed = changed_server_fact(earlier, now)
         if changed and not self._moved:
             moved = for_caller("--judge-moved", "judge=sn.JudgeSpec(moved=True)")
