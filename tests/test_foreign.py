@@ -26,10 +26,10 @@ from snellen.common.foreign import (
     LimitError,
     NotAFileError,
     Secret,
-    decoded,
+    decode_text,
+    effective_limit,
     lines_of,
     open_file,
-    raised,
     read_file,
     read_text,
     without_secrets,
@@ -98,7 +98,7 @@ def test_a_factor_that_is_none_changes_no_limit(
     factor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(LIMITS, factor)
-    assert raised(1000) == 1000
+    assert effective_limit(1000) == 1000
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
@@ -106,7 +106,7 @@ def test_a_byte_order_mark_is_no_part_of_a_text(encoding: str, tmp_path: Path) -
     mark = "\ufeff" if encoding in ("utf-16-le", "utf-16-be") else ""
     path = tmp_path / "exam.toml"
     path.write_bytes((mark + 'name = "é"').encode(encoding))
-    assert read_text(path) == decoded(path.read_bytes()) == 'name = "é"'
+    assert read_text(path) == decode_text(path.read_bytes()) == 'name = "é"'
 
 
 def test_lines_have_a_longest_length(tmp_path: Path) -> None:

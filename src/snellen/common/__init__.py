@@ -1,1 +1,1 @@
-"""What every room uses: images, paths, seeds, conditions, drafts of questions. No other room is known here."""
+"""Modules that all other packages use: images, paths, seeds, conditions, drafts of questions."""

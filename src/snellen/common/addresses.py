@@ -1,4 +1,4 @@
-"""Addresses, opened for at most so many bytes and seconds from the first connection to the last byte."""
+"""Open addresses with a limit on the bytes and seconds from the first connection to the last byte."""
 
 from __future__ import annotations
 
@@ -27,46 +27,50 @@ def open_address(
     *,
     silence: float = SILENCE,
 ) -> Any:
-    """Send a request over HTTP and return the reply; its head and its body are counted against an allowance.
+    """Send a request over HTTP, and return the open reply. All bytes of the reply are counted, those of its head too.
 
     Args:
-        request: What is asked, of an http: or https: address.
-        allowance: The bytes and seconds of the request and of all redirections.
+        request: The request, to an http: or https: address.
+        allowance: Limits the bytes and seconds of the request and of all redirections.
         redirects: Decides which redirections are followed; by default all those to http: and https:.
         silence: Seconds without a byte after which the connection counts as broken.
 
     Raises:
-        OSError: Nobody answers, or (`LimitError`, also while the reply is read) the allowance is spent.
+        OSError: The server does not answer. LimitError: the allowance is used up, which may also be raised later, while
+            the reply is read.
         http.client.HTTPException: The reply is not HTTP.
     """
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
         urllib.request.UnknownHandler(),
-        _Plain(allowance, silence),
-        _Secure(allowance, silence),
+        _HttpHandler(allowance, silence),
+        _HttpsHandler(allowance, silence),
         urllib.request.HTTPDefaultErrorHandler(),
         redirects or urllib.request.HTTPRedirectHandler(),
         urllib.request.HTTPErrorProcessor(),
     ):
         opener.add_handler(handler)
-    return opener.open(request, timeout=min(silence, allowance.remaining_seconds()))
+    timeout = min(silence, allowance.remaining_seconds())
+    return opener.open(request, timeout=timeout)
 
 
 def ssl_context() -> ssl.SSLContext:
-    """Return a context that trusts the authorities named by the environment, or those of certifi."""
-    return _trusting(
-        os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where()
-    )
+    """Return an SSL context that trusts the certificate authorities named by the environment, or those of certifi."""
+    authorities = os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE")
+    return _context_with(authorities or certifi.where())
 
 
 @cache
-def _trusting(authorities: str) -> ssl.SSLContext:
-    """Kept, since reading a hundred certificates takes longer than most answers."""
+def _context_with(authorities: str) -> ssl.SSLContext:
+    """Return an SSL context that trusts the authorities in a file.
+
+    It is cached, because reading a hundred certificates takes longer than most requests.
+    """
     return ssl.create_default_context(cafile=authorities)
 
 
-class _Plain(urllib.request.HTTPHandler):
+class _HttpHandler(urllib.request.HTTPHandler):
     def __init__(self, allowance: Allowance, silence: float) -> None:
         super().__init__()
         self._limits = (allowance, silence)
@@ -75,7 +79,7 @@ class _Plain(urllib.request.HTTPHandler):
         return self.do_open(partial(_Connection, *self._limits), req)
 
 
-class _Secure(urllib.request.HTTPSHandler):
+class _HttpsHandler(urllib.request.HTTPSHandler):
     def __init__(self, allowance: Allowance, silence: float) -> None:
         super().__init__(context=ssl_context())
         self._limits = (allowance, silence)
@@ -110,20 +114,25 @@ class _Reply(http.client.HTTPResponse):
 
 
 class _CountedSocket:
-    """A socket as `HTTPResponse` wants one: it asks for its file and for nothing else."""
+    """A socket whose bytes are counted. It has only the method that `HTTPResponse` calls."""
 
     def __init__(self, connected: socket.socket, allowance: Allowance, silence: float) -> None:
-        self._parts = (connected, allowance, silence)
+        self._socket = connected
+        self._allowance = allowance
+        self._silence = silence
 
     def makefile(self, mode: str) -> BinaryIO:
-        return io.BufferedReader(_CountedStream(*self._parts), 1 << 16)
+        stream = _CountedStream(self._socket, self._allowance, self._silence)
+        return io.BufferedReader(stream, 1 << 16)
 
 
 class _CountedStream(io.RawIOBase):
-    """What comes over a socket; no wait for it is longer than what is left of the allowance."""
+    """The bytes that come over a socket. Waiting for them ends when the allowance is used up."""
 
     def __init__(self, connected: socket.socket, allowance: Allowance, silence: float) -> None:
-        self._socket, self._allowance, self._silence = connected, allowance, silence
+        self._socket = connected
+        self._allowance = allowance
+        self._silence = silence
         self._stream: Any = connected.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
@@ -134,7 +143,7 @@ class _CountedStream(io.RawIOBase):
         try:
             count = int(self._stream.readinto(buffer) or 0)
         except TimeoutError:
-            self._allowance.remaining_seconds()  # says so where the allowance is what has ended
+            self._allowance.remaining_seconds()  # raises LimitError if the allowance is the reason
             raise
         self._allowance.spend(count)
         return count

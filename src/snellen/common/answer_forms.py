@@ -6,9 +6,9 @@ from typing import Literal
 
 AnswerForm = Literal["any", "letter", "text", "index0", "index1"]
 NamedForm = Literal["letter", "text", "index0", "index1"]
-"""Forms that a user may name; `any` is what applies if none is named."""
+"""Forms that a user may choose. Without a choice, `any` applies: each answer may have any of the forms."""
 FORMS: tuple[NamedForm, ...] = ("letter", "text", "index0", "index1")
-FORM_WORDS = {
+ANSWER_FORM_DESCRIPTIONS = {
     "any": "letter, text or number from 0",
     "letter": "letter",
     "text": "text of an option",

@@ -1,4 +1,4 @@
-"""Errors for attributes and keywords that other libraries have and Snellen calls otherwise."""
+"""Errors for attributes and keywords of other libraries, which say what they are called in Snellen."""
 
 from __future__ import annotations
 
@@ -34,19 +34,20 @@ def unknown_attribute(owner: object, name: str, hints: Mapping[str, str]) -> Att
     return AttributeError(message)
 
 
-def hinted(meant: str, *names: str) -> dict[str, str]:
-    """Return the same hint for several names."""
-    return dict.fromkeys(names, meant)
+def same_hint(hint: str, *names: str) -> dict[str, str]:
+    """Return a table with the same hint for several names, as `unknown_attribute` takes it."""
+    return dict.fromkeys(names, hint)
 
 
 def answering_keywords(
     hint: str, *, without_effect: Mapping[str, Any] = MappingProxyType({})
 ) -> Callable[[Callable[ParametersT, ReturnedT]], Callable[ParametersT, ReturnedT]]:
-    """Return a decorator of methods whose TypeError for an unknown keyword says what to write instead.
+    """Return a decorator for methods. Its TypeError for an unknown keyword says what to write instead.
 
     Args:
-        hint: The line to write.
-        without_effect: Keywords of other libraries with the value that asks for what happens anyway.
+        hint: What to write instead.
+        without_effect: Keywords of other libraries that are accepted if they have this value, because the method does
+            what they ask for anyway.
 
     Examples:
         >>> @answering_keywords("songs() has all of them")
@@ -57,15 +58,15 @@ def answering_keywords(
         TypeError: sing() has no keyword 'quiet'; songs() has all of them
     """
 
-    def with_answers(
+    def with_hint(
         method: Callable[ParametersT, ReturnedT],
     ) -> Callable[ParametersT, ReturnedT]:
         """Return a method that accepts keywords without effect, and rejects other unknown keywords with the hint."""
-        known = inspect.signature(method).parameters
+        known_names = inspect.signature(method).parameters
 
         @functools.wraps(method)
-        def answering(*args: ParametersT.args, **keywords: ParametersT.kwargs) -> ReturnedT:
-            unknown_names = [name for name in keywords if name not in known]
+        def checked_method(*args: ParametersT.args, **keywords: ParametersT.kwargs) -> ReturnedT:
+            unknown_names = [name for name in keywords if name not in known_names]
             for name in unknown_names:
                 has_no_effect = name in without_effect and keywords[name] == without_effect[name]
                 if not has_no_effect:
@@ -73,6 +74,6 @@ def answering_keywords(
                 del keywords[name]
             return method(*args, **keywords)
 
-        return answering
+        return checked_method
 
-    return with_answers
+    return with_hint

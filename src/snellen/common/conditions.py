@@ -1,7 +1,7 @@
 """Conditions on facts and tags: `dimension == 'CG' and level in ('easy', 'hard')`.
 
-A small language, read with Python's own parser and evaluated here: names, texts, numbers, lists,
-comparisons, `in`, `and`, `or`, `not`. Nothing is ever executed.
+A condition is written in a small part of Python: names, strings, numbers, lists, comparisons, `in`, `and`, `or`, `not`.
+It is parsed by Python's own parser and evaluated here, so that no code of the user is executed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,15 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 
 class Condition:
-    """A parsed condition; `names` are the facts it refers to. Raises DataError for an invalid condition.
+    """A parsed condition. Its attribute `names` has the names of the facts that it refers to.
 
-    With `nested` it may refer to a field of a fact: `note.question_type == 'color'`. Errors begin with the `setting`.
+    Args:
+        text: The condition.
+        nested: Whether it may refer to a field of a fact: `note.question_type == 'color'`.
+        setting: The setting that contains the condition, with which error messages begin.
+
+    Raises:
+        DataError: The text is not a valid condition.
     """
 
     def __init__(self, text: str, *, nested: bool = False, setting: str = "where") -> None:
@@ -38,14 +44,10 @@ class Condition:
         self._nested = nested
         try:
             self._tree = ast.parse(text.strip(), mode="eval").body
-        except (
-            SyntaxError,
-            ValueError,
-            RecursionError,
-            MemoryError,
-        ):  # the last two for very deep nesting
+        # Very deep nesting raises the last two.
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise DataError(
-                f"{self._words} is not a condition; an example is \"dimension == 'CG'\""
+                f"{self._setting_text} is not a condition; an example is \"dimension == 'CG'\""
             ) from None
         self.names = frozenset(
             node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)
@@ -53,11 +55,12 @@ class Condition:
         self._check(self._tree)
 
     @property
-    def _words(self) -> str:
+    def _setting_text(self) -> str:
+        """The setting as the user gives it, such as `--where "level == 'easy'"`, for error messages."""
         return callers.setting(self._setting, self.text, is_quoted=True)
 
     def holds(self, facts: Mapping[str, Any]) -> bool:
-        """Return whether the condition is true for `facts`; a missing fact equals nothing."""
+        """Return whether the condition is true for some facts. A fact that is missing has the value None."""
         return bool(self._value(self._tree, facts))
 
     def _check(self, node: ast.expr) -> None:
@@ -79,7 +82,7 @@ class Condition:
                 return
             case _:
                 raise DataError(
-                    f"{self._words}: {ast.unparse(node)!r} is not allowed; use names, strings, "
+                    f"{self._setting_text}: {ast.unparse(node)!r} is not allowed; use names, strings, "
                     "numbers, comparisons, in, and, or, not"
                 )
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from snellen.common.foreign import LimitError, raised
+from snellen.common.foreign import LimitError, effective_limit
 from snellen.errors import BuildLimitError, DataError
 from snellen.records import ImageRef
 
@@ -35,7 +35,7 @@ class PixelCount:
     """Count of the pixels of all images that a build opens, limited to `BUILD_PIXELS`."""
 
     def __init__(self) -> None:
-        self._limit = int(raised(BUILD_PIXELS))
+        self._limit = int(effective_limit(BUILD_PIXELS))
         self._pixels = 0
 
     def add(self, pixels: int, where: str) -> None:
@@ -57,12 +57,15 @@ def limited_pixels() -> Iterator[None]:
 
 
 def _max_pixels() -> int:
+    """Return the greatest number of pixels of an image: $SNELLEN_MAX_PIXELS, or the default limit."""
     chosen = os.environ.get("SNELLEN_MAX_PIXELS", "")
-    if chosen and not chosen.isdecimal():
+    if not chosen:
+        return int(effective_limit(MAX_PIXELS))
+    if not chosen.isdecimal():
         raise DataError(
             f"SNELLEN_MAX_PIXELS={chosen!r} is not a number of pixels; give digits only"
         )
-    return int(chosen or raised(MAX_PIXELS))
+    return int(chosen)
 
 
 # --- opening ---------------------------------------------------------------------------------------------------------
@@ -113,7 +116,7 @@ def opened_image(content: bytes, where: str) -> Iterator[Any]:
 
     max_pixels = _max_pixels()
     if Image.MAX_IMAGE_PIXELS is not None and max_pixels > 2 * Image.MAX_IMAGE_PIXELS:
-        # Above twice its own limit Pillow rejects what the user has allowed here.
+        # Pillow rejects images above twice its own limit, which the user may have allowed here.
         Image.MAX_IMAGE_PIXELS = max_pixels
     if not content:
         raise DataError(f"{where}: the image file is empty; replace it")
@@ -155,6 +158,7 @@ def _check_opened(image: Any, max_pixels: int, where: str) -> None:
 
 
 def _describe_format(content: bytes) -> str:
+    """Describe a file that is not an image, by its beginning: `a PDF file`."""
     for pattern, description in _OTHER_FORMATS.items():
         if re.match(pattern, content[:1000], re.DOTALL | re.IGNORECASE):
             return description
@@ -230,7 +234,7 @@ class DecodedImage:
         return self.turned(self.stored_image)
 
     def turned(self, part: Any) -> Any:
-        """Set a part that was cropped from `stored` upright."""
+        """Return an image that was cropped from `stored_image`, turned upright."""
         from PIL import Image
 
         turn = TURNS.get(self.orientation)
@@ -272,9 +276,15 @@ def _has_frames(image: Any) -> bool:
 
 
 def _is_upright(image: Any, content: bytes) -> bool:
-    # To find the orientation of a PNG, Pillow decodes it; a PNG without these names has no orientation.
-    names = (b"eXIf", b"iTXt", b"Raw profile type")
-    if image.format == "PNG" and not any(name in content for name in names):
+    """Return whether an image is stored upright, so that it need not be turned.
+
+    Args:
+        image: The image, opened with Pillow.
+        content: Its file.
+    """
+    # To find the orientation of a PNG, Pillow decodes it. A PNG without these chunks has no orientation.
+    chunk_names = (b"eXIf", b"iTXt", b"Raw profile type")
+    if image.format == "PNG" and not any(name in content for name in chunk_names):
         return True
     return _orientation(image) == 1
 

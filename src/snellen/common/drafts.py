@@ -1,4 +1,4 @@
-"""What readers yield: drafts of questions, what people wrote about images, and what is left out and why."""
+"""Records that readers yield: drafts of questions, annotated images, and items that are excluded, with the reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from snellen.errors import DataError
 from snellen.records import Box, Region, RowRef
 
 PARAMS = "source.params"
-"""How the faults of an entry's parameters begin, by their key in its file."""
+"""Beginning of error messages about the parameters of a catalogue entry: their key in its file."""
 Colour = tuple[int, int, int]
 
 
@@ -78,7 +78,7 @@ class LazyFrames(Struct, frozen=True):
 
 
 ImageFile = bytes | Path | LazyImage
-"""An image's file: its bytes, where it lies, or how to read it."""
+"""The file of an image: its bytes, its path, or a function that reads it."""
 
 
 def image_bytes(file: ImageFile, where: str) -> bytes:
@@ -117,7 +117,9 @@ DistractorPrompt = Literal["", "options", "rationales", "dialogue"]
 
 
 class DistractorSpec(Struct, frozen=True):
-    """What turns an open question into multiple choice; the first of its `texts` becomes the gold.
+    """Candidates for the wrong options (distractors) that turn an open question into a multiple-choice question.
+
+    The first of the question's `texts` becomes the correct option.
 
     Examples:
         >>> DistractorSpec(tiers=(("a wolf", "a fox"), ("a house",))).tiers[0]
@@ -125,26 +127,28 @@ class DistractorSpec(Struct, frozen=True):
     """
 
     tiers: tuple[Sequence[str], ...] = ()
-    """Distractor candidates, the nearest tier first; tiers of one candidate each are a ranking."""
+    """Candidates in groups (tiers), the most similar to the correct answer first. Those of the first tier are used up
+    before one of the next tier is used."""
     fillers: tuple[str, ...] = ()
     """Options used when the candidates run out: Not sure, Unknown."""
     prompt: DistractorPrompt = ""
     """The prompt for a model that writes them, as in the paper; the tiers are for builds without a model."""
     rationale: str = ""
-    """The gold answer that the rationales explain (prompt `rationales`)."""
+    """The correct answer that the rationales explain (prompt `rationales`)."""
     question: str = ""
     """The question as shown to a writer; the round's own when empty."""
     also_right: tuple[str, ...] = ()
-    """Answers that would also be right, besides all the `texts`."""
+    """Answers that would also be correct, in addition to all `texts`. They are not used as distractors."""
     allow_fewer: bool = False
     """Whether fewer options than requested are acceptable."""
     closed: bool = False
-    """Whether the tiers are all that there is to choose from, in their order, whatever source of distractors a build
-    names: numbers nearby, places in the image, yes and no."""
+    """Whether only these candidates are used, in their order, also if the user names another source of distractors.
+
+    This is so for numbers near the correct one, positions in the image, and yes and no."""
 
 
 class QuestionDraft(Struct, frozen=True):
-    """One question with its gold; a draft that is not a dialogue has one round.
+    """A question with its correct answers. A draft that is not a dialogue has one such question.
 
     Examples:
         >>> QuestionDraft("Which animal?", ("a cat", "a dog"), gold=(1,)).options
@@ -162,15 +166,15 @@ class QuestionDraft(Struct, frozen=True):
     rewordings: tuple[str, ...] = ()
     """Rewordings of the question in the source; presentations alternate between them."""
     relevance: tuple[float, ...] = ()
-    """How right each option is, from 0 for wrong; empty when unknown."""
+    """How relevant each option is as an answer, from 0 for wrong; empty if this is not known."""
     may_repeat: bool = False
-    """Whether options may say the same, as in a file that others published: only their labels tell them apart."""
+    """Whether several options may have the same text, as in some published files. Only their labels differ then."""
     candidates: tuple[str, ...] = ()
-    """Answers published beside an open question, for metrics that read all of them."""
+    """Candidate answers that were published with an open question, for metrics that rank all of them."""
 
 
 class Draft(Struct, frozen=True):
-    """A question as read from a source. `where` is the file and line for error messages.
+    """A question, or a dialogue, as read from a source. `where` is the file and line for error messages.
 
     Examples:
         >>> draft = Draft("q1", (QuestionDraft("Which animal?", ("a cat", "a dog"), gold=(1,)),), where="animals.csv:2")
@@ -187,9 +191,9 @@ class Draft(Struct, frozen=True):
     regions: tuple[Region, ...] = ()
     group: str = ""
     tags: dict[str, str] = {}
-    """Tags that tell nothing of the answer: models' protocols, runs and pages see them."""
+    """Tags that do not reveal the answer. Protocols, runs and pages can use them."""
     answer_tags: dict[str, str] = {}
-    """Tags that equal the answer or follow from it; only scoring sees them."""
+    """Tags that equal the answer or follow from it. Only scoring can use them."""
     replies: tuple[str, ...] = ()
     """The published history of a dialogue, one reply per round."""
     rows: tuple[RowRef, ...] = ()
@@ -208,7 +212,10 @@ ParamsT = TypeVar("ParamsT")
 
 
 def read_params(params: dict[str, Any], form: type[ParamsT]) -> ParamsT:
-    """Return the parameters of a source as a typed record. Raises DataError for an unknown or invalid one, by its key.
+    """Convert the parameters of a source to a typed record.
+
+    Raises:
+        DataError: A parameter is unknown or invalid. The message names its key.
 
     Examples:
         >>> class Params(Struct, forbid_unknown_fields=True):
@@ -243,13 +250,13 @@ class AnnotatedObject(Struct, frozen=True):
     box: Box | None = None
     """Left, top, width and height in pixels of the image as it is stored."""
     mask: tuple[Polygon, ...] = ()
-    """Its outline; several polygons where something stands before it."""
+    """Its outline as polygons; several if another object covers a part of it."""
     attributes: dict[str, str] = {}
-    """What is said of it, by the attribute's name: colour, material."""
+    """Values of its attributes, such as colour and material, by name."""
     kind: str = ""
-    """What its name is a kind of: COCO's supercategory."""
+    """The more general category of its name, such as COCO's supercategory."""
     is_crowd: bool = False
-    """Whether it stands for several objects that were not told apart."""
+    """Whether it is a group of objects that were not annotated one by one."""
 
 
 class Relation(Struct, frozen=True):
@@ -262,7 +269,7 @@ class Relation(Struct, frozen=True):
 
 
 class TextLine(Struct, frozen=True):
-    """A text that can be read in an image, and where."""
+    """A text that can be read in an image, and its position."""
 
     text: str
     box: Box | None = None
@@ -278,7 +285,7 @@ class OpenQuestion(Struct, frozen=True):
 
 
 class AnnotatedImage(Struct, frozen=True):
-    """An image with all that is said of it; most sources have one or two of these.
+    """An image with its annotations. Most sources have one or two kinds of them.
 
     Examples:
         >>> AnnotatedImage("1", Path("1.png"), "labels.csv:2", labels=("cherry",)).labels
@@ -290,16 +297,16 @@ class AnnotatedImage(Struct, frozen=True):
     where: str
     """File and line, for error messages."""
     labels: tuple[str, ...] = ()
-    """The names of its class, the usual one first; the others would also be right."""
+    """The names of its class, the usual one first; the others would also be correct."""
     attributes: dict[str, str] = {}
-    """What is said of the whole image, by the attribute's name: weather, age."""
+    """Values of the attributes of the complete image, such as weather and age, by name."""
     objects: tuple[AnnotatedObject, ...] = ()
     absent: tuple[str, ...] = ()
-    """Names that were looked for and not found, where the source lists them (LVIS)."""
+    """Categories that the annotators looked for and did not find, if the source lists them (LVIS)."""
     is_exhaustive: bool = True
-    """Whether every object of the source's names is listed, so that a name that is missing is not in the image."""
+    """Whether all objects of the source's categories are annotated, so that a category without one is not in the image."""
     incomplete: tuple[str, ...] = ()
-    """Names of objects of which some may not be marked, so that they cannot be counted (LVIS)."""
+    """Categories of which some objects may not be annotated, so that they cannot be counted (LVIS)."""
     relations: tuple[Relation, ...] = ()
     captions: tuple[str, ...] = ()
     questions: tuple[OpenQuestion, ...] = ()
@@ -307,7 +314,7 @@ class AnnotatedImage(Struct, frozen=True):
     fields: dict[str, tuple[str, ...]] = {}
     """Entries of a form by key, each with its accepted values: total, date."""
     group: str = ""
-    """What images share that are not independent: a scene, a document; the image itself when empty."""
+    """Name of the scene, document or the like that dependent images share; empty if the image is independent."""
     tags: dict[str, str] = {}
 
 

@@ -1,6 +1,7 @@
-"""What is wrong with a table or an object that a user wrote, by its key and the nearest right one.
+"""Error messages about tables and JSON objects that a user wrote, with the key of the fault and similar valid names.
 
-Also names of things in it that nobody has: a field says of which group of the registry the names are that it takes.
+A field may take the name of something in the registry, such as a metric. `names_of` annotates its type with the group
+of the registry, and `check_names` checks the names.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 
 
 def locate_fault(error: Exception, form: Any, content: Any = None) -> tuple[str, str]:
-    """Return where a validation error of msgspec is, and its message.
+    """Return where the fault is that a validation error of msgspec reports, and a message about it.
 
-    The message about a wrong field names the nearest right one: `unknown field 'fild'; did you mean file?`.
+    The message about an unknown field names the most similar valid one: `unknown field 'fild'; did you mean file?`.
 
     Args:
         error: The error.
@@ -130,19 +131,20 @@ def check_names(
     for path, settings, text in _given_names(record, type(record), ""):
         group = settings["group"]
         separator = settings["separator"]
-        known = set(also.get(group, ()))
+        known_names = set(also.get(group, ()))
         if group != "benchmarks":
-            known.update(targets(group))
+            known_names.update(targets(group))
         labels = text.split(separator) if separator else [text]
         for label in labels:
             # A label may have settings behind its name: `circular?all_passes`, `hf:org/model`.
             name = re.split("[?:]", label, maxsplit=1)[0]
-            if label not in known and name not in known:
-                if group == "metrics" and is_code(code_name(label)):
-                    raise DataError(
-                        f"{where}: {path}: {refuse_code_in_benchmark(code_name(label))}"
-                    )
-                raise DataError(f"{where}: {path}: {unknown_name(singular(group), name, known)}")
+            if label in known_names or name in known_names:
+                continue
+            if group == "metrics" and is_code(code_name(label)):
+                fault = refuse_code_in_benchmark(code_name(label))
+            else:
+                fault = str(unknown_name(singular(group), name, known_names))
+            raise DataError(f"{where}: {path}: {fault}")
 
 
 def refuse_code_in_benchmark(metric: str) -> str:
@@ -158,19 +160,22 @@ def refuse_code_in_benchmark(metric: str) -> str:
 
 
 def _given_names(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
-    """Yield the names in a value whose type has `names_of`: the path, the settings of `names_of`, and the text.
+    """Yield the names in a record for which the type of a field has the annotation `names_of`.
 
     Args:
         value: A record, or the value of one of its fields.
         kind: The type of the value, with its annotations.
         path: Path of the value, such as `source.reader`.
+
+    Yields:
+        The path of a field, the settings of its annotation (`group` and `separator`), and the text in the field.
     """
     if get_origin(kind) is Annotated:
-        for mark in kind.__metadata__:
-            if value and mark.extra:
-                yield path, mark.extra, value
+        for annotation in kind.__metadata__:
+            if value and annotation.extra:
+                yield path, annotation.extra, value
     elif isinstance(value, Struct):
-        for name, field_type in _hints(type(value)).items():
+        for name, field_type in _field_types(type(value)).items():
             if name in value.__struct_fields__:
                 field_path = f"{path}.{name}" if path else name
                 yield from _given_names(getattr(value, name), field_type, field_path)
@@ -185,5 +190,6 @@ def _given_names(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Mappin
 
 
 @cache
-def _hints(form: type[Struct]) -> Mapping[str, Any]:
-    return get_type_hints(form, include_extras=True)
+def _field_types(record: type[Struct]) -> Mapping[str, Any]:
+    """Return the types of a record's fields with their annotations, by name."""
+    return get_type_hints(record, include_extras=True)

@@ -1,4 +1,4 @@
-"""Convert fields that a user gave, in a call, in a file or by flags, to a record."""
+"""Convert settings that a user gave, in a call, in a file or by flags, to a record."""
 
 from __future__ import annotations
 
@@ -55,25 +55,39 @@ def convert_fields(
 
 
 def _describe_type(name: str) -> str:
-    """Describe a type in an error of msgspec, such as `int | null`, for a reader: a whole number."""
-    parts = [_PLAIN_TYPES.get(part, part) for part in name.split(" | ") if part != "null"]
-    return " or ".join(parts) or "None"
+    """Describe a type in an error of msgspec for a user: `int | null` becomes `a whole number`."""
+    descriptions = []
+    for part in name.split(" | "):
+        if part != "null":
+            descriptions.append(_PLAIN_TYPES.get(part, part))
+    return " or ".join(descriptions) or "None"
 
 
 def _plain_values(
     content: Mapping[str, Any], form: type[Struct], where: str, table: str
 ) -> dict[str, Any]:
-    """Return fields as the record holds them. Raises UnknownNameError for a field or choice that does not exist.
+    """Return the values of fields in the form in which the record stores them: a path as a string, for example.
 
     A field that is None, and whose default is another value, is left out.
+
+    Args:
+        content: Values by the name of the field.
+        form: The record.
+        where: Prefix of errors.
+        table: Prefix of the names of fields in errors, such as `scoring.`.
+
+    Raises:
+        UnknownNameError: A field does not exist, or a value is not one of its choices.
     """
     fields = record_fields(form)
     noun = f"field of [{table.rstrip('.')}]" if table else "field"
     check_known(content, fields, noun, where)
     values = {}
     for name, value in content.items():
-        if value is not None or fields[name].default is None:
-            values[name] = fields[name].plain(value)
+        field = fields[name]
+        uses_default = value is None and field.default is not None
+        if not uses_default:
+            values[name] = field.plain(value)
     for name, value in values.items():
         choices = fields[name].choices
         if not choices:

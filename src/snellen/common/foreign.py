@@ -1,9 +1,10 @@
-"""The one door for bytes from elsewhere: files that users or others supply, what is fetched, and secrets.
+"""Read untrusted bytes within limits, and hide secrets.
 
-Whatever reads what Snellen did not just write itself does it by a function of this module; addresses are opened by
-`common.addresses`, images decoded by `common.decoding`, texts made safe to show by `formats.shown_text`
-(`tests/foreign_door.py`, a part of `make style`, looks for code that goes around them). Faults of files are OSErrors
-whose `strerror` is a phrase for people, so that a caller needs one `except OSError` to name the place.
+Untrusted are all files that Snellen did not just write itself: those that users or others supply, and those that are
+fetched. All code reads them by a function of this module. Addresses are opened by `common.addresses`, images decoded by
+`common.decoding`, and texts made safe to show by `formats.shown_text`. `tests/foreign_door.py`, a part of `make style`,
+looks for code that does not use them. Faults of files are OSErrors whose `strerror` is a phrase for users, so that a
+caller needs one `except OSError` to add the name of the file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import quote
@@ -55,14 +56,17 @@ class NotAFileError(OSError):
         super().__init__(errno.EINVAL, f"it is {kind}, not a file")
 
 
-def raised(limit: float) -> float:
-    """Return a limit times the factor in $SNELLEN_LIMITS; a factor that is not a number from 1 up counts as 1."""
+def effective_limit(limit: float) -> float:
+    """Return a limit multiplied by the factor that the user set in $SNELLEN_LIMITS.
+
+    A factor that is not a number of at least 1 is ignored.
+    """
     try:
         factor = float(os.environ.get(LIMITS, "1"))
     except ValueError:
         factor = 1.0
-    is_usable = 1 <= factor < float("inf")
-    return limit * factor if is_usable else limit
+    is_valid = 1 <= factor < float("inf")
+    return limit * factor if is_valid else limit
 
 
 def raise_limits(factor: float) -> None:
@@ -70,18 +74,22 @@ def raise_limits(factor: float) -> None:
     os.environ[LIMITS] = f"{factor:g}"
 
 
-def in_bytes(number: float) -> str:
-    """Return a number of bytes for people: `1.5 GB`."""
-    for unit in ("B", "KB", "MB", "GB"):
+def format_bytes(number: float) -> str:
+    """Return a number of bytes for a reader, such as `1.5 GB`."""
+    for unit in ("B", "KB"):
         if number < 1000:
-            return f"{number:,.0f} {unit}" if unit in ("B", "KB") else f"{number:,.1f} {unit}"
+            return f"{number:,.0f} {unit}"
+        number /= 1000
+    for unit in ("MB", "GB"):
+        if number < 1000:
+            return f"{number:,.1f} {unit}"
         number /= 1000
     return f"{number:,.1f} TB"
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
 
-_KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
+_NOT_FILES: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISCHR, "a device"),
@@ -114,16 +122,25 @@ def open_file(path: Path, *, buffering: int = -1) -> io.BufferedReader:
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
-            [description] = [text for is_kind, text in _KINDS if is_kind(mode)]
-            raise NotAFileError(description)
+            raise NotAFileError(_describe_kind(mode))
         return cast("io.BufferedReader", os.fdopen(descriptor, "rb", buffering))
     except BaseException:
         os.close(descriptor)
         raise
 
 
+def _describe_kind(mode: int) -> str:
+    """Describe what a path is that is not a regular file, such as `a pipe`, from its mode as `os.fstat` reports it."""
+    for is_of_kind, description in _NOT_FILES:
+        if is_of_kind(mode):
+            return description
+    return "a special file"
+
+
 def regular_file(path: Path) -> Path:
-    """Return the path of a file that a library opens by itself. Raises OSError as `open_file` does.
+    """Return a path unchanged if it is that of a regular file. Raises OSError, as `open_file` does, if it is not.
+
+    This is for files that a library opens by itself.
 
     Examples:
         >>> _ = Path("birds.csv").write_text("wren")
@@ -142,17 +159,19 @@ def read_file(path: Path, most: int = SETTINGS_BYTES) -> bytes:
         >>> read_file(Path("note.txt"))
         b'wren'
     """
-    limit = int(raised(most))
+    limit = int(effective_limit(most))
     content = bytearray()
     with open_file(path) as file:
-        # Memory is taken for what is asked for: the size and no more. A file may have grown since, or tell no size.
+        # Reading allocates as many bytes as are requested, so the size of the file is requested. A file may have grown
+        # since, or may not report its size, so reading continues until no byte comes.
         size = os.fstat(file.fileno()).st_size
         while len(content) <= limit and size <= limit:
-            block = file.read(max(size + 1 - len(content), 1 << 16))
+            n_expected = size + 1 - len(content)
+            block = file.read(max(n_expected, 1 << 16))
             if not block:
                 return bytes(content)
             content += block
-    raise LimitError(f"it has more than {in_bytes(limit)}")
+    raise LimitError(f"it has more than {format_bytes(limit)}")
 
 
 def read_text(path: Path | Traversable, most: int = SETTINGS_BYTES) -> str:
@@ -170,23 +189,17 @@ def read_text(path: Path | Traversable, most: int = SETTINGS_BYTES) -> str:
         'wren'
     """
     content = read_file(path, most) if isinstance(path, Path) else path.read_bytes()
-    return decoded(content)
+    return decode_text(content)
 
 
-def decoded(content: bytes) -> str:
-    """Return text in UTF-8, or as its byte order mark says, without the mark. Raises UnicodeDecodeError."""
+def decode_text(content: bytes) -> str:
+    """Decode text in UTF-8, or in UTF-16 if it begins with a byte order mark of UTF-16. The mark is left out.
+
+    Raises:
+        UnicodeDecodeError: The text is in another encoding.
+    """
     is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return content.decode("utf-16" if is_utf16 else "utf-8-sig")
-
-
-def limited(blocks: Iterable[bytes], most: int, what: str) -> Iterator[bytes]:
-    """Yield blocks of bytes unchanged. Raises LimitError as soon as there are more than `most` bytes."""
-    limit, count = raised(most), 0
-    for block in blocks:
-        count += len(block)
-        if count > limit:
-            raise LimitError(f"{what} has more than {in_bytes(limit)}")
-        yield block
 
 
 def lines_of(file: IO[bytes] | io.BufferedIOBase, longest: int = LINE_BYTES) -> Iterator[bytes]:
@@ -197,24 +210,27 @@ def lines_of(file: IO[bytes] | io.BufferedIOBase, longest: int = LINE_BYTES) -> 
         >>> list(lines_of(io.BytesIO(b"wren\\nrobin\\n")))
         [b'wren\\n', b'robin\\n']
     """
-    limit = int(raised(longest))
+    limit = int(effective_limit(longest))
     while line := file.readline(limit + 1):
         if len(line) > limit:
-            raise LimitError(f"a line of it has more than {in_bytes(limit)}")
+            raise LimitError(f"a line of it has more than {format_bytes(limit)}")
         yield line
 
 
 def open_gzip(file: BinaryIO, most: int = TABLE_BYTES) -> BinaryIO:
-    """Return the uncompressed content of a gzip file as a file of at most `most` bytes.
+    """Return an open file with the uncompressed content of a gzip file.
 
-    Reading raises LimitError beyond them, and EOFError, OSError or zlib.error for a file that is damaged.
+    Args:
+        file: The gzip file.
+        most: Maximum number of bytes to read from the result. Reading more raises LimitError. Reading a damaged file
+            raises EOFError, OSError or zlib.error.
     """
-    content = _Unpacked(file, int(raised(most)))
+    content = _GzipContent(file, int(effective_limit(most)))
     return cast("BinaryIO", io.BufferedReader(content, 1 << 17))
 
 
-class _Unpacked(io.RawIOBase):
-    """The content of a gzip file, as far as it may be read."""
+class _GzipContent(io.RawIOBase):
+    """The uncompressed content of a gzip file, of which only a limited number of bytes can be read."""
 
     def __init__(self, file: BinaryIO, limit: int) -> None:
         import gzip
@@ -232,7 +248,7 @@ class _Unpacked(io.RawIOBase):
         block = self._content.read1(len(buffer))
         buffer[: len(block)] = block
         if self._content.tell() > self._limit:
-            raise LimitError(f"its uncompressed size is more than {in_bytes(self._limit)}")
+            raise LimitError(f"its uncompressed size is more than {format_bytes(self._limit)}")
         return len(block)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
@@ -242,27 +258,27 @@ class _Unpacked(io.RawIOBase):
         return self._content.tell()
 
 
-# --- what a fetch may spend -----------------------------------------------------------------------------------------------------
+# --- limits on what is fetched ----------------------------------------------------------------------------------------
 
 
 class Allowance:
-    """How many bytes and seconds may be spent: on one address, or on all addresses of a build together.
+    """A limit on the bytes and seconds of a download from one address, or of all downloads of a build together.
 
-    It is shared between threads; counting is exact up to the block that each of them has in hand.
+    It may be shared between threads. The bytes of the block that a thread is reading are counted when it is complete.
     """
 
     def __init__(self, most: float, seconds: float, what: str, within: Allowance | None = None):
         """Begin to count bytes and seconds.
 
         Args:
-            most: The greatest number of bytes, before the factor that a user may set for all limits.
-            seconds: The longest time, before the same factor.
+            most: The greatest number of bytes. It is multiplied by the factor that the user set for all limits.
+            seconds: The longest time. It is multiplied by the same factor.
             what: What is read, for messages.
-            within: A larger allowance for which bytes spent here also count.
+            within: A larger allowance, for which the bytes that are counted here also count.
         """
         self.what = what
-        self.limit = raised(most)
-        self.seconds = raised(seconds)
+        self.limit = effective_limit(most)
+        self.seconds = effective_limit(seconds)
         self.fault = ""
         """Why the allowance is used up; empty before."""
         self._spent = 0
@@ -270,7 +286,7 @@ class Allowance:
         self._within = within
 
     def remaining_seconds(self) -> float:
-        """Return how many seconds the allowance still has, and the one that contains it. Raises LimitError at 0."""
+        """Return how many seconds are left, also of the allowance that contains this one. Raises LimitError at 0."""
         remaining = self._end - time.monotonic()
         if remaining <= 0:
             raise self._ended(f"{self.what} took more than {self.seconds:,.0f} seconds")
@@ -284,9 +300,10 @@ class Allowance:
             self._within.spend(count)
         self._spent += count
         if self._spent > self.limit:
-            raise self._ended(f"{self.what} has more than {in_bytes(self.limit)}")
+            raise self._ended(f"{self.what} has more than {format_bytes(self.limit)}")
 
     def _ended(self, fault: str) -> LimitError:
+        """Return the error for an allowance that is used up, and remember its message."""
         error = LimitError(fault)
         self.fault = str(error.strerror)
         return error
@@ -296,8 +313,8 @@ class Allowance:
 
 HIDDEN = "***"
 LEAST_SECRET = 8
-"""Length of the shortest text that is treated as a secret: the EMPTY of a local server is none."""
-_known: frozenset[str] = frozenset()
+"""Length of the shortest text that is treated as a secret. The key EMPTY of a local server is not a secret."""
+_known_secrets: frozenset[str] = frozenset()
 
 
 class Secret:
@@ -312,13 +329,16 @@ class Secret:
     __slots__ = ("reveal",)
 
     def __init__(self, value: str) -> None:
-        """Keep a value, and have `without_secrets` know it from now on, also as addresses and JSON write it."""
-        global _known
+        """Keep a value. From now on `without_secrets` hides it, also in the forms that addresses and JSON have."""
+        global _known_secrets
 
         self.reveal = lambda: value
-        """Returns the value, to be sent where it belongs and nowhere else."""
-        if len(value) >= LEAST_SECRET and value not in _known:
-            _known |= {value, quote(value, safe=""), quote(value), json.dumps(value)[1:-1]}
+        """Returns the value, to be sent to the server that it is for and to no other."""
+        if len(value) >= LEAST_SECRET and value not in _known_secrets:
+            in_path = quote(value)
+            in_query = quote(value, safe="")
+            in_json = json.dumps(value)[1:-1]
+            _known_secrets |= {value, in_path, in_query, in_json}
 
     def __bool__(self) -> bool:
         return bool(self.reveal())
@@ -343,7 +363,7 @@ class Secret:
 
 
 def without_secrets(text: str) -> str:
-    """Return text with `***` for each secret that this process knows."""
-    for secret in sorted(_known, key=len, reverse=True):
+    """Return a text in which each secret that this process knows is replaced by `***`."""
+    for secret in sorted(_known_secrets, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return text

@@ -77,7 +77,7 @@ class ImageStore:
         return image
 
     def read(self, image: ImageRef) -> bytes:
-        """Return the bytes of an image; a degraded image is made of its source. BLANK is always available.
+        """Return the bytes of an image. A degraded image is made from its source. BLANK is always available.
 
         Raises:
             DataError: The file is missing or has changed.
@@ -104,9 +104,16 @@ class ImageStore:
         return content
 
     def _read_degraded(self, image: ImageRef, source: ImageRef) -> bytes:
-        decoded = decode_image(self.read(source), f"image {source.digest[:12]}")
+        """Degrade an image, and return it as a PNG file.
+
+        Args:
+            image: The reference to the degraded image, which says how it is degraded.
+            source: The reference to the original image, which is stored here.
+        """
+        original = decode_image(self.read(source), f"image {source.digest[:12]}")
+        degraded = degrade(image, original.upright)
         file = io.BytesIO()
-        degrade(image, decoded.upright).save(file, "PNG", compress_level=1)
+        degraded.save(file, "PNG", compress_level=1)
         return file.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""What is made, or loaded, when it is first used, and packages that may not be there."""
+"""Objects that are made or imported at their first use, and packages that may not be installed."""
 
 from __future__ import annotations
 
@@ -64,12 +64,18 @@ class _LatePattern:
 
 
 def late_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that is compiled at its first use, which then raises `re.error` if it is wrong."""
+    """Return a regular expression that is compiled at its first use. An invalid one raises `re.error` only then."""
     return cast("re.Pattern[str]", _LatePattern(pattern, flags))
 
 
 def import_extra(name: str, extra: str, purpose: str, package: str = "") -> Any:
-    """Import a module that an extra installs; `package` is the name of its package if that differs.
+    """Import a module that an extra of Snellen installs, and return it.
+
+    Args:
+        name: The name of the module.
+        extra: The extra.
+        purpose: What needs the module, for the message of the error.
+        package: The name of the package that has the module, if it differs from the module's.
 
     Raises:
         MissingExtraError: The extra is not installed.
@@ -81,19 +87,26 @@ def import_extra(name: str, extra: str, purpose: str, package: str = "") -> Any:
 
 
 def import_hub(purpose: str) -> None:
-    """Import the hub's client. Raises MissingExtraError where it is not installed."""
+    """Import the client of the Hugging Face hub. Raises MissingExtraError if it is not installed.
+
+    Args:
+        purpose: What needs it, for the message of the error.
+    """
     import_tqdm()
     import_extra("huggingface_hub", "hub", purpose)
 
 
 def check_polars() -> None:
-    """Raise MissingExtraError where polars is not installed."""
+    """Raise MissingExtraError if polars is not installed."""
     if find_spec("polars") is None:
         raise MissingExtraError("polars", "frames", "a table as a data frame")
 
 
 def data_frame(rows: Iterable[Mapping[str, Any]]) -> polars.DataFrame:
-    """Rows as a data frame; types are those of all rows. Raises MissingExtraError.
+    """Return rows as a data frame of polars. The type of a column is inferred from all rows.
+
+    Raises:
+        MissingExtraError: polars is not installed.
 
     Examples:
         >>> data_frame([{"bird": "wren", "songs": 3}]).columns
@@ -106,13 +119,13 @@ def data_frame(rows: Iterable[Mapping[str, Any]]) -> polars.DataFrame:
 
 
 def check_pandas() -> None:
-    """Raise DataError where pandas is not installed."""
+    """Raise DataError if pandas is not installed."""
     if find_spec("pandas") is None:
         raise DataError("to_pandas needs the package pandas: pip install pandas")
 
 
 def pandas_frame(rows: Iterable[Mapping[str, Any]]) -> pandas.DataFrame:
-    """Rows as a data frame of pandas. Raises DataError where pandas is not installed."""
+    """Return rows as a data frame of pandas. Raises DataError if pandas is not installed."""
     check_pandas()
     import pandas
 

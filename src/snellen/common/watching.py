@@ -1,4 +1,4 @@
-"""Whether somebody looks at what this process prints: in a notebook, or on a terminal."""
+"""Find out whether a user sees what this process prints, in a notebook or on a terminal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import sys
 
 def is_notebook() -> bool:
     """Return whether this is a kernel of Jupyter: a shell that shows more than text."""
-    shells = sys.modules.get("IPython")
-    return getattr(shells and shells.get_ipython(), "kernel", None) is not None
+    ipython = sys.modules.get("IPython")
+    if ipython is None:
+        return False
+    shell = ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
 
 
 def is_watched() -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from snellen.building.benchmark import Benchmark
-from snellen.common.attribute_hints import hinted, unknown_attribute
+from snellen.common.attribute_hints import same_hint, unknown_attribute
 from snellen.common.decoding import decode_image
 from snellen.common.late import data_frame, pandas_frame
 from snellen.common.seeds import rng_for
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 SPLITS = ("train", "validation", "val", "dev", "test")
 QUESTION_HINTS = {
-    **hinted("they are `options`", "choices"),
-    **hinted("it is `question`", "prompt", "text"),
-    **hinted("it is `answer`; `answers` are all", "label", "target", "gold", "reference"),
-    **hinted("it is as_row()", "to_dict", "dict"),
+    **same_hint("they are `options`", "choices"),
+    **same_hint("it is `question`", "prompt", "text"),
+    **same_hint("it is `answer`; `answers` are all", "label", "target", "gold", "reference"),
+    **same_hint("it is as_row()", "to_dict", "dict"),
 }
 BENCHMARK_HINTS = {
-    **hinted("head(n) has the first n questions", "take", "limit"),
-    **hinted("shuffle(seed)[:n] has n random questions", "sample", "train_test_split"),
-    **hinted("benchmark[n:] leaves out the first n questions", "skip", "tail"),
-    **hinted("benchmark.to_pandas() is the data frame of a benchmark", "ndim"),
-    **hinted("benchmark[5] or for question in benchmark", "iloc", "loc", "iterrows"),
-    **hinted(
+    **same_hint("head(n) has the first n questions", "take", "limit"),
+    **same_hint("shuffle(seed)[:n] has n random questions", "sample", "train_test_split"),
+    **same_hint("benchmark[n:] leaves out the first n questions", "skip", "tail"),
+    **same_hint("benchmark.to_pandas() is the data frame of a benchmark", "ndim"),
+    **same_hint("benchmark[5] or for question in benchmark", "iloc", "loc", "iterrows"),
+    **same_hint(
         "to_pandas() or to_polars()", "to_df", "df", "to_frame", "to_dict", "to_list", "to_csv"
     ),
-    **hinted(
+    **same_hint(
         "to_pandas() has the methods of pandas, and tags as columns",
         "describe",
         "value_counts",
@@ -50,8 +50,10 @@ BENCHMARK_HINTS = {
         "sort_values",
         "query",
     ),
-    **hinted("iterate over the benchmark itself", "questions", "samples", "items", "data", "map"),
-    **hinted(
+    **same_hint(
+        "iterate over the benchmark itself", "questions", "samples", "items", "data", "map"
+    ),
+    **same_hint(
         "to_pandas().columns has the columns, benchmark[0].as_row() a row",
         "features",
         "column_names",
@@ -60,8 +62,10 @@ BENCHMARK_HINTS = {
         "info",
         "schema",
     ),
-    **hinted("len(benchmark) is the number of questions", "shape", "num_rows", "size", "count"),
-    **hinted("a benchmark is one split; sn.list_benchmarks(WORD) shows others", "split", "splits"),
+    **same_hint("len(benchmark) is the number of questions", "shape", "num_rows", "size", "count"),
+    **same_hint(
+        "a benchmark is one split; sn.list_benchmarks(WORD) shows others", "split", "splits"
+    ),
 }
 
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from snellen.analysis.aggregate import results_of_all
-from snellen.common.attribute_hints import answering_keywords, hinted, unknown_attribute
+from snellen.common.attribute_hints import answering_keywords, same_hint, unknown_attribute
 from snellen.common.field_values import convert_fields
 from snellen.common.late import check_pandas, data_frame
 from snellen.common.record_fields import shows_fields
@@ -63,7 +63,7 @@ _STORED = (
     "report('results.json') writes the numbers"
 )
 HINTS = {
-    **hinted(
+    **same_hint(
         "value() is the headline, value('NAME') a metric",
         "score",
         "mean",
@@ -72,7 +72,7 @@ HINTS = {
         "headline",
         "overall",
     ),
-    **hinted(
+    **same_hint(
         "metrics['NAME'] is the number of a metric, table() has all; print(results) shows the headlines",
         "metric",
         "summary",
@@ -85,7 +85,7 @@ HINTS = {
         "show",
         "print",
     ),
-    **hinted(
+    **same_hint(
         "ci is the 95% interval of the headline, stderr its standard error; results[0].ci are those of a benchmark",
         "interval",
         "confidence_interval",
@@ -95,7 +95,7 @@ HINTS = {
         "bootstrap",
         "margin",
     ),
-    **hinted(
+    **same_hint(
         "stderr is the standard error of the headline; scores() has a value for each question",
         "std",
         "sem",
@@ -103,7 +103,7 @@ HINTS = {
         "var",
         "variance",
     ),
-    **hinted(
+    **same_hint(
         "n is the number of questions of the headline",
         "count",
         "num_samples",
@@ -112,7 +112,7 @@ HINTS = {
         "shape",
         "total",
     ),
-    **hinted(
+    **same_hint(
         _OF_WRONG,
         "incorrect",
         "errors",
@@ -126,7 +126,7 @@ HINTS = {
         "worst",
         "hardest",
     ),
-    **hinted(
+    **same_hint(
         "samples has a row for each reply, with its prompt, reading and score; samples.to_pandas() for pandas",
         "predictions",
         "replies",
@@ -140,10 +140,10 @@ HINTS = {
         "examples",
         "rows_by_sample",
     ),
-    **hinted(
+    **same_hint(
         _STORED, "save", "dump", "path", "folder", "load", "save_json", "to_disk", "save_to_disk"
     ),
-    **hinted(
+    **same_hint(
         "report('report.html') writes .html, .md, .tex, .csv, .json or .parquet (the suffix decides)",
         "html",
         "markdown",
@@ -153,7 +153,7 @@ HINTS = {
         "md",
         "write",
     ),
-    **hinted(
+    **same_hint(
         "to_pandas() has the numbers, samples.to_pandas() a row for each reply",
         "df",
         "frame",
@@ -169,7 +169,7 @@ HINTS = {
         "join",
         "columns",
     ),
-    **hinted(
+    **same_hint(
         "table().to_dicts() has all numbers; track('wandb:PROJECT') or track('mlflow:ADDRESS') logs them",
         "dict",
         "dicts",
@@ -177,8 +177,8 @@ HINTS = {
         "wandb",
         "mlflow",
     ),
-    **hinted("report('results.json') writes all numbers", "json"),
-    **hinted(
+    **same_hint("report('results.json') writes all numbers", "json"),
+    **same_hint(
         _SLICES,
         "groupby",
         "group_by",
@@ -191,8 +191,8 @@ HINTS = {
         "per_category",
         "tags",
     ),
-    **hinted(_CHOICE, "query", "where", "subset", "select"),
-    **hinted(
+    **same_hint(_CHOICE, "query", "where", "subset", "select"),
+    **same_hint(
         "print(results) has a column for each model, compare() tests their differences",
         "leaderboard",
         "ranking",
@@ -200,7 +200,7 @@ HINTS = {
         "best",
         "models",
     ),
-    **hinted(
+    **same_hint(
         "compare() has p-values and intervals of differences",
         "p_value",
         "significance",
@@ -211,7 +211,7 @@ HINTS = {
         "diff",
         "pvalue",
     ),
-    **hinted(
+    **same_hint(
         "runs[0].manifest has the settings, the model and the versions of a run",
         "config",
         "metadata",
@@ -222,7 +222,7 @@ HINTS = {
         "model",
         "fingerprint",
     ),
-    **hinted(
+    **same_hint(
         "runs[0].costs has requests, tokens and seconds; samples() has those of each reply",
         "cost",
         "costs",
@@ -232,7 +232,7 @@ HINTS = {
         "time",
         "latency",
     ),
-    **hinted(
+    **same_hint(
         "sn.check_gate(candidate.runs[0], baseline.runs[0], [sn.GateRule(worse='1pt')]) decides; "
         "`snellen compare --fail-if-worse` does in CI",
         "passed",
@@ -242,7 +242,7 @@ HINTS = {
         "exit_code",
         "junit",
     ),
-    **hinted(
+    **same_hint(
         "`snellen view` opens runs in the browser; report('report.html') writes a page",
         "view",
         "open",
@@ -250,13 +250,13 @@ HINTS = {
         "browse",
         "display",
     ),
-    **hinted(
+    **same_hint(
         "samples.to_pandas() has the columns gold and chosen_text for pandas.crosstab",
         "confusion_matrix",
         "confusion",
         "crosstab",
     ),
-    **hinted(
+    **same_hint(
         "export('dataset', FOLDER) writes a dataset in the layout of the hub",
         "push_to_hub",
         "hub",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from snellen.common.attribute_hints import hinted
+from snellen.common.attribute_hints import same_hint
 
 COLUMNS_OF_OTHERS = {
-    **hinted(
+    **same_hint(
         "reply is the text, chosen_text the option that was read from it",
         "prediction",
         "predictions",
@@ -25,7 +25,7 @@ COLUMNS_OF_OTHERS = {
         "parsed",
         "hit",
     ),
-    **hinted(
+    **same_hint(
         "gold has the correct texts, gold_options the indices of the correct options",
         "answer",
         "answers",
@@ -39,7 +39,7 @@ COLUMNS_OF_OTHERS = {
         "y_true",
         "expected",
     ),
-    **hinted(
+    **same_hint(
         "correct says whether the reply is right, score_NAME has each metric",
         "score",
         "scores",
@@ -51,19 +51,23 @@ COLUMNS_OF_OTHERS = {
         "judge",
         "verdict",
     ),
-    **hinted("sample_id names the question", "id", "index", "doc_id", "question_id", "idx", "uid"),
-    **hinted(
+    **same_hint(
+        "sample_id names the question", "id", "index", "doc_id", "question_id", "idx", "uid"
+    ),
+    **same_hint(
         "images has digests; sn.load_benchmark(NAME)[sample_id].image is the image",
         "image",
         "picture",
         "image_path",
     ),
-    **hinted(
+    **same_hint(
         "request has the prompt as sent, question its text", "prompt", "input", "messages", "doc"
     ),
-    **hinted("benchmark is the column", "task", "dataset"),
-    **hinted("prompt_tokens and completion_tokens are the columns", "tokens", "n_tokens", "usage"),
-    **hinted("seconds is the column", "latency", "time", "duration"),
+    **same_hint("benchmark is the column", "task", "dataset"),
+    **same_hint(
+        "prompt_tokens and completion_tokens are the columns", "tokens", "n_tokens", "usage"
+    ),
+    **same_hint("seconds is the column", "latency", "time", "duration"),
 }
 """What to write instead of columns that other tables have."""
 

@@ -208,7 +208,7 @@ def score_folders(
     judge: JudgeSpec,
     announce: Announce = announce_nothing,
     *,
-    kept_will_do: bool = False,
+    may_use_stored: bool = False,
 ) -> list[ScoredRun]:
     """Read and score runs. Judges are loaded once for all of them.
 
@@ -220,7 +220,7 @@ def score_folders(
         scoring: How replies are scored.
         judge: Judges of replies.
         announce: Receives lines for the user.
-        kept_will_do: Whether to return a stored scoring with the same settings if the ground truths are missing, as in
+        may_use_stored: Whether to return a stored scoring with the same settings if the ground truths are missing, as in
             a run from another machine.
 
     Raises:
@@ -232,7 +232,7 @@ def score_folders(
         >>> run.manifest.model
         'snellen:oracle'
     """
-    runs = score_runs(folders, scoring, judge, announce, kept_will_do=kept_will_do)
+    runs = score_runs(folders, scoring, judge, announce, may_use_stored=may_use_stored)
     for run in runs:
         for fault in unknown_suites(run):
             announce(f"{run.folder}: {fault}")
@@ -247,7 +247,7 @@ def score_runs(
     judge: JudgeSpec,
     announce: Announce,
     *,
-    kept_will_do: bool = False,
+    may_use_stored: bool = False,
 ) -> list[ScoredRun]:
     """Score runs like `score_folders`, without announcing incomplete runs. A run between two rounds is incomplete."""
     check_named_once(folders)
@@ -260,7 +260,7 @@ def score_runs(
     runs = []
     for folder in folders:
         if absent := _without_answers(folder):
-            runs.append(_kept(folder, settings, absent, announce, kept_will_do))
+            runs.append(_kept(folder, settings, absent, announce, may_use_stored))
         else:
             panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
             runs.append(_score_folder(folder, settings, panel, announce))

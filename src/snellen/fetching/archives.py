@@ -15,7 +15,7 @@ from typing import BinaryIO, TypeVar
 
 from snellen.building.staging import staging_folder
 from snellen.catalogue.places import fits
-from snellen.common.foreign import LimitError, in_bytes, open_file, raised
+from snellen.common.foreign import LimitError, effective_limit, format_bytes, open_file
 from snellen.errors import DataError
 from snellen.fetching.download import BLOCK, ROOM_EVERY, check_room
 
@@ -171,15 +171,15 @@ def _within_limits(
         LimitError: There are more bytes or parts than allowed.
         DataError: The disk has too little room.
     """
-    byte_limit = raised(max_bytes)
-    part_limit = raised(MEMBERS)
+    byte_limit = effective_limit(max_bytes)
+    part_limit = effective_limit(MEMBERS)
     total = 0
     total_at_last_check = 0
     for number, (part, size) in enumerate(parts, 1):
         total += size
         if total > byte_limit:
             raise LimitError(
-                f"the uncompressed size of {archive} is more than {in_bytes(byte_limit)}"
+                f"the uncompressed size of {archive} is more than {format_bytes(byte_limit)}"
             )
         if number > part_limit:
             raise LimitError(f"{archive} contains more than {part_limit:,.0f} files")

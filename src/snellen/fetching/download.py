@@ -28,7 +28,14 @@ from msgspec import Struct
 from snellen import __version__
 from snellen.callers import for_caller, source_setting
 from snellen.common.addresses import open_address
-from snellen.common.foreign import Allowance, LimitError, in_bytes, open_file, raised, read_file
+from snellen.common.foreign import (
+    Allowance,
+    LimitError,
+    effective_limit,
+    format_bytes,
+    open_file,
+    read_file,
+)
 from snellen.errors import DataError
 from snellen.fetching.user_callbacks import is_offline, user_callbacks
 from snellen.formats.retry_after import parse_retry_after
@@ -137,7 +144,7 @@ class _Task(Struct, frozen=True):
     @property
     def limit(self) -> float:
         """Bytes after which the download is aborted; for a file of known size slightly more than its size."""
-        return self.expected.size + BLOCK if self.expected.size else raised(self.most)
+        return self.expected.size + BLOCK if self.expected.size else effective_limit(self.most)
 
 
 def _fetch_checked(task: _Task, target: Path) -> None:
@@ -263,7 +270,7 @@ def _check_limit(task: _Task, size: int) -> None:
         raise FetchError(
             f"{task.address} has unexpected content: it is larger than {task.expected.size:,} bytes"
         )
-    raise LimitError(f"{task.address} has more than {in_bytes(task.limit)}")
+    raise LimitError(f"{task.address} has more than {format_bytes(task.limit)}")
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -301,10 +308,10 @@ def check_room(folder: Path, needed: int, name: str) -> None:
 
 
 def _no_room(folder: Path, needed: int, name: str) -> DataError:
-    amount = in_bytes(needed) if needed > 0 else "some bytes"
+    amount = format_bytes(needed) if needed > 0 else "some bytes"
     return DataError(
         f"{name} needs {amount} more, but the disk of {folder} has "
-        f"{in_bytes(shutil.disk_usage(folder).free)} free; free some space, or set another folder in {_SETTINGS}"
+        f"{format_bytes(shutil.disk_usage(folder).free)} free; free some space, or set another folder in {_SETTINGS}"
     )
 
 

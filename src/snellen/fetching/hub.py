@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from snellen.callers import source_setting
 from snellen.catalogue.places import HubSource, KnownFile, fits
-from snellen.common.foreign import in_bytes, read_text
+from snellen.common.foreign import format_bytes, read_text
 from snellen.common.late import import_hub
 from snellen.errors import DataError
 from snellen.fetching.download import (
@@ -213,7 +213,7 @@ def _fetch(
         if size:
             terms = f" ({licence})" if licence else ""
             user_callbacks().say(
-                f"fetching {in_bytes(size)} of {repo} from {constants.ENDPOINT}{terms}"
+                f"fetching {format_bytes(size)} of {repo} from {constants.ENDPOINT}{terms}"
             )
             check_room(folder, size, f"the dataset {repo}")
         blobs = {}

@@ -23,7 +23,7 @@ from snellen.catalogue.places import (
     known_dataset,
     known_file,
 )
-from snellen.common.foreign import in_bytes
+from snellen.common.foreign import format_bytes
 from snellen.common.late import import_tqdm
 from snellen.common.paths import benchmark_folder, snellen_home
 from snellen.errors import DataError
@@ -318,7 +318,7 @@ class Origin(Struct, frozen=True):
 
     @property
     def shown_size(self) -> str:
-        return in_bytes(self.size) if self.size else ""
+        return format_bytes(self.size) if self.size else ""
 
 
 def origins_of(spec: BenchmarkSpec) -> tuple[Origin, ...]:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.catalogue.places import KnownFile, fits
-from snellen.common.foreign import SETTINGS_BYTES, in_bytes, read_file
+from snellen.common.foreign import SETTINGS_BYTES, format_bytes, read_file
 from snellen.fetching.download import Content, FetchError, check_room, fetch_file, writing
 from snellen.fetching.user_callbacks import is_offline, user_callbacks
 
@@ -76,7 +76,9 @@ def fetch_from_modelscope(
     with writing(folder):
         missing_bytes = sum(file.size for file in matching if not (folder / file.path).exists())
         if missing_bytes:
-            user_callbacks().say(f"fetching {in_bytes(missing_bytes)} of {repo} from {_server()}")
+            user_callbacks().say(
+                f"fetching {format_bytes(missing_bytes)} of {repo} from {_server()}"
+            )
             check_room(folder, missing_bytes, f"the dataset {repo}")
         for file in matching:
             known = expected.get(file.path, KnownFile())

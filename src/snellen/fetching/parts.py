@@ -21,7 +21,7 @@ from snellen.building.builder import build_benchmark
 from snellen.callers import setting
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.places import HubSource, locked_commit
-from snellen.common.foreign import in_bytes
+from snellen.common.foreign import format_bytes
 from snellen.common.paths import snellen_home
 from snellen.errors import DataError
 from snellen.fetching.download import FetchError
@@ -85,7 +85,7 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
         return None
     check_agreements([spec])
     user_callbacks().say(
-        f"downloading only the parts of {files.repo} ({in_bytes(files.size)}, {spec.licence}) that {limit:,} "
+        f"downloading only the parts of {files.repo} ({format_bytes(files.size)}, {spec.licence}) that {limit:,} "
         f"questions need; digests are not checked (without {setting('limit')}, everything is downloaded and checked)"
     )
     with _read_by_ranges(files) as (folder, count_bytes):
@@ -96,7 +96,7 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
             limit=limit,
             origin=f"{hub_name(place.repo, files.commit)}, read in part",
         )
-    user_callbacks().say(f"read {in_bytes(count_bytes())} of {in_bytes(files.size)}")
+    user_callbacks().say(f"read {format_bytes(count_bytes())} of {format_bytes(files.size)}")
     return part
 
 

@@ -31,7 +31,7 @@ from snellen.catalogue.places import (
     locked_commit,
 )
 from snellen.catalogue.suites import Importer
-from snellen.common.foreign import in_bytes, read_file
+from snellen.common.foreign import format_bytes, read_file
 from snellen.common.paths import shell_word, snellen_home
 from snellen.errors import DataError, NoSourceError, NotFetchedError
 from snellen.fetching.archives import extract_archive
@@ -168,7 +168,7 @@ def announce_fetch(specs: Sequence[BenchmarkSpec]) -> None:
     )
     announcement = f"{len(specs)} benchmarks will be fetched and built"
     if missing_bytes:
-        announcement += f", {in_bytes(missing_bytes)} or more"
+        announcement += f", {format_bytes(missing_bytes)} or more"
     user_callbacks().say(announcement)
     if missing_bytes >= MUCH and not user_callbacks().agree(f"{announcement}; continue?"):
         raise NoSourceError("nothing was fetched; choose fewer benchmarks")
@@ -352,7 +352,7 @@ def _fetch_file(spec: BenchmarkSpec, file: SourceFile) -> Path:
     facts = known_file(file)
     target = file_path(file)
     if not target.exists() and not is_offline():
-        size = in_bytes(facts.size) if facts.size else "a file of unknown size"
+        size = format_bytes(facts.size) if facts.size else "a file of unknown size"
         announcement = f"fetching {size} from {file.url}"
         licence = facts.licence or spec.licence
         if licence:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from snellen.common.attribute_hints import hinted, unknown_attribute
+from snellen.common.attribute_hints import same_hint, unknown_attribute
 from snellen.common.decoding import inspect_image
 from snellen.common.foreign import IMAGE_BYTES, read_file
 from snellen.common.images import Images
@@ -30,8 +30,10 @@ from snellen.records import (
 )
 
 MODEL_HINTS = {
-    **hinted("generate(image, question) returns the reply", "chat", "ask", "predict", "__call__"),
-    **hinted("evaluate(model, benchmarks)", "evaluate", "score", "test"),
+    **same_hint(
+        "generate(image, question) returns the reply", "chat", "ask", "predict", "__call__"
+    ),
+    **same_hint("evaluate(model, benchmarks)", "evaluate", "score", "test"),
 }
 
 

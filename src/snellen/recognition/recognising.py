@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from snellen.callers import setting
-from snellen.common.answer_forms import FORM_WORDS
+from snellen.common.answer_forms import ANSWER_FORM_DESCRIPTIONS
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
 from snellen.formats.listed_questions import split_listed
@@ -383,7 +383,7 @@ def _describe_columns(role: str, names: Sequence[str], roles: TableRoles) -> str
         return " ".join(f"`{name}`" for name in names)
     text = f"`{names[0]}`" if len(names) == 1 else f"`{names[0]}`-`{names[-1]}`"
     if role == "answer" and "options" in roles.roles:
-        return f"{text} ({FORM_WORDS[roles.answer_is]})"
+        return f"{text} ({ANSWER_FORM_DESCRIPTIONS[roles.answer_is]})"
     if role == "image":
         profile = roles.profiles[names[0]]
         if profile.is_embedded:

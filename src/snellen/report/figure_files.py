@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from snellen.common.attribute_hints import answering_keywords, hinted, unknown_attribute
+from snellen.common.attribute_hints import answering_keywords, same_hint, unknown_attribute
 from snellen.common.late import import_extra
 from snellen.common.watching import is_notebook, print_line
 from snellen.errors import DataError
@@ -103,7 +103,7 @@ _DRAW_YOURSELF = (
     "results.to_pandas().query(\"metric == 'accuracy'\").plot.bar(x='benchmark', y='value')"
 )
 PLOT_HINTS = {
-    **hinted(
+    **same_hint(
         "savefig(path) writes a .svg, .png or .pdf file",
         "write",
         "write_image",
@@ -114,9 +114,11 @@ PLOT_HINTS = {
         "export",
         "dump",
     ),
-    **hinted("to_html() is the chart as HTML, savefig('chart.svg') a file", "write_html", "html"),
-    **hinted("svg is its text", "to_svg", "to_string", "data"),
-    **hinted(
+    **same_hint(
+        "to_html() is the chart as HTML, savefig('chart.svg') a file", "write_html", "html"
+    ),
+    **same_hint("svg is its text", "to_svg", "to_string", "data"),
+    **same_hint(
         _DRAW_YOURSELF,
         "set_title",
         "set_xlabel",

@@ -22,7 +22,7 @@ from snellen import registry
 from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, suite_facts
 from snellen.catalogue.suites import AsPublished
-from snellen.common.attribute_hints import hinted, unknown_attribute
+from snellen.common.attribute_hints import same_hint, unknown_attribute
 from snellen.extraction import find_extractor
 from snellen.formats.shown_text import object_line
 from snellen.metrics.declaration import declared_row
@@ -232,7 +232,7 @@ class ExcludedQuestion(Struct, frozen=True):
 
 
 RUN_HINTS = {
-    **hinted(
+    **same_hint(
         "sn.Results([run]) is the run as results, with value(), samples, to_pandas() and plot()",
         "samples",
         "to_pandas",
@@ -251,9 +251,11 @@ RUN_HINTS = {
         "export",
         "summary",
     ),
-    **hinted("manifest.model is its name", "model", "name", "label"),
-    **hinted("manifest has the settings of the run", "config", "settings", "args", "seed", "spec"),
-    **hinted("folder is its folder", "path", "dir", "directory", "id"),
+    **same_hint("manifest.model is its name", "model", "name", "label"),
+    **same_hint(
+        "manifest has the settings of the run", "config", "settings", "args", "seed", "spec"
+    ),
+    **same_hint("folder is its folder", "path", "dir", "directory", "id"),
 }
 """What to write instead of names that other libraries use."""
 

@@ -37,7 +37,7 @@ from snellen.analysis.reading_error import (
     widened_by_reading,
 )
 from snellen.catalogue import BenchmarkSpec
-from snellen.common.attribute_hints import answering_keywords, hinted, unknown_attribute
+from snellen.common.attribute_hints import answering_keywords, same_hint, unknown_attribute
 from snellen.common.late import data_frame, pandas_frame
 from snellen.errors import DataError
 from snellen.formats.shown_text import csv_table, object_line
@@ -65,13 +65,13 @@ RESAMPLES = 10_000
 
 
 DIFFERENCE_HINTS = {
-    **hinted(
+    **same_hint(
         "it is p; p_adjusted is corrected for the number of comparisons",
         "p_value",
         "pvalue",
         "p_values",
     ),
-    **hinted(
+    **same_hint(
         "difference.value is the difference, first_value and second_value are those of the runs",
         "value",
         "mean",
@@ -83,11 +83,11 @@ DIFFERENCE_HINTS = {
         "accuracy",
         "scores",
     ),
-    **hinted("ci is the 95% interval", "interval", "confidence_interval", "conf_int"),
-    **hinted("stderr is the standard error of the difference", "std", "sem", "se"),
-    **hinted("it is significant", "is_significant", "reject", "verdict"),
-    **hinted("first and second are the runs", "model", "models", "a", "b"),
-    **hinted(
+    **same_hint("ci is the 95% interval", "interval", "confidence_interval", "conf_int"),
+    **same_hint("stderr is the standard error of the difference", "std", "sem", "se"),
+    **same_hint("it is significant", "is_significant", "reject", "verdict"),
+    **same_hint("first and second are the runs", "model", "models", "a", "b"),
+    **same_hint(
         "first is better than second if difference.value is positive and significant is True",
         "winner",
         "better_model",
@@ -295,13 +295,13 @@ class RankInterval(Struct, frozen=True):
 
 
 COMPARISON_HINTS = {
-    **hinted(
+    **same_hint(
         "each difference has its own: comparison[0].p, of the mean over benchmarks comparison.overall.p",
         "p",
         "pvalue",
         "p_values",
     ),
-    **hinted(
+    **same_hint(
         "each difference has its own: comparison[0].significant, of the mean over benchmarks "
         "comparison.overall.significant",
         "significant",
@@ -312,7 +312,7 @@ COMPARISON_HINTS = {
         "better",
         "verdict",
     ),
-    **hinted(
+    **same_hint(
         "each difference has its own: comparison[0].difference.value, of the mean over benchmarks "
         "comparison.overall.difference.value",
         "difference",
@@ -323,7 +323,7 @@ COMPARISON_HINTS = {
         "mean",
         "effect",
     ),
-    **hinted(
+    **same_hint(
         "each difference has its own: comparison[0].ci, .stderr and .n, of the mean over benchmarks "
         "comparison.overall.ci",
         "ci",
@@ -335,7 +335,7 @@ COMPARISON_HINTS = {
         "std",
         "n",
     ),
-    **hinted(
+    **same_hint(
         "table(), to_pandas(), to_csv(path) or print(comparison)",
         "summary",
         "to_df",
@@ -345,7 +345,7 @@ COMPARISON_HINTS = {
         "to_html",
         "describe",
     ),
-    **hinted(
+    **same_hint(
         "flip_table() has the questions on which two runs differ",
         "samples",
         "disagreements",
@@ -357,13 +357,13 @@ COMPARISON_HINTS = {
         "broken",
         "questions",
     ),
-    **hinted(
+    **same_hint(
         "results.plot() draws the headlines of all runs with their intervals, and "
         "to_pandas().plot the differences",
         "plot",
         "show",
     ),
-    **hinted(
+    **same_hint(
         "sn.compare(first, second, to='comparison.md') writes a .md, .csv or .json file",
         "save",
         "report",

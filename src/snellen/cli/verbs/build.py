@@ -58,7 +58,7 @@ from snellen.cli.show import (
     show_table,
     show_verification,
 )
-from snellen.common.answer_forms import FORM_WORDS
+from snellen.common.answer_forms import ANSWER_FORM_DESCRIPTIONS
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, WrongRowsError
 from snellen.models.loading import load_model
@@ -94,7 +94,7 @@ def ask_user(path: Path, doubt: Doubt) -> str:
         return refuse_doubt(path, doubt)
     error_console.print(f"{path.name}: {doubt.why}. Which?")
     for number, choice in enumerate(doubt.choices[:9], 1):
-        error_console.print(f"  {number}  {FORM_WORDS.get(choice, choice)}")
+        error_console.print(f"  {number}  {ANSWER_FORM_DESCRIPTIONS.get(choice, choice)}")
     while (key := click.getchar()) not in map(str, range(1, len(doubt.choices[:9]) + 1)):
         if key in ("q", "\x1b", "\x03", "\x04"):
             return refuse_doubt(path, doubt)

@@ -179,7 +179,7 @@ def compare_command(
     scoring = scoring_from_flags({**flags, "metrics": tuple(to_compute)})
     judge = judge_from_flags(flags)
     folders = runs_in(runs)
-    scored = score_folders(folders, scoring, judge, announce, kept_will_do=True)
+    scored = score_folders(folders, scoring, judge, announce, may_use_stored=True)
     results = Results(scored)
     if gate.fail_if_worse or gate.gate:
         narrowed = results.only(where=subset.where, common_answered=subset.common_answered)

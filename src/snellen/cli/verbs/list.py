@@ -151,7 +151,7 @@ def list_command(
 
 def _show_data(as_json: bool) -> None:
     """List the data kept on this machine, with sizes and the benchmarks that need them."""
-    from snellen.common.foreign import in_bytes
+    from snellen.common.foreign import format_bytes
     from snellen.fetching.data_folder import data_folder
     from snellen.fetching.inventory import kept_data
 
@@ -160,14 +160,14 @@ def _show_data(as_json: bool) -> None:
         print_records(kept_entries)
         return
     rows: Rows = [
-        (entry.name, entry.kind, in_bytes(entry.size), entry.state, ", ".join(entry.benchmarks))
+        (entry.name, entry.kind, format_bytes(entry.size), entry.state, ", ".join(entry.benchmarks))
         for entry in kept_entries
     ]
     show_table(DATA, ("name", "kind", "size", "state", "benchmarks"), rows, as_json=False)
     unused = sum(entry.size for entry in kept_entries if entry.state == "unused")
-    total = in_bytes(sum(entry.size for entry in kept_entries))
+    total = format_bytes(sum(entry.size for entry in kept_entries))
     console.print(
-        f"{total} in {data_folder()} and the hub's cache; {in_bytes(unused)} are unused",
+        f"{total} in {data_folder()} and the hub's cache; {format_bytes(unused)} are unused",
         soft_wrap=True,
     )
 

@@ -203,7 +203,7 @@ def score_command(
     show_results(narrowed, as_json, with_details=with_details)
     if scoring.errata:
         plain = replace(scoring, errata=False)
-        before = Results(score_folders(folders, plain, judge, announce, kept_will_do=True))
+        before = Results(score_folders(folders, plain, judge, announce, may_use_stored=True))
         _show_corrections(before, results, as_json)
     if published is not None:
         _show_published(results, published)
@@ -405,9 +405,9 @@ def report_command(
         raise DataError("--with-standard needs --as-published")
     plain = replace(scoring, as_published=False)
     standard = (
-        score_folders(runs, plain, judge, announce, kept_will_do=True) if with_standard else []
+        score_folders(runs, plain, judge, announce, may_use_stored=True) if with_standard else []
     )
-    scored = score_folders(runs, scoring, judge, announce, kept_will_do=True)
+    scored = score_folders(runs, scoring, judge, announce, may_use_stored=True)
     announce_other_scorings(runs, scoring, judge, announce)
     if scoring == ScoringSpec() and not judge.models:
         scored = [with_judged_rows(run) for run in scored]

@@ -115,19 +115,21 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
 
 def _remove(specs: Sequence[BenchmarkSpec]) -> None:
     """Remove the fetched data of some benchmarks, except what others also need, and print what was freed."""
-    from snellen.common.foreign import in_bytes
+    from snellen.common.foreign import format_bytes
     from snellen.fetching.inventory import remove_data
 
     removal = remove_data(specs)
     for data in removal.removed:
-        console.print(f"removed {data.name} ({in_bytes(data.size)})", soft_wrap=True)
+        console.print(f"removed {data.name} ({format_bytes(data.size)})", soft_wrap=True)
     for data, other_benchmarks in removal.stayed:
         console.print(
-            f"{data.name} ({in_bytes(data.size)}) was not removed, because {', '.join(other_benchmarks)} also "
+            f"{data.name} ({format_bytes(data.size)}) was not removed, because {', '.join(other_benchmarks)} also "
             "needs it",
             soft_wrap=True,
         )
-    console.print(f"{in_bytes(removal.freed)} freed" if removal.removed else "nothing was removed")
+    console.print(
+        f"{format_bytes(removal.freed)} freed" if removal.removed else "nothing was removed"
+    )
 
 
 @click.command("import")

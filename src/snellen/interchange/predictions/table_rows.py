@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from snellen.common.answer_forms import FORM_WORDS, AnswerForm
+from snellen.common.answer_forms import ANSWER_FORM_DESCRIPTIONS, AnswerForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
 from snellen.formats.listed_cells import listed
@@ -133,7 +133,9 @@ class RowReader:
         """Names of the columns of options that a reply may be instead of a letter: `option_b`."""
         self._reply_form: AnswerForm = self._form_of_replies() if self._source.options else "any"
         if self._reply_form != "any":
-            self.notes.append(f"the replies are read as the {FORM_WORDS[self._reply_form]}")
+            self.notes.append(
+                f"the replies are read as the {ANSWER_FORM_DESCRIPTIONS[self._reply_form]}"
+            )
         self._read_verdict = self._reading_of_verdicts()
         self._alternatives_between = self._sign_between_alternatives()
         self._lists_are_alternatives = self._are_lists_alternatives()

@@ -127,7 +127,7 @@ def lint_command(
         raise DataError(
             f"--keep builds one benchmark, but {len(opened)} are named; run the command once for each"
         )
-    scored = score_folders(folders, ScoringSpec(), JudgeSpec(), announce, kept_will_do=True)
+    scored = score_folders(folders, ScoringSpec(), JudgeSpec(), announce, may_use_stored=True)
     text_only_findings = _blind(opened, model, limit, runs) if model else {}
     serious = 0
     for benchmark in opened:

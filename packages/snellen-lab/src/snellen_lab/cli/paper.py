@@ -81,7 +81,7 @@ def paper_command(
     else:
         _show(
             paper_tables.printed_table(
-                chosen[0], table, runs_as_published(runs, kept_will_do=True)
+                chosen[0], table, runs_as_published(runs, may_use_stored=True)
             ),
             shown_form,
         )

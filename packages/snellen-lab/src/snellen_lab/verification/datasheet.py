@@ -464,6 +464,6 @@ def datasheet(
         DataError: If a run is on another benchmark, or on another version of this one.
     """
     scored = score_folders(
-        [Path(run) for run in runs], ScoringSpec(), JudgeSpec(), announce, kept_will_do=True
+        [Path(run) for run in runs], ScoringSpec(), JudgeSpec(), announce, may_use_stored=True
     )
     return make_datasheet(open_benchmark(str(benchmark)), scored, error_limit)
