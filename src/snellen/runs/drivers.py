@@ -273,7 +273,7 @@ def progress_of_finished(item: WorkItem, *, is_stored: bool) -> ProgressUpdate:
         item: The unit of work, such as a sample under a protocol.
         is_stored: Whether all its replies were stored before, so that no request was sent.
     """
-    n_questions = count_questions(item)
+    n_questions = count_item_questions(item)
     return ProgressUpdate(questions=n_questions, stored=n_questions if is_stored else 0)
 
 
@@ -328,7 +328,7 @@ class ActiveItem:
         return indices
 
 
-def count_questions(item: WorkItem) -> int:
+def count_item_questions(item: WorkItem) -> int:
     """Return the number of questions in a unit of work; each turn of a dialogue is a question."""
     if isinstance(item, SampleItem):
         return len(item.sample.rounds)
