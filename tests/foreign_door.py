@@ -62,7 +62,7 @@ EXCEPTIONS = {
     "suites/modern/readers.py:charxiv_questions": PACKED,
     "reformulation/wordnet.py:_reader_class": "a method of nltk, which opens the WordNet that is installed",
     "report/rendering.py:_bytecode_cache": MADE,
-    "common/sentence_embeddings.py:_store": MADE,
+    "common/sentence_embeddings.py:_open_store": MADE,
     "runs/earlier_answers.py:__init__": MADE,
     "viewing/index_database.py:open_index": MADE,
     "fetching/download.py:_fetch_rest": "opened for writing, at a place where it goes on",
