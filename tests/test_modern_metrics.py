@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from snellen.metrics.numbers import (
 from snellen.readers.mapped.transforms import half, parity
 from snellen.scoring.answers import open_answers
 from snellen.suites.modern.metrics import ocrbench_v2_right
+from snellen.suites.modern.readers import OCRBENCH_V2_ABILITIES, ocrbench_v2_ability
 
 # --- relaxed accuracy ----------------------------------------------------------------------------------------------
 
@@ -316,8 +318,8 @@ RIGHT = {
     "hr-bench-4k": {"accuracy": 1.0, "same_question_accuracy": 1.0},
     "hr-bench-8k": {"accuracy": 1.0, "same_question_accuracy": 1.0},
     "ocrbench": {"contains_answer": 1.0, "ocrbench_match": 1.0, "ocrbench_points": 1000.0},
-    "ocrbench-v2": {"ocrbench_v2_text": 1.0, "contains_answer": 1.0},
-    "ocrbench-v2-zh": {"ocrbench_v2_text": 1.0, "contains_answer": 1.0},
+    "ocrbench-v2": {"ocrbench_v2_text": 1.0, "contains_answer": 1.0, "published_mean": 1.0},
+    "ocrbench-v2-zh": {"ocrbench_v2_text": 1.0, "contains_answer": 1.0, "published_mean": 1.0},
     "countbenchqa": {"number_accuracy": 1.0, "number_unparsed_rate": 0.0, "count_accuracy": 1.0},
     "mathvista": {"accuracy": 1.0, "number_accuracy": 1.0, "overall_accuracy": 1.0},
     "mathvision": {"accuracy": 1.0, "math_accuracy": 1.0, "overall_accuracy": 1.0},
@@ -447,6 +449,44 @@ def test_a_problem_that_was_asked_without_all_of_its_steps_does_not_count(tmp_pa
         "snellen:oracle", str(benchmark.folder), "vanilla", limit=1, runs=tmp_path / "runs"
     )
     assert results.value("wemath_strict", benchmark="modern/wemath") is None
+
+
+def test_ocrbench_v2s_abilities_count_alike(tmp_path: Path) -> None:
+    # OCRBench_v2/eval_scripts/get_score.py: the handwritten answer is relationship extraction, the two others are visual
+    # text understanding (cognition VQA) and knowledge reasoning. In English four types are of four abilities.
+    benchmark = built("ocrbench-v2-zh", tmp_path)
+    abilities = {sample.tags["category"]: sample.tags["ability"] for sample in benchmark.samples()}
+    assert abilities == {
+        "cognition VQA cn": "visual text understanding",
+        "reasoning VQA cn": "knowledge reasoning",
+        "handwritten answer extraction cn": "relationship extraction",
+    }
+    # Of a type with several questions each has its share of its ability.
+    types = [
+        "cognition VQA en",
+        "diagram QA en",
+        "text counting en",
+        "text translation cn",
+        "new en",
+    ]
+    assert ocrbench_v2_ability(types) == [
+        "visual text understanding",
+        "visual text understanding",
+        "mathematical calculation",
+        "knowledge reasoning",
+        "new en",
+    ]
+
+
+@pytest.mark.parametrize("name", ["ocrbench-v2", "ocrbench-v2-zh"])
+def test_every_type_of_ocrbench_v2_has_an_ability(name: str) -> None:
+    source = entries()[f"modern/{name}"].source
+    [pattern] = [
+        rule["matches"][1] for rule in source.params["leave_out"] if rule["matches"][0] == "{type}"
+    ]
+    kept = re.search(r"\(\?!\((.*)\) (?:en|cn)\$\)", pattern)
+    assert kept is not None
+    assert set(kept[1].split("|")) <= OCRBENCH_V2_ABILITIES.keys()
 
 
 @pytest.mark.parametrize(
