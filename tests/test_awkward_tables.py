@@ -19,7 +19,7 @@ from snellen.common.decoding import inspect_image
 from snellen.common.drafts import Draft, image_bytes
 from snellen.errors import DataError
 from snellen.formats import locate, xlsx
-from snellen.formats.locate import ImageFinder
+from snellen.formats.locate import ImageFinder, locate_or_none
 from snellen.formats.rows import read_rows
 from snellen.formats.text_table import TextTable
 from snellen.readers.table import read
@@ -576,3 +576,21 @@ def test_half_of_a_surrogate_pair_is_named_with_its_row(form: str, tmp_path: Pat
     for number, row in enumerate(halves, 2):
         place = f"{path}:{number}" if form == ".jsonl" else f"{path}: record {number}"
         assert row.fault.startswith(f"{place}: a text contains '\\ud")
+
+
+def test_of_several_names_the_first_is_found_be_it_a_folder_or_a_file(tmp_path: Path) -> None:
+    (tmp_path / "official").mkdir()
+    file = tmp_path / "official.json"
+    file.write_text("[]")
+    assert locate_or_none(tmp_path, "official", "official.json") == tmp_path / "official"
+    assert locate_or_none(tmp_path, "official.json", "official") == file
+
+
+def test_an_absolute_path_that_does_not_exist_is_not_found(tmp_path: Path) -> None:
+    file = tmp_path / "questions [1].csv"
+    file.write_text("id\n")
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    assert locate_or_none(folder, str(file)) == file
+    assert locate_or_none(tmp_path, file.name) == file
+    assert locate_or_none(folder, str(tmp_path / "gone.csv")) is None

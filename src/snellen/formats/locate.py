@@ -51,12 +51,9 @@ def locate_or_none(folder: Path | None, *names: str) -> Path | None:
     """
     if folder is None:
         return None
-    for name in names:
-        if (folder / name).is_file():  # also a name with brackets, or an absolute path
-            return folder / name
     for parent_pattern in ("", "*/", "*/*/"):
         for name in names:
-            matches = [folder] if name == "." else sorted(folder.glob(parent_pattern + name))
+            matches = _paths_of(name, folder, parent_pattern)
             if not matches:
                 continue
             if matches[0].is_file() and len(matches) > 1:
@@ -65,6 +62,25 @@ def locate_or_none(folder: Path | None, *names: str) -> Path | None:
                 )
             return matches[0]
     return None
+
+
+def _paths_of(name: str, folder: Path, parent_pattern: str) -> list[Path]:
+    """Return the paths in some folders below a folder that have a name, which may also be a pattern.
+
+    Args:
+        name: A relative path or pattern, `.` for the folder itself, or an absolute path.
+        folder: The folder.
+        parent_pattern: Which folders below it are searched: empty for the folder itself, `*/` for those in it.
+    """
+    path = folder / name
+    if name == ".":
+        return [folder]
+    if Path(name).is_absolute() or not parent_pattern:
+        if path.exists():  # also a name with brackets, which is a pattern of another name
+            return [path]
+        if Path(name).is_absolute():
+            return []
+    return sorted(folder.glob(parent_pattern + name))
 
 
 def base_of(picture: str, bases: Iterable[Path | None], where: str) -> Path:
