@@ -171,6 +171,11 @@ def test_the_plan_gives_the_drop_that_fails_four_times_in_five(runs: None) -> No
     assert plan.needed == pytest.approx(((1.645 + 0.842) / 0.01) ** 2 * error**2 * 400, rel=0.25)
 
 
+def test_a_plan_without_rules_is_empty(runs: None) -> None:
+    new, old = sn.score("runs/new").runs[0], sn.score("runs/old").runs[0]
+    assert plan_gate(new, old, []) == []
+
+
 def rule(values: list[float], margin: float = 0.02) -> RuleData:
     estimate = estimate_mean(values, [str(i) for i in range(len(values))], bounds=(-1.0, 1.0))
     return RuleData("r", margin, estimate, None, None, "share", "higher", 0)

@@ -449,6 +449,8 @@ def plan_gate(
         probability `POWER`, and the number of questions at which an equally good candidate passes with that
         probability.
     """
+    if not rules:
+        return []
     plans: list[GatePlan] = []
     z_power = NormalDist().inv_cdf(POWER)
     z_pass = z(2 * alpha)
