@@ -435,6 +435,12 @@ def test_a_limit_gives_back_what_time_brings() -> None:
     assert limiter.wait("a", (("y", rate),)) == 0.0
 
 
+@pytest.mark.parametrize("text", ["0/minute", "5/0 seconds", "5/00 seconds", "00/day"])
+def test_a_rate_without_requests_or_time_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="is not a rate"):
+        parse_rate(text, "here")
+
+
 def test_another_name_of_this_machine_is_turned_away(visitor: Browser) -> None:
     assert visitor.get("/", headers={"host": "evil.example"}).status_code == 400
 

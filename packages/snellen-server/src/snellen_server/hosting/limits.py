@@ -112,10 +112,10 @@ def parse_rate(text: str, where: str) -> Rate:
         DataError: If the text has another form.
     """
     match = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,6})?\s*(second|minute|hour|day)s?\s*", text)
-    if match is None or int(match[1]) == 0 or match[2] == "0":
+    requests = int(match[1]) if match else 0
+    units = int(match[2] or 1) if match else 0
+    if match is None or not requests or not units:
         raise DataError(f"{where}: {text!r} is not a rate; write 30/minute, 5/hour or 100/day")
-    requests = int(match[1])
-    units = int(match[2] or 1)
     return Rate(requests, units * SECONDS[match[3]])
 
 
