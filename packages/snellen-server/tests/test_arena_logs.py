@@ -105,6 +105,8 @@ def test_conversations_of_fastchat_are_read_with_what_cannot_be_counted_by_reaso
                 vote("leftvote", one, other, models=(None, None)),
                 {"tstamp": 2.0, "type": "upvote"},
                 {"tstamp": 3.0, "type": "leftvote", "models": ["", ""]},
+                vote("leftvote", one, other, models=("", "", "")),
+                vote("leftvote", {**one, "messages": [["USER", "Hi", 3]], "offset": 0}, other),
                 '{"tstamp": 4.0, "type": "leftv',
                 "[1, 2]",
             )
@@ -118,10 +120,10 @@ def test_conversations_of_fastchat_are_read_with_what_cannot_be_counted_by_reaso
         "a reply is missing": 1,
         "a reply is an error of the server": 1,
         "a model has no name": 1,
-        "missing fields or wrong types": 1,
+        "missing fields or wrong types": 3,
         "not a JSON object": 2,
     }
-    assert log.row_count == 13 and log.forms == ("fastchat-conversations",)
+    assert log.row_count == 15 and log.forms == ("fastchat-conversations",)
     first, second, third = battles_of(log.battles)
     assert (first.left, first.right, first.outcome, first.time) == (
         "vicuna",

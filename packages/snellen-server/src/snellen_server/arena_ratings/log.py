@@ -656,7 +656,13 @@ def _battle(form: LogForm, row: dict[str, Any], place: str, pseudonyms: Pseudony
         return form.reader(row, place, pseudonyms)
     except NotRated as reason:
         return str(reason)
-    except (KeyError, IndexError, TypeError, AttributeError, msgspec.ValidationError):
+    except (
+        KeyError,
+        IndexError,
+        TypeError,
+        AttributeError,
+        ValueError,  # also of msgspec; a list of another length
+    ):
         return "missing fields or wrong types"
 
 
