@@ -32,6 +32,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 from PIL import Image
 from sqlalchemy import Row, func, select, update
 
@@ -54,6 +55,7 @@ from snellen.models.embedded import Scripted
 from snellen.models.model_strings import ModelSpec
 from snellen.records import Failure, Request, Response
 from snellen.registry import register
+from snellen.runs.run_folder import read_manifest, write_manifest
 from snellen_server.arena.battles import (
     BattleTurn,
     Contender,
@@ -875,6 +877,11 @@ def test_recorded_battles_show_no_images_of_few_shot_examples(tmp_path: Path) ->
         )
     assert len(read_recorded([tmp_path / "plain"]).questions) == 8
     assert not read_recorded([tmp_path / "shown"]).questions
+
+    # A journal may have replies to a benchmark that the manifest beside it does not list.
+    other_manifest = replace(read_manifest(tmp_path / "plain"), benchmarks=())
+    write_manifest(tmp_path / "plain", other_manifest)
+    assert not read_recorded([tmp_path / "plain"]).questions
 
 
 @pytest.mark.parametrize("other", ["numbat", "bat"])

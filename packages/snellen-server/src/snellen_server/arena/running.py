@@ -713,8 +713,8 @@ def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
     """Read the replies of runs that a battle can show.
 
     These are generated replies to the first presentation of a question with at most `MAX_IMAGES` images. A question after
-    few-shot examples with images is left out: a battle shows only the question, and not whose images those are. If
-    several runs have a reply of the same model to a question, the first one counts.
+    few-shot examples with images is left out: a battle shows only the question, and not whose images those are. So is
+    one of a benchmark that the run's manifest does not have. If several runs have a reply of the same model to a question, the first one counts.
 
     Raises:
         StoreError: If a folder is not a run.
@@ -730,12 +730,12 @@ def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
         model_replies = replies.setdefault(label, {})
         contenders[label] = contender
         for exchange in read_exchanges(folder):
-            if not _can_be_shown(exchange):
-                continue
             request = exchange.request
+            store = stores.get(request.benchmark)
+            if store is None or not _can_be_shown(exchange):
+                continue
             key = hashlib.blake2b(msgspec.json.encode(request.messages), digest_size=16).digest()
             model_replies.setdefault(key, _whole_reply(exchange))
-            store = stores[request.benchmark]
             user_texts = [message.text for message in request.messages if message.role == "user"]
             prompt = user_texts[-1] if user_texts else ""
             question = RecordedQuestion(
