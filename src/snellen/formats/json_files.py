@@ -159,7 +159,7 @@ def json_lines(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]
 
 
 def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:
-    """Yield the records of a file to which lines are only added; none if the file does not exist.
+    """Return the records of a file to which lines are only added; none if the file does not exist.
 
     Raises StoreError naming a line that is not `what`.
 
