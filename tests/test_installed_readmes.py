@@ -6,8 +6,11 @@ Run by `make installed`, not by `make test`, as the environments are installed f
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,6 +89,8 @@ SUBSTITUTES = {"hf:llava-hf/llava-1.5-7b-hf": "hf:./tiny-llava"}
 """What needs the hub in a line of the README, and what is tried here in its place."""
 OF_A_CLONE = ("git clone https://github.com/snellen/snellen && cd snellen", "make demo")
 """Lines of the README that need a clone, which other jobs try."""
+OF_AN_ENVIRONMENT = "python3 -m venv .venv && source .venv/bin/activate"
+"""The line of the README that makes the environment in which the next one installs Snellen."""
 
 
 def blocks_of(readme: Path) -> Iterator[tuple[str, str]]:
@@ -112,6 +117,8 @@ def test_the_commands_of_the_readme_work(with_extras: Environment, tmp_path: Pat
     for line in commands_of(README):
         if line in OF_A_CLONE or line.startswith("pip install "):  # `with_extras` has installed it
             continue
+        if line == OF_AN_ENVIRONMENT:
+            continue
         assert line.startswith("snellen "), f"a new kind of line, which nothing tries: {line}"
         words = [SUBSTITUTES.get(word, word) for word in shlex.split(line)[1:]]
         if words == ["view"]:  # it serves until it is interrupted
@@ -121,6 +128,20 @@ def test_the_commands_of_the_readme_work(with_extras: Environment, tmp_path: Pat
             continue
         finished = with_extras.snellen(words, tmp_path, OMP_NUM_THREADS="1")
         assert finished.code == 0, (line, finished.err)
+
+
+def test_the_lines_before_the_first_command_put_snellen_on_the_path(
+    wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    lines = commands_of(README)
+    assert lines[lines.index(OF_AN_ENVIRONMENT) + 1].startswith("pip install ")
+    script = f"{OF_AN_ENVIRONMENT} && pip install -q {wheels['snellen']} && snellen --version"
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    variables["PATH"] = f"{sys.base_prefix}/bin:{os.environ['PATH']}"  # a python3 outside any venv
+    finished = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=variables, capture_output=True, text=True
+    )
+    assert finished.returncode == 0 and finished.stdout.startswith("snellen,"), finished.stderr
 
 
 def test_the_python_of_the_readme_works(with_extras: Environment, tmp_path: Path) -> None:
