@@ -399,7 +399,7 @@ def test_an_edited_file_is_asked_in_a_run_of_its_own() -> None:
     [
         (
             "export runs/x --format csv --output x.csv",
-            "numbers are written by `snellen report runs/x -o x.csv`",
+            "writes a row for each reply; numbers are written by `snellen report runs/x -o x.csv`",
         ),
         ("export runs/x --format inspect", "use `--as NAME`"),
         (

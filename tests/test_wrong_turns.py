@@ -714,3 +714,28 @@ def test_a_card_names_the_benchmark_of_a_file_without_its_suffix(snellen: Comman
 def test_a_keyword_that_a_metric_lacks_is_answered() -> None:
     with pytest.raises(TypeError, match=r"metric\(\) has no keyword 'low'; unit='share' is for"):
         sn.metric(low=0)
+
+
+def test_a_flag_of_build_on_a_run_is_answered_by_the_build(snellen: Command) -> None:
+    code, _, err = snellen("run", "snellen:oracle", "questions.tsv", "--images", "pictures")
+    assert code == 2
+    assert "build the benchmark first: `snellen build questions.tsv --images pictures`" in err
+
+
+def test_a_split_of_a_folder_says_how_it_is_built(snellen: Command) -> None:
+    code, _, err = snellen("run", "snellen:oracle", "fruit:test")
+    assert code == 2 and "with `snellen build fruit:test`" in err
+
+
+def test_the_next_step_of_a_folder_of_runs_names_the_folder(two_runs: Command) -> None:
+    for words in (("report", "runs"), ("compare", "runs"), ("export", "runs", "-o", "x.csv")):
+        last = two_runs(*words)[2].splitlines()[-1]
+        assert "runs/first" not in last and " runs`" in last, words
+
+
+def test_a_class_that_answers_one_question_is_pointed_to_a_function(own_code: Command) -> None:
+    Path("one.py").write_text(
+        "class Model:\n    def generate(self, question, images):\n        return 'red'\n"
+    )
+    code, _, err = own_code("run", "one.py:Model", "questions.tsv")
+    assert code == 2 and "a function f(question, images) answers one question at a time" in err

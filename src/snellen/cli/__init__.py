@@ -554,8 +554,8 @@ def _hint_of_flag(verb: str, flag: str, words: Sequence[str]) -> str:
     if verb == "export" and flag in ("--format", "--form") and "export" in words:
         report_line = _report_line(words)
         if report_line:
-            samples = "`snellen export RUN -o samples.parquet` writes a row for each reply"
-            return f"numbers are written by `{report_line}`; {samples}"
+            samples = "`snellen export RUN -o samples.csv` writes a row for each reply"
+            return f"{samples}; numbers are written by `{report_line}`"
     if verb == "snellen":  # a line of another harness without a verb, or options before `run`
         behind = list(words)
         if "run" in words:
@@ -569,6 +569,8 @@ def _hint_of_flag(verb: str, flag: str, words: Sequence[str]) -> str:
         return known
     behind = words[words.index(verb) + 1 :] if verb in words else []
     building = build_line(flag, behind)
+    if not building and flag in _flags_of("build"):
+        building = _line_with_flag("build", flag, behind)
     if building:
         return f"build the benchmark first: `{building}`"
     translated = line_of_others(behind, _flags_of_run())
@@ -586,9 +588,31 @@ def _hint_of_flag(verb: str, flag: str, words: Sequence[str]) -> str:
     return f"{hint}: {translated}"
 
 
+def _line_with_flag(verb: str, flag: str, words: Sequence[str]) -> str:
+    """Return the line of another verb that takes a flag: `snellen build mine.tsv --images pictures`.
+
+    Args:
+        verb: The verb.
+        flag: Its flag, which was typed for a verb that does not have it.
+        words: The words behind the verb that was typed, among which a file may be.
+    """
+    files = [word for word in words if Path(word).suffix and Path(word).is_file()]
+    file = files[0] if files else "FILE"
+    line = ["snellen", verb, file, flag]
+    if _flags_of(verb)[flag]:
+        behind = words[words.index(flag) + 1 :] if flag in words else []
+        line.append(behind[0] if behind else "VALUE")
+    return shlex.join(line)
+
+
 def _flags_of_run() -> dict[str, bool]:
     """Return the flags of `snellen run`, and whether each has a value."""
-    command: click.Command = imported("snellen.cli.verbs.run:run_command")
+    return _flags_of("run")
+
+
+def _flags_of(verb: str) -> dict[str, bool]:
+    """Return the flags of a verb, and whether each has a value."""
+    command: click.Command = imported(f"snellen.cli.verbs.{verb}:{verb}_command")
     flags: dict[str, bool] = {}
     for parameter in command.params:
         for name in (*parameter.opts, *parameter.secondary_opts):

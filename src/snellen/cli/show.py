@@ -91,24 +91,28 @@ def announce_next(*steps: str) -> None:
     """Say on stderr what is usually typed next, as the last line of a command.
 
     Examples:
-        >>> announce_next("`snellen reported_run runs/x` shows every question and reply")
+        >>> announce_next("`snellen view runs/x` shows every question and reply")
     """
     error_console.print(f"next: {'; '.join(steps)}", style="dim", soft_wrap=True)
 
 
-def announce_next_of_runs(runs: Sequence[Path]) -> None:
+def announce_next_of_runs(runs: Sequence[Path], given: Sequence[Path] = ()) -> None:
     """Say how to look at runs, and how to get their replies as a table or, of several, their differences.
+
+    Args:
+        runs: The folders of the runs.
+        given: What the user typed for them, which is shorter if it is a folder of runs.
 
     Examples:
         >>> announce_next_of_runs([Path("runs/a")])
     """
-    steps = [f"{command_line('view', *runs)} shows every question and reply"]
+    words = given or runs
+    steps = [f"{command_line('view', *words)} shows every question and reply"]
     if len(runs) > 1:
-        steps.append(f"{command_line('compare', *runs)} says which differences are sure")
+        steps.append(f"{command_line('compare', *words)} says which differences are sure")
     else:
-        [run] = runs
-        table = f"{run.resolve().name}.csv"
-        steps.append(f"{command_line('export', run, '-o', table)} writes them as a table")
+        export = command_line("export", *runs, "-o", "replies.csv")
+        steps.append(f"{export} writes them as a table")
     announce_next(*steps)
 
 

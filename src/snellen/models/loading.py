@@ -276,7 +276,8 @@ class ModelAdapter(ShownByName):
         replies = self._model.generate(requests, images)
         if isinstance(replies, str) or not isinstance(replies, Iterable):
             raise ModelError(
-                f"{self.name}: generate returned {replies!r}, not a list with a text for each request"
+                f"{self.name}: generate returned {replies!r}, not a list with a text for each request; a "
+                "function f(question, images) answers one question at a time"
             )
         return [Response(text=reply) if isinstance(reply, str) else reply for reply in replies]
 

@@ -549,6 +549,10 @@ def _how_to_build(pattern: str) -> str:
     """
     from snellen.recognition.unbuilt import how_to_build
 
+    folder, colon, split = pattern.partition(":")
+    if colon and split and expanded(folder).is_dir() and how_to_build(folder):
+        call = for_caller(f"`snellen build {shell_word(pattern)}`", f"sn.build({pattern!r})")
+        return f"build it from the folder {folder} with {call}"
     return how_to_build(pattern)
 
 

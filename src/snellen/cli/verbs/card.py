@@ -56,7 +56,8 @@ def card_command(
     """
     scoring = scoring_from_flags(flags)
     judge = judge_from_flags(flags)
-    runs = tuple(with_replies(runs_in(runs), announce))
+    given = runs
+    runs = tuple(with_replies(runs_in(given), announce))
     scored = score_folders(runs, scoring, judge, announce)
     announce_other_scorings(runs, scoring, judge, announce)
     results = Results(scored).only(where=where, common_answered=common_answered)
@@ -70,9 +71,11 @@ def card_command(
         return
     print_tables([card.table])
     if outputs:
-        announce_next(f"{command_line('report', *runs)} writes all numbers with charts and samples")
+        announce_next(
+            f"{command_line('report', *given)} writes all numbers with charts and samples"
+        )
     else:
-        announce_next(f"{command_line('card', *runs, '-o', 'card.md')} writes it to a file")
+        announce_next(f"{command_line('card', *given, '-o', 'card.md')} writes it to a file")
 
 
 def _check_metrics_are_shown(scoring: ScoringSpec, results: Results) -> None:

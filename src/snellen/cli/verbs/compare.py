@@ -210,7 +210,8 @@ def compare_command(
     else:
         _show_short(comparison)
     compared_folders = [run.folder for run in narrowed.runs]
-    announce_next(f"{command_line('view', *compared_folders)} shows the questions that flipped")
+    viewed = compared_folders if comparison.left_out else runs
+    announce_next(f"{command_line('view', *viewed)} shows the questions that flipped")
 
 
 _OF_COMPARISONS = {

@@ -125,7 +125,7 @@ def export_command(
         folder = files[-1].parent  # that of the card
         console.print(push_dataset(folder, push, private=private), soft_wrap=True)
     elif folders:
-        report = command_line("report", *folders)
+        report = command_line("report", *runs)
         announce_next(f"{report} writes the numbers with charts and samples")
     elif exporter.for_hub:
         again = command_line("export", *runs, "--as", form_name, "--push", "OWNER/NAME")

@@ -377,7 +377,8 @@ def report_command(
     excluded, how simple rules and models without images score on it, and whether it is certified. Runs that you name
     after it are used as evidence of models without images. See docs/datasheets.md.
     """
-    runs = tuple(runs_in(runs))
+    given = runs
+    runs = tuple(runs_in(given))
     benchmarks = [path for path in runs if not _looks_like_a_run(path)]
     if benchmarks:
         if useless := flags_on_line(but=("runs", "outputs", *OF_BENCHMARKS)):
@@ -435,7 +436,7 @@ def report_command(
         )
     if tables:
         console.print(f"{len(results.latex_tables(tables))} tables: {tables}", soft_wrap=True)
-    announce_next_of_runs(runs)
+    announce_next_of_runs(runs, given)
 
 
 WITH_SECTIONS = (".html", ".md", ".tex")
