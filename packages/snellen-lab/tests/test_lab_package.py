@@ -15,7 +15,7 @@ import pytest
 import snellen
 import snellen_lab
 from snellen import plugin_api
-from snellen.cli import imported
+from snellen.cli import import_target
 from snellen.installation import sibling_install_line
 from source_trees import assert_no_circles, imports, private_imports, texts
 
@@ -82,7 +82,7 @@ def test_what_the_lab_is_found_by_is_installed(group: str) -> None:
     for target in declared.values():
         # A suite is a package, and everything else an attribute of a module.
         is_suite = ":" not in target
-        assert (importlib.import_module(target) if is_suite else imported(target)) is not None
+        assert (importlib.import_module(target) if is_suite else import_target(target)) is not None
 
 
 def without_lab(code: str, folder: Path) -> subprocess.CompletedProcess[str]:

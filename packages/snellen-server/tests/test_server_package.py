@@ -13,7 +13,7 @@ import pytest
 import snellen
 import snellen_server
 from snellen import plugin_api
-from snellen.cli import imported
+from snellen.cli import import_target
 from snellen.installation import sibling_install_line
 from source_trees import assert_no_circles, imports, private_imports, texts
 
@@ -76,7 +76,7 @@ def test_what_the_server_is_found_by_is_installed() -> None:
             declared.items()
             <= {point.name: point.value for point in entry_points(group=group)}.items()
         )
-        assert all(imported(target) for target in declared.values())
+        assert all(import_target(target) for target in declared.values())
 
 
 @pytest.mark.parametrize("verb", sorted(PROJECT["entry-points"]["snellen.verbs"]))

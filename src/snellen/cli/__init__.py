@@ -1,4 +1,4 @@
-"""The command line: flat verbs, grouped by what they act on, each loaded when it is called."""
+"""The command line: a list of commands (verbs) in sections, each of which is imported when it is called."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from snellen.installation import LAB, SERVER, entry_points_of, sibling_install_l
 if TYPE_CHECKING:
     from snellen.cli.bars import FetchBar
 
-_PLAIN_WARNING = warnings.formatwarning
+_DEFAULT_FORMAT_WARNING = warnings.formatwarning
 _VERBS: dict[str, dict[str, str]] = {
     "Main commands": {
         "run": "Evaluate a model on benchmarks. The same command resumes a stopped run.",
@@ -77,7 +77,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "worker": "Serve your own model class so that it can be evaluated remotely.",
     },
 }
-_ELSEWHERE = {
+_VERBS_OF_OTHER_TOOLS = {
     "run": (
         "eval",
         "evaluate",
@@ -112,28 +112,33 @@ _ELSEWHERE = {
     "run --dry-run": ("cost", "estimate", "plan", "forecast"),
     "publish": ("push", "upload"),
 }
-"""What other tools, and people, call a verb."""
-_REMOVING = ("delete", "rm", "remove", "del", "clean")
-"""What people try to remove a run with."""
-_AGAIN = ("resume", "continue", "retry", "rerun")
-"""What people try to go on with a run that stopped."""
-_UNPACKING = ("unpack", "unzip", "extract", "receive")
-"""What people try to unpack a file with that `snellen pack` wrote."""
-_ORDER = "give the model first, then the benchmarks: `snellen run MODEL BENCHMARK ...`"
-_INSIDE = "model settings are part of the model string: `hf:org/name?dtype=bf16`"
-_AT = "the address is part of the model string: `openai:NAME@http://HOST:PORT/v1`"
-_RUNS = "use `--runs FOLDER`"
-_RESUMES = "repeat the command to resume a run; `--name NEW` begins another"
-_FLAGS_ELSEWHERE = {
+"""By Snellen's verb, words that other tools have for it, or that users may try."""
+_REMOVAL_WORDS = ("delete", "rm", "remove", "del", "clean")
+"""Words that users may try to remove a run."""
+_RESUME_WORDS = ("resume", "continue", "retry", "rerun")
+"""Words that users may try to resume a run."""
+_UNPACK_WORDS = ("unpack", "unzip", "extract", "receive")
+"""Words that users may try to unpack a file that `snellen pack` wrote."""
+_MODEL_FIRST = "give the model first, then the benchmarks: `snellen run MODEL BENCHMARK ...`"
+_IN_MODEL_STRING = "model settings are part of the model string: `hf:org/name?dtype=bf16`"
+_ADDRESS_IN_MODEL_STRING = (
+    "the address is part of the model string: `openai:NAME@http://HOST:PORT/v1`"
+)
+_USE_RUNS = "use `--runs FOLDER`"
+_REPEAT_TO_RESUME = "repeat the command to resume a run; `--name NEW` begins another"
+_FLAGS_OF_OTHER_TOOLS = {
     **dict.fromkeys(
-        ("--model", "--models", "--task", "--tasks", "--data", "--dataset", "--datasets"), _ORDER
+        ("--model", "--models", "--task", "--tasks", "--data", "--dataset", "--datasets"),
+        _MODEL_FIRST,
     ),
-    **dict.fromkeys(("--benchmark", "--benchmarks"), _ORDER),
+    **dict.fromkeys(("--benchmark", "--benchmarks"), _MODEL_FIRST),
     **dict.fromkeys(
         ("--model_args", "--model-args", "--device", "--dtype", "--batch_size", "--batch-size"),
-        _INSIDE,
+        _IN_MODEL_STRING,
     ),
-    **dict.fromkeys(("--base_url", "--base-url", "--model-base-url", "--api-base"), _AT),
+    **dict.fromkeys(
+        ("--base_url", "--base-url", "--model-base-url", "--api-base"), _ADDRESS_IN_MODEL_STRING
+    ),
     **dict.fromkeys(("--num_fewshot", "--num-fewshot", "--fewshot"), "use `--few-shot N`"),
     **dict.fromkeys(
         (
@@ -144,11 +149,11 @@ _FLAGS_ELSEWHERE = {
             "--output-dir",
             "--output_dir",
         ),
-        _RUNS,
+        _USE_RUNS,
     ),
-    **dict.fromkeys(("--out", "--save-dir", "--results-dir"), _RUNS),
+    **dict.fromkeys(("--out", "--save-dir", "--results-dir"), _USE_RUNS),
     **dict.fromkeys(
-        ("--output", "-o"), f"{_RUNS}; `snellen report RUN -o FILE` writes the numbers"
+        ("--output", "-o"), f"{_USE_RUNS}; `snellen report RUN -o FILE` writes the numbers"
     ),
     **dict.fromkeys(
         ("--samples", "--num-samples", "--max-samples", "--num_samples", "--max_samples", "-n"),
@@ -189,8 +194,8 @@ _FLAGS_ELSEWHERE = {
     **dict.fromkeys(("--verbose", "-v"), "use `--details`"),
     **dict.fromkeys(("--format", "--output-format"), "use `--json`"),
     **dict.fromkeys(("--csv", "--html", "--markdown"), "`snellen report RUN -o FILE` writes it"),
-    **dict.fromkeys(("--resume", "--continue", "--reuse"), _RESUMES),
-    **dict.fromkeys(("--overwrite", "--force", "--rerun", "--fresh"), _RESUMES),
+    **dict.fromkeys(("--resume", "--continue", "--reuse"), _REPEAT_TO_RESUME),
+    **dict.fromkeys(("--overwrite", "--force", "--rerun", "--fresh"), _REPEAT_TO_RESUME),
     **dict.fromkeys(("--log-samples", "--log_samples", "--save"), "every reply is stored"),
     **dict.fromkeys(
         ("--fail-under", "--min-accuracy", "--threshold", "--fail-below", "--fail-on"),
@@ -205,7 +210,7 @@ _FLAGS_ELSEWHERE = {
         ("--split", "--subset"), "name the split: `snellen list WORD` shows benchmarks"
     ),
     "-V": "use `--version`",
-    **dict.fromkeys(("--suite",), _ORDER),
+    **dict.fromkeys(("--suite",), _MODEL_FIRST),
     **dict.fromkeys(("--tag", "--tags"), "use `--label NAME`"),
     "--debug": "write it before the verb: `snellen --debug run ...`",
     "export --format": "use `--as NAME`; `snellen list exporters` shows the names",
@@ -215,16 +220,16 @@ _FLAGS_ELSEWHERE = {
     "build --name": "use `--to NAME`",
 }
 """Replacements for flags of other tools. A key can name a verb, to apply only there."""
-_MODULES = {
+_MODULE_OF_VERB = {
     "reform": "build",
     **dict.fromkeys(("pack", "publish", "submit"), "export"),
     **dict.fromkeys(("mend", "report", "score"), "results"),
     **dict.fromkeys(("view", "worker"), "serve"),
     **dict.fromkeys(("fetch", "import", "verify"), "sources"),
 }
-"""Modules in `snellen.cli.verbs` of the verbs whose module has another name."""
-_OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
-_OF_SIBLINGS = {
+"""By verb, the module in `snellen.cli.verbs`, if its name differs from that of the verb."""
+_OWN_VERBS = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
+_PACKAGE_OF_VERB = {
     **dict.fromkeys(
         ("acuity", "agree", "analyse", "audit", "lint", "paper", "rate", "sample", "study"), LAB
     ),
@@ -232,7 +237,7 @@ _OF_SIBLINGS = {
 }
 """The sibling package of a verb, for the message if it is not installed."""
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _VerbGroup(click.Group):
@@ -245,14 +250,14 @@ class _VerbGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a verb, importing its module only now; None for an unknown verb."""
-        if cmd_name not in _OWN and cmd_name not in installed_verbs():
+        if cmd_name not in _OWN_VERBS and cmd_name not in installed_verbs():
             return None
-        if cmd_name in _OWN:
-            module = _MODULES.get(cmd_name, cmd_name)
-            command: click.Command = imported(f"snellen.cli.verbs.{module}:{cmd_name}_command")
+        if cmd_name in _OWN_VERBS:
+            module = _MODULE_OF_VERB.get(cmd_name, cmd_name)
+            command: click.Command = import_target(f"snellen.cli.verbs.{module}:{cmd_name}_command")
             return command
         try:
-            added: click.Command = imported(declared_verb(installed_verbs()[cmd_name]).command)
+            added: click.Command = import_target(declared_verb(installed_verbs()[cmd_name]).command)
         except ImportError as error:
             raise SnellenError(
                 f"cannot load `snellen {cmd_name}`: {error}; repair or uninstall its package"
@@ -262,44 +267,55 @@ class _VerbGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command for a line's first word.
+        """Find the command for the first word of a command line.
 
-        An unknown word raises UnknownNameError with what to write instead: the package to install, the verb with this
-        meaning, or the line that does what another harness's command does.
+        Raises:
+            UnknownNameError: There is no such command. The message says what to write instead.
         """
-        if (
-            args
-            and not ctx.resilient_parsing
-            and args[0] not in _OWN
-            and args[0] not in installed_verbs()
-        ):
-            from snellen.registry import unknown_name
-
-            if args[0] in _OF_SIBLINGS:
-                install = sibling_install_line(_OF_SIBLINGS[args[0]])
-                raise UnknownNameError(f"`snellen {args[0]}` is part of another package: {install}")
-            if args[0].lower() in _REMOVING:
-                raise UnknownNameError(
-                    f"unknown command {args[0]!r}; a run is a folder: remove runs/NAME itself"
-                )
-            if args[0].lower() in _AGAIN:
-                raise UnknownNameError(
-                    f"unknown command {args[0]!r}; to resume a run, repeat its `snellen run` command: only "
-                    "missing requests are sent"
-                )
-            if args[0].lower() in _UNPACKING:
-                raise UnknownNameError(f"unknown command {args[0]!r}; {_how_to_unpack(args[1:])}")
-            for verb, others in _ELSEWHERE.items():
-                if args[0].lower() in others:
-                    if verb == "run":
-                        from snellen.cli.lines_of_others import line_of_others
-
-                        translated = line_of_others(args[1:], _flags_of_run())
-                        if translated.line:
-                            raise UnknownNameError(f"unknown command {args[0]!r}; use {translated}")
-                    raise UnknownNameError(f"unknown command {args[0]!r}; use `snellen {verb}`")
-            raise unknown_name("command", args[0], self.list_commands(ctx))
+        if args and not ctx.resilient_parsing:
+            word = args[0]
+            if word not in _OWN_VERBS and word not in installed_verbs():
+                raise self._unknown_verb(ctx, word, args[1:])
         return super().resolve_command(ctx, args)
+
+    def _unknown_verb(
+        self, ctx: click.Context, word: str, arguments: Sequence[str]
+    ) -> UnknownNameError:
+        """Return the error for an unknown command, which says what to write instead.
+
+        This may be the package to install, the verb with this meaning, or the line that does what the command of
+        another harness does.
+
+        Args:
+            ctx: The context of the command line.
+            word: The unknown command.
+            arguments: The words behind it.
+        """
+        from snellen.registry import unknown_name
+
+        if word in _PACKAGE_OF_VERB:
+            install = sibling_install_line(_PACKAGE_OF_VERB[word])
+            return UnknownNameError(f"`snellen {word}` is part of another package: {install}")
+        beginning = f"unknown command {word!r};"
+        if word.lower() in _REMOVAL_WORDS:
+            return UnknownNameError(f"{beginning} a run is a folder: remove runs/NAME itself")
+        if word.lower() in _RESUME_WORDS:
+            return UnknownNameError(
+                f"{beginning} to resume a run, repeat its `snellen run` command: only missing requests are sent"
+            )
+        if word.lower() in _UNPACK_WORDS:
+            return UnknownNameError(f"{beginning} {_how_to_unpack(arguments)}")
+        for verb, synonyms in _VERBS_OF_OTHER_TOOLS.items():
+            if word.lower() not in synonyms:
+                continue
+            if verb == "run":
+                from snellen.cli.other_harnesses import translate_line
+
+                translated = translate_line(arguments, _flags_of_run())
+                if translated.line:
+                    return UnknownNameError(f"{beginning} use {translated}")
+            return UnknownNameError(f"{beginning} use `snellen {verb}`")
+        return unknown_name("command", word, self.list_commands(ctx))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the verbs that begin with what was typed."""
@@ -321,13 +337,13 @@ def _sections() -> dict[str, dict[str, str]]:
     """Return all verbs with their help lines by section: Snellen's own, then those of other packages."""
     sections = {section: dict(verbs) for section, verbs in _VERBS.items()}
     for name, target in sorted(installed_verbs().items()):
-        if name not in _OWN:
+        if name not in _OWN_VERBS:
             verb = declared_verb(target)
             sections.setdefault(verb.section, {})[name] = verb.help
     return sections
 
 
-_WAYS_IN = {
+_FIRST_COMMANDS = {
     "snellen demo": "two small models on the built-in eye chart: minutes, no key, no download (extra hf)",
     "snellen run MODEL BENCHMARK": "your model, for example hf:org/name eyechart",
     "snellen view": "browse runs in web pages, and start new ones",
@@ -361,28 +377,32 @@ def cli(ctx: click.Context, debug: bool, suites: tuple[str, ...]) -> None:
         for folder in suites:
             add_suites(folder)
     if ctx.invoked_subcommand is None:
-        click.echo(_first_page(ctx))
+        click.echo(_short_help(ctx))
 
 
 def _how_to_unpack(words: Sequence[str]) -> str:
-    """Return what to type for a file that `snellen pack` wrote."""
+    """Return how to unpack a file that `snellen pack` wrote, as a part of an error message.
+
+    Args:
+        words: The arguments of the command, among which the file may be.
+    """
     from snellen.formats.packed_files import RECEIVED, how_to_unpack
 
     for word in words:
-        how = how_to_unpack(Path(word))
-        if how:
-            return f"{word} is a zip file: {how}"
+        instruction = how_to_unpack(Path(word))
+        if instruction:
+            return f"{word} is a zip file: {instruction}"
     file = words[0] if words and Path(words[0]).is_file() else "FILE.zip"
-    unpack = shlex.join(("python", "-m", "zipfile", "-e", file, RECEIVED))
-    return f"a packed file is a zip file: unpack it with `{unpack}`"
+    command = shlex.join(("python", "-m", "zipfile", "-e", file, RECEIVED))
+    return f"a packed file is a zip file: unpack it with `{command}`"
 
 
-def _first_page(ctx: click.Context) -> str:
-    """As much of the help as a small terminal shows at once."""
+def _short_help(ctx: click.Context) -> str:
+    """Return the help of `snellen` without arguments, which fits into a small terminal."""
     formatter = ctx.make_formatter()
     formatter.write_text("Snellen, an eye chart for vision-language models.")
     with formatter.section("Begin with"):
-        formatter.write_dl(list(_WAYS_IN.items()))
+        formatter.write_dl(list(_FIRST_COMMANDS.items()))
     section, verbs = next(iter(_VERBS.items()))
     with formatter.section(section):
         formatter.write_dl(list(verbs.items()))
@@ -393,17 +413,17 @@ def _first_page(ctx: click.Context) -> str:
     return formatter.getvalue().rstrip("\n")
 
 
-def _line_of_warning(
+def _format_warning(
     message: Warning | str,
     category: type[Warning],
     filename: str,
     lineno: int,
     line: str | None = None,
 ) -> str:
-    """Return a warning as printed: those about suites in one line without a source location."""
+    """Return a warning as it is printed. A warning about a suite has one line without a source location."""
     if issubclass(category, SuiteWarning):
         return f"snellen: {strip_controls(str(message))}\n"
-    return _PLAIN_WARNING(message, category, filename, lineno, line)
+    return _DEFAULT_FORMAT_WARNING(message, category, filename, lineno, line)
 
 
 def _say(line: str) -> None:
@@ -412,8 +432,8 @@ def _say(line: str) -> None:
     announce(line)
 
 
-class _Bar:
-    """The bar of what is fetched, on a terminal; loaded when something is."""
+class _FetchProgress:
+    """Progress bar for fetched files on a terminal. The package that draws it is imported with the first file."""
 
     def __init__(self) -> None:
         self._bar: FetchBar | None = None
@@ -428,7 +448,7 @@ class _Bar:
             self._bar = self._bar or FetchBar(error_console)
             self._bar.show(name, done, size)
 
-    def __enter__(self) -> _Bar:
+    def __enter__(self) -> _FetchProgress:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -436,18 +456,29 @@ class _Bar:
             self._bar.end()
 
 
+def _is_interactive() -> bool:
+    """Return whether a user can be asked: input and messages are connected to a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def _agree(question: str) -> bool:
-    return not (sys.stdin.isatty() and sys.stderr.isatty()) or click.confirm(question, err=True)
+    """Ask the user whether to continue with a large download; True without a terminal."""
+    if not _is_interactive():
+        return True
+    return click.confirm(question, err=True)
 
 
 def _accept(question: str) -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty() and click.confirm(question, err=True)
+    """Ask the user whether to accept the terms of a licence; False without a terminal."""
+    if not _is_interactive():
+        return False
+    return click.confirm(question, err=True)
 
 
 @contextmanager
 def _signals_as_interrupts() -> Iterator[None]:
-    """Raise `Interrupted` in the block for SIGTERM and SIGHUP too, unless the program handles or ignores them."""
-    earlier = {}
+    """Raise `Interrupted` in the block if SIGTERM or SIGHUP arrives, unless the program handles or ignores them."""
+    replaced_handlers = {}
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise Interrupted(number)
@@ -455,36 +486,42 @@ def _signals_as_interrupts() -> Iterator[None]:
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) == signal.SIG_DFL:
-                earlier[number] = signal.signal(number, interrupt)
+                replaced_handlers[number] = signal.signal(number, interrupt)
     try:
         yield
     finally:
-        for number, handler in earlier.items():
+        for number, handler in replaced_handlers.items():
             signal.signal(number, handler)
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run a command; a SnellenError is one line on stderr and its exit code."""
-    # Collecting after every 700 new objects, Python's default, takes a fifth of a short command; looking through all
-    # that is left when it ends, a tenth.
+    """Run a command line and exit.
+
+    An error is printed as one line on stderr, and decides the exit code.
+
+    Args:
+        args: The words behind `snellen`; by default those of this process.
+    """
+    # Python collects garbage after every 700 new objects by default, which takes a fifth of the time of a short
+    # command. Its last collection, when the process ends, takes a tenth.
     gc.set_threshold(200_000, 10, 50)
     atexit.register(gc.freeze)
     if args is None:
         guard_streams()
     words = list(sys.argv[1:] if args is None else args)
-    warnings.formatwarning = _line_of_warning
+    warnings.formatwarning = _format_warning
     try:
         _check_encoding(words)
         with (
             _signals_as_interrupts(),
-            _Bar() as bar,
+            _FetchProgress() as bar,
             using_callbacks(UserCallbacks(_say, bar, _agree, _accept)),
             naming_missing_packages(" ".join(["snellen", *words[:1]])),
         ):
             code = cli.main(words, prog_name="snellen", standalone_mode=False)
         sys.stdout.flush()
     except SnellenError as error:
-        hint = " (--debug shows where)" if _is_of_others(error) else ""
+        hint = " (--debug shows where)" if _is_from_other_code(error) else ""
         if "--debug" in words:
             sys.excepthook(type(error), error, error.__traceback__)
             hint = ""
@@ -494,17 +531,17 @@ def main(args: Sequence[str] | None = None) -> None:
         if isinstance(error, click.NoSuchOption):
             verb = error.ctx.info_name if error.ctx else ""
             flag = error.option_name
-            hint = _hint_of_flag(verb or "", flag, words)
+            hint = _hint_for_flag(verb or "", flag, words)
             if hint:
                 error = click.NoSuchOption(flag, f"no option {flag}; {hint}", ctx=error.ctx)
-        click.echo(f"snellen: {_line_of(error)}", err=True)
+        click.echo(f"snellen: {_format_usage_error(error)}", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as stopped:
         click.echo("snellen: stopped", err=True)
         sys.exit(interrupted_code(stopped))
     except OutputError as error:
         drop_output()
-        if not error.has_reader:  # `snellen list | head`, which is not an error
+        if not error.has_reader:  # as in `snellen list | head`, which is not an error
             sys.exit(0)
         click.echo(
             f"snellen: cannot write the output ({error.strerror}); redirect it to another place",
@@ -514,105 +551,150 @@ def main(args: Sequence[str] | None = None) -> None:
     except (OSError, UnicodeEncodeError) as error:
         if "--debug" in words:
             sys.excepthook(type(error), error, error.__traceback__)
-        click.echo(f"snellen: {strip_controls(without_secrets(_system_fault(error)))}", err=True)
+        click.echo(
+            f"snellen: {strip_controls(without_secrets(_describe_system_error(error)))}", err=True
+        )
         sys.exit(SnellenError.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 _TABLE_FORMATS = ("csv", "json", "parquet", "html", "md", "tex")
-"""Formats of `snellen report`, which people ask `snellen export` for."""
+"""Formats of `snellen report`, for which users may try `snellen export`."""
 
 
 def _report_line(words: Sequence[str]) -> str:
-    """Return the `snellen report` line for `snellen export RUN --format csv`; empty for a format of exports.
+    """Translate `snellen export RUN --format csv` to the command `snellen report` that writes such a file.
+
+    Args:
+        words: The words of the command line, with `export` among them.
+
+    Returns:
+        The command; empty if the format is not one of `snellen report`.
 
     Examples:
         >>> _report_line("export runs/x --format csv --output x.csv".split())
         'snellen report runs/x -o x.csv'
     """
-    values: dict[str, str] = {}
+    value_by_flag: dict[str, str] = {}
     runs: list[str] = []
-    behind = iter(words[words.index("export") + 1 :])
-    for word in behind:
-        name, equals, value = word.partition("=")
-        if word.startswith("-"):
-            values[name] = value if equals else next(behind, "")
-        else:
+    arguments = iter(words[words.index("export") + 1 :])
+    for word in arguments:
+        if not word.startswith("-"):
             runs.append(word)
-    form = values.get("--format", "") or values.get("--form", "")
-    if form not in _TABLE_FORMATS:
+            continue
+        flag, equals, value = word.partition("=")
+        value_by_flag[flag] = value if equals else next(arguments, "")
+    table_format = value_by_flag.get("--format", "") or value_by_flag.get("--form", "")
+    if table_format not in _TABLE_FORMATS:
         return ""
-    output = values.get("--output", "") or values.get("-o", "") or f"report.{form}"
+    output = value_by_flag.get("--output", "") or value_by_flag.get("-o", "")
+    output = output or f"report.{table_format}"
     return shlex.join(["snellen", "report", *(runs or ["RUN"]), "-o", output])
 
 
-def _hint_of_flag(verb: str, flag: str, words: Sequence[str]) -> str:
-    """Return what to write instead of a flag that a verb does not have; empty if nobody else has it."""
-    from snellen.cli.lines_of_others import MODEL_OPTIONS, build_line, line_of_others
+def _hint_for_flag(verb: str, flag: str, words: Sequence[str]) -> str:
+    """Return what to write instead of a flag that a verb does not have.
 
-    known = _FLAGS_ELSEWHERE.get(f"{verb} {flag}") or _FLAGS_ELSEWHERE.get(flag, "")
+    Args:
+        verb: The verb; `snellen` if the flag is before the verb, or there is none.
+        flag: The flag, which may be one of another tool.
+        words: All words of the command line, from which the correct command is made if possible.
+
+    Returns:
+        The hint, as a part of an error message; empty if the flag is not known from another tool.
+    """
+    usual_hint = _FLAGS_OF_OTHER_TOOLS.get(f"{verb} {flag}") or _FLAGS_OF_OTHER_TOOLS.get(flag, "")
     if verb == "export" and flag in ("--format", "--form") and "export" in words:
         report_line = _report_line(words)
         if report_line:
             samples = "`snellen export RUN -o samples.csv` writes a row for each reply"
             return f"{samples}; numbers are written by `{report_line}`"
-    if verb == "snellen":  # a line of another harness without a verb, or options before `run`
-        behind = list(words)
-        if "run" in words:
-            place = words.index("run")
-            behind = [*words[place + 1 :], *words[:place]]
-        if not _OWN.isdisjoint(behind):
-            return known
-        translated = line_of_others(behind, _flags_of_run())
-        return f"write {translated}" if translated.line else known
-    if verb != "run":
-        return known
-    behind = words[words.index(verb) + 1 :] if verb in words else []
-    building = build_line(flag, behind)
+    if verb == "snellen":
+        return _hint_without_verb(words) or usual_hint
+    if verb == "run":
+        return _hint_for_run(flag, words, usual_hint)
+    return usual_hint
+
+
+def _hint_without_verb(words: Sequence[str]) -> str:
+    """Return the `snellen run` command for a line of another harness, or for one with flags before `run`.
+
+    Args:
+        words: All words of the command line.
+
+    Returns:
+        The hint; empty if no command can be made of the words.
+    """
+    from snellen.cli.other_harnesses import translate_line
+
+    arguments = list(words)
+    if "run" in words:
+        position = words.index("run")
+        arguments = [*words[position + 1 :], *words[:position]]
+    has_other_verb = not _OWN_VERBS.isdisjoint(arguments)
+    if has_other_verb:
+        return ""
+    translated = translate_line(arguments, _flags_of_run())
+    return f"write {translated}" if translated.line else ""
+
+
+def _hint_for_run(flag: str, words: Sequence[str], usual_hint: str) -> str:
+    """Return what to write instead of a flag that `snellen run` does not have, with the complete command if possible.
+
+    Args:
+        flag: The flag.
+        words: All words of the command line.
+        usual_hint: The hint for this flag if no command can be made of the words.
+    """
+    from snellen.cli.other_harnesses import MODEL_OPTIONS, line_to_build, translate_line
+
+    arguments = words[words.index("run") + 1 :] if "run" in words else []
+    building = line_to_build(flag, arguments)
     if not building and flag in _flags_of("build"):
-        building = _line_with_flag("build", flag, behind)
+        building = _line_with_flag("build", flag, arguments)
     if building:
         return f"build the benchmark first: `{building}`"
-    translated = line_of_others(behind, _flags_of_run())
+    translated = translate_line(arguments, _flags_of_run())
     if not translated.line:
-        return known
-    if flag == "--data" and any(Path(word).suffix and Path(word).is_file() for word in words):
+        return usual_hint
+    has_file = any(Path(word).suffix and Path(word).is_file() for word in words)
+    if flag == "--data" and has_file:
         return f"give the file as the benchmark: {translated}"
-    if known.startswith(_RUNS):
-        is_whole = "BENCHMARK" not in translated.line.split()
-        return f"use {translated}{known.removeprefix(_RUNS)}" if is_whole else known
-    is_of_model = known in (_ORDER, _INSIDE, _AT)
-    hint = (known if is_of_model else _ORDER).partition(": `")[0]
-    if flag.replace("_", "-") in MODEL_OPTIONS and not is_of_model:
-        hint = _INSIDE.partition(": `")[0]
-    return f"{hint}: {translated}"
+    if usual_hint.startswith(_USE_RUNS):
+        is_complete = "BENCHMARK" not in translated.line.split()
+        if not is_complete:
+            return usual_hint
+        return f"use {translated}{usual_hint.removeprefix(_USE_RUNS)}"
+    hint = _MODEL_FIRST
+    if usual_hint in (_MODEL_FIRST, _IN_MODEL_STRING, _ADDRESS_IN_MODEL_STRING):
+        hint = usual_hint
+    elif flag.replace("_", "-") in MODEL_OPTIONS:
+        hint = _IN_MODEL_STRING
+    reason, _, _ = hint.partition(": `")
+    return f"{reason}: {translated}"
 
 
 def _line_with_flag(verb: str, flag: str, words: Sequence[str]) -> str:
-    """Return the line of another verb that takes a flag: `snellen build mine.tsv --images pictures`.
+    """Return the command with another verb that has a flag, such as `snellen build mine.tsv --images pictures`.
 
     Args:
         verb: The verb.
-        flag: Its flag, which was typed for a verb that does not have it.
-        words: The words behind the verb that was typed, among which a file may be.
+        flag: Its flag, which the user typed for a verb that does not have it.
+        words: The words behind the verb that the user typed, among which a file may be.
     """
     files = [word for word in words if Path(word).suffix and Path(word).is_file()]
     file = files[0] if files else "FILE"
-    line = ["snellen", verb, file, flag]
-    if _flags_of(verb)[flag]:
-        behind = words[words.index(flag) + 1 :] if flag in words else []
-        line.append(behind[0] if behind else "VALUE")
-    return shlex.join(line)
+    command = ["snellen", verb, file, flag]
+    takes_value = _flags_of(verb)[flag]
+    if takes_value:
+        words_behind_flag = words[words.index(flag) + 1 :] if flag in words else []
+        command.append(words_behind_flag[0] if words_behind_flag else "VALUE")
+    return shlex.join(command)
 
 
 def _flags_of_run() -> dict[str, bool]:
     """Return the flags of `snellen run`, and whether each has a value."""
-    return _flags_of("run")
-
-
-def _flags_of(verb: str) -> dict[str, bool]:
-    """Return the flags of a verb, and whether each has a value."""
-    command: click.Command = imported(f"snellen.cli.verbs.{verb}:{verb}_command")
+    command: click.Command = import_target("snellen.cli.verbs.run:run_command")
     flags: dict[str, bool] = {}
     for parameter in command.params:
         for name in (*parameter.opts, *parameter.secondary_opts):
@@ -621,7 +703,7 @@ def _flags_of(verb: str) -> dict[str, bool]:
 
 
 def _check_encoding(words: Sequence[str]) -> None:
-    """Raise DataError for an argument that is not in UTF-8: nothing that Snellen writes could hold it."""
+    """Raise DataError for an argument that is not in UTF-8, because the files that Snellen writes cannot contain it."""
     for word in words:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise DataError(
@@ -629,30 +711,31 @@ def _check_encoding(words: Sequence[str]) -> None:
             )
 
 
-def _system_fault(error: OSError | UnicodeEncodeError) -> str:
-    """What a command could not do because of the system, for a fault that no room has put into words."""
+def _describe_system_error(error: OSError | UnicodeEncodeError) -> str:
+    """Return the message for an error of the operating system that no other code has described."""
     if isinstance(error, UnicodeEncodeError):
         return (
             f"a text contains {error.object[error.start : error.end]!r}, an unpaired surrogate, which cannot be "
             "encoded; correct the text (--debug shows where)"
         )
     reason = error.strerror or str(error) or type(error).__name__
-    place = f"{error.filename}: " if error.filename else ""
-    advice = "; free some space, then repeat the command" if error.errno in _FULL else ""
-    return f"{place}{reason}{advice} (--debug shows where)"
+    file = f"{error.filename}: " if error.filename else ""
+    advice = "; free some space, then repeat the command" if error.errno in _DISK_FULL else ""
+    return f"{file}{reason}{advice} (--debug shows where)"
 
 
-def _is_of_others(error: BaseException) -> bool:
-    """Whether what others wrote raised the error behind this one."""
+def _is_from_other_code(error: BaseException) -> bool:
+    """Return whether an error was caused by code of the user or of another package, such as a metric of their own."""
     while isinstance(error, SnellenError) and error.__cause__:
-        if isinstance(error, HookError) and not isinstance(error.__cause__, SnellenError):
+        cause = error.__cause__
+        if isinstance(error, HookError) and not isinstance(cause, SnellenError):
             return True
-        error = error.__cause__
+        error = cause
     return False
 
 
-def _line_of(error: click.ClickException) -> str:
-    """A fault of what was typed, as all other faults are said: in one line, with where to look."""
+def _format_usage_error(error: click.ClickException) -> str:
+    """Return the message of an error in what the user typed, in one line, with the command that shows the help."""
     message = " ".join(strip_controls(error.format_message()).split()).removesuffix(".")
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f" (see `{context.command_path} --help`)" if context else ""
@@ -663,7 +746,7 @@ def _line_of(error: click.ClickException) -> str:
 
 
 class Verb(NamedTuple):
-    """A verb of the command line, in a module that loads nothing heavy: `snellen --help` asks for it.
+    """A verb that a package adds to the command line. Its module is imported for `snellen --help`, so it must be light.
 
     Examples:
         >>> BIRDS = Verb("List the birds with their songs.", "snellen_birds.verb:command", "Benchmarks")
@@ -676,24 +759,31 @@ class Verb(NamedTuple):
     command: str
     """`module:attribute` of its click command, imported when the verb is called."""
     section: str = "Other packages"
-    """Below which heading it stands."""
+    """Heading under which `snellen --help` lists it."""
 
 
 def installed_verbs() -> Mapping[str, str]:
-    """Where the verbs of other packages are declared, by name: `module:attribute` of a `Verb`."""
+    """Return the verbs that other packages add, by name, with the `module:attribute` where each `Verb` is declared."""
     return entry_points_of("snellen.").get("snellen.verbs", {})
 
 
 def declared_verb(target: str) -> Verb:
-    """The verb that a package declares; one that cannot be imported says so in place of its help."""
+    """Return the verb that a package declares. If it cannot be imported, its help line is the error.
+
+    Args:
+        target: The `module:attribute` of the `Verb`.
+    """
     try:
-        verb: Verb = imported(target)
+        verb: Verb = import_target(target)
     except ImportError as error:
         return Verb(f"(cannot be loaded: {error})", target)
     return verb
 
 
-def imported(target: str) -> Any:
-    """The object `module:attribute`. `registry.load_target` does more, and would take a tenth of the time of --help."""
+def import_target(target: str) -> Any:
+    """Import an object that is named as `module:attribute`.
+
+    `registry.load_target` does more, but would take a tenth of the time of `snellen --help`.
+    """
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)

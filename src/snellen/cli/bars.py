@@ -1,4 +1,4 @@
-"""The bars of runs on a terminal."""
+"""Progress bars for runs and downloads on a terminal."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
@@ -22,93 +23,127 @@ from rich.progress import (
 from snellen.formats.shown_text import short_name
 from snellen.runs.run_progress import ProgressListener, RunProgress, SessionPace
 
-MOST_OF_A_LINE = 120
-"""A terminal with fewer columns has a shorter bar, and no room for what it counts."""
+FULL_WIDTH = 120
+"""In a terminal with fewer columns, the bar is shorter, and the word `questions` is left out."""
 
 
-def _fitted(name: str, width: int) -> str:
-    """A name that leaves bar, counts, rate, time left and note their place in a line; its middle goes first."""
-    room = max(width - (69 if width < MOST_OF_A_LINE else 113), 11)
-    return name if len(name) <= room else f"{name[: room // 2]}…{name[-((room - 1) // 2) :]}"
+def _shorten_name(name: str, width: int) -> str:
+    """Shorten a name so that the bar, counts, rate, remaining time and note have room in the same line.
+
+    Args:
+        name: The name. If it is too long, its middle is replaced by an ellipsis.
+        width: Columns of the terminal.
+    """
+    width_of_others = 69 if width < FULL_WIDTH else 113
+    max_length = max(width - width_of_others, 11)
+    if len(name) <= max_length:
+        return name
+    n_first = max_length // 2
+    n_last = (max_length - 1) // 2
+    return f"{name[:n_first]}…{name[-n_last:]}"
 
 
 @contextmanager
 def run_bars(console: Console) -> Iterator[ProgressListener]:
-    """A bar for each run, with counts, rate and time left."""
-    is_narrow = console.width < MOST_OF_A_LINE
-    columns = (
+    """Show a progress bar for each run, with counts, rate and remaining time, inside the block.
+
+    Yields:
+        The listener that receives the progress of the runs.
+    """
+    is_narrow = console.width < FULL_WIDTH
+    columns: list[ProgressColumn] = [
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=8 if is_narrow else 40),
         MofNCompleteColumn(),
-        *([] if is_narrow else [TextColumn("questions")]),
+    ]
+    if not is_narrow:
+        columns.append(TextColumn("questions"))
+    columns += [
         TextColumn(
             "[progress.data.speed]{task.fields[rate]} [progress.remaining]{task.fields[remaining]}"
         ),
         TextColumn("{task.fields[note]}", markup=False),
-    )
+    ]
     with Progress(*columns, console=console) as bars:
-        tasks: dict[str, TaskID] = {}
+        task_by_folder: dict[str, TaskID] = {}
         paces: dict[str, SessionPace] = defaultdict(SessionPace)
 
         def listen(state: RunProgress) -> None:
-            if state.folder not in tasks:
-                name = _fitted(short_name(state.model), console.width)
-                tasks[state.folder] = bars.add_task(
+            if state.folder not in task_by_folder:
+                name = _shorten_name(short_name(state.model), console.width)
+                task_by_folder[state.folder] = bars.add_task(
                     name, total=state.total, note="", rate="", remaining=""
                 )
-            failed = f", {state.failures:,} failed" if state.failures else ""
-            different = (
-                f", {state.different:,} different questions"
-                if state.different and not is_narrow
-                else ""
-            )
-            asked_now = state.done - state.stored
-            rate = paces[state.folder].rate(bars.get_time(), state.requests, asked_now)
-            requests = "request" if state.requests == 1 else "requests"
+            noun = "request" if state.requests == 1 else "requests"
+            note = f"{state.requests:,} {noun}"
+            if state.failures:
+                note += f", {state.failures:,} failed"
+            if state.different and not is_narrow:
+                note += f", {state.different:,} different questions"
+
+            done_in_session = state.done - state.stored
+            rate = paces[state.folder].rate(bars.get_time(), state.requests, done_in_session)
+            rate_text = ""
+            remaining = "-:--:--"
+            if rate:
+                n_decimals = 1 if rate < 100 else 0
+                rate_text = f"{rate:,.{n_decimals}f}/s"
+                seconds = round((state.total - state.done) / rate)
+                remaining = str(timedelta(seconds=seconds))
             bars.update(
-                tasks[state.folder],
+                task_by_folder[state.folder],
                 completed=state.done,
-                note=f"{state.requests:,} {requests}{failed}{different}",
-                rate=f"{rate:,.{int(rate < 100)}f}/s" if rate else "",
-                remaining=str(timedelta(seconds=round((state.total - state.done) / rate)))
-                if rate
-                else "-:--:--",
+                note=note,
+                rate=rate_text,
+                remaining=remaining,
             )
 
         yield listen
 
 
 class FetchBar:
-    """A bar for the file that is being fetched, which the next one or `end` takes away."""
+    """Progress bar for the file that is being fetched. The bar of the next file replaces it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._shown: tuple[str, Progress, TaskID] | None = None
+        self._file = ""
+        """Name of the file that the bar is for."""
+        self._bar: tuple[Progress, TaskID] | None = None
+        """The bar; None if no bar is shown."""
 
     def show(self, name: str, done: int, size: int) -> None:
-        """`size` is 0 where it is not known."""
-        if self._shown is None or self._shown[0] != name:
+        """Show how much of a file is fetched.
+
+        Args:
+            name: The name of the file.
+            done: The bytes that are fetched.
+            size: Its size in bytes; 0 if it is not known.
+        """
+        if self._bar is None or self._file != name:
             self.end()
-            columns = (
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                DownloadColumn(),
-                TransferSpeedColumn(),
-                TimeRemainingColumn(),
-            )
-            bars = Progress(*columns, console=self._console, transient=True)
-            self._shown = (
-                name,
-                bars,
-                bars.add_task(_fitted(name, self._console.width), total=size or None),
-            )
-            bars.start()
-        _, bars, task = self._shown
+            self._bar = self._start_bar(name, size)
+            self._file = name
+        bars, task = self._bar
         bars.update(task, completed=done, total=size or None)
         if done == size:
             self.end()
 
+    def _start_bar(self, name: str, size: int) -> tuple[Progress, TaskID]:
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+        )
+        bars = Progress(*columns, console=self._console, transient=True)
+        task = bars.add_task(_shorten_name(name, self._console.width), total=size or None)
+        bars.start()
+        return bars, task
+
     def end(self) -> None:
-        if self._shown is not None:
-            self._shown[1].stop()
-            self._shown = None
+        """Remove the bar, if one is shown."""
+        if self._bar is not None:
+            bars, _ = self._bar
+            bars.stop()
+            self._bar = None

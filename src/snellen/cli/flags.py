@@ -75,7 +75,7 @@ class FloatParameter(click.FloatRange):
 
 
 def _between(numbers: click.IntRange | click.FloatRange) -> str:
-    """Return the bounds of a parameter type as text: ` from 1 to 8`, ` of 1 or more`; empty without bounds."""
+    """Return the bounds of a parameter type as a part of a message, such as ` from 1 to 8`; empty without bounds."""
     least = numbers.min
     most = numbers.max
     if least is not None and most is not None:
@@ -98,7 +98,12 @@ JUDGE = "judge_"
 def parse_price(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> TokenPrice | None:
-    """Parse two to four prices per million tokens: read, written, cached, stored, such as `0.15,0.6` or `3,15,0.3,3.75`."""
+    """Parse prices per million tokens, such as `0.15,0.6` or `3,15,0.3,3.75`.
+
+    Returns:
+        Two to four prices: of input, of output, of input that is read from the provider's cache, and of input that is
+        stored in it. None if the flag is not given.
+    """
     if not text:
         return None
     try:
@@ -319,11 +324,11 @@ def field_flags(
         >>> [option.name for option in command.__click_params__]
         ['metrics']
     """
-    fields = [
-        field
-        for name, field in record_fields(form).items()
-        if name not in but and (not names or name in names)
-    ]
+    fields = []
+    for name, field in record_fields(form).items():
+        is_selected = not names or name in names
+        if is_selected and name not in but:
+            fields.append(field)
 
     def with_flags(command: CommandT) -> CommandT:
         for field in reversed(fields):
@@ -493,10 +498,13 @@ def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_given_once(metrics: Sequence[str], judges: Sequence[str]) -> None:
-    """Raise DataError for a judge that is given as a metric, or as both."""
-    for name in filter(None, map(judging_code, metrics)):
-        raise DataError(f"--metric {JUDGING}{name}: this is a judge; write --judge {name}")
-    for name in map(code_name, judges):
+    """Raise DataError if a judge is given with `--metric`, or with both `--metric` and `--judge`."""
+    for metric in metrics:
+        name = judging_code(metric)
+        if name:
+            raise DataError(f"--metric {JUDGING}{name}: this is a judge; write --judge {name}")
+    for judge in judges:
+        name = code_name(judge)
         if name in metrics:
             raise DataError(
                 f"{name} is given with --metric and with --judge; give it once: a judge marks the replies to all "
@@ -515,7 +523,11 @@ def judge_from_flags(flags: Mapping[str, Any]) -> JudgeSpec:
 
 
 def column_flags(texts: Sequence[str]) -> dict[str, list[str]]:
-    """Return the columns of each role, from flags such as `picture=Foto`. Raises DataError for another form."""
+    """Return the names of columns by role, from the values of `--column` flags such as `image=Foto`.
+
+    Raises:
+        DataError: A value does not have this form.
+    """
     columns: dict[str, list[str]] = {}
     for text in texts:
         role, equals, column = text.partition("=")

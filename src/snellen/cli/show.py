@@ -1,4 +1,4 @@
-"""Print what commands give on stdout, and notes and progress on stderr."""
+"""Print the results of commands on stdout, and notes and progress on stderr."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _progress_listener() -> AbstractContextManager[ProgressListener]:
 
 
 def announce_next(*steps: str) -> None:
-    """Say on stderr what is usually typed next, as the last line of a command.
+    """Print on stderr which commands usually follow, as the last line of a command.
 
     Examples:
         >>> announce_next("`snellen view runs/x` shows every question and reply")
@@ -117,7 +117,7 @@ def announce_next_of_runs(runs: Sequence[Path], given: Sequence[Path] = ()) -> N
 
 
 def command_line(*words: str | Path) -> str:
-    """Return a command as a message quotes it.
+    """Return a `snellen` command in backticks, for a message.
 
     Examples:
         >>> command_line("view", Path("runs/my run"))
@@ -317,21 +317,30 @@ def _column_widths(columns: Sequence[Sequence[str]], room: int, gap: int = COLUM
         room: Characters of a line.
         gap: Characters between columns.
     """
-    full_widths = [max(len(cell) for cell in column) for column in columns]
-    least_widths = [_longest_word(column) for column in columns]
+    full_widths = []
+    least_widths = []
+    for column in columns:
+        full_widths.append(max(len(cell) for cell in column))
+        least_widths.append(_longest_word(column))
     least_widths[0] = full_widths[0]
 
     n_columns = len(columns)
     while n_columns >= 3:
-        if sum(least_widths[:n_columns]) + gap * (n_columns - 1) <= room:
+        least_width_of_all = sum(least_widths[:n_columns]) + gap * (n_columns - 1)
+        if least_width_of_all <= room:
             break
         n_columns -= 1
 
+    full_widths = full_widths[:n_columns]
     least_widths = least_widths[:n_columns]
-    wanted = [full - least for full, least in zip(full_widths, least_widths, strict=False)]
-    free = max(room - sum(least_widths) - gap * (n_columns - 1), 0)
-    share = min(free / sum(wanted), 1.0) if sum(wanted) else 0.0
-    return [least + int(share * want) for least, want in zip(least_widths, wanted, strict=True)]
+    free_room = max(room - sum(least_widths) - gap * (n_columns - 1), 0)
+    wanted_room = sum(full_widths) - sum(least_widths)
+    granted_share = min(free_room / wanted_room, 1.0) if wanted_room else 0.0
+    widths = []
+    for full_width, least_width in zip(full_widths, least_widths, strict=True):
+        extra = int(granted_share * (full_width - least_width))
+        widths.append(least_width + extra)
+    return widths
 
 
 def _longest_word(column: Sequence[str]) -> int:

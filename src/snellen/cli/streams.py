@@ -11,16 +11,16 @@ from typing import Any
 
 
 class OutputError(OSError):
-    """Standard output takes no more."""
+    """Standard output cannot be written, for example because the disk is full or the reader has ended."""
 
     def __init__(self, cause: OSError) -> None:
-        # Of another number than the cause: click and rich end a command with exit code 1 for a broken pipe.
+        # Not the error number of the cause: click and rich end a command with exit code 1 for a broken pipe.
         super().__init__(errno.EIO, cause.strerror)
         self.has_reader = not isinstance(cause, BrokenPipeError)
 
 
 class _Output(io.TextIOWrapper):
-    """Standard output, whose faults can be told from those of files."""
+    """Standard output, whose errors are distinguished from those of files."""
 
     def write(self, text: str, /) -> int:
         """Write text; an OSError becomes an OutputError, which is told apart from errors of other files."""
@@ -38,7 +38,7 @@ class _Output(io.TextIOWrapper):
 
 
 class _Messages(io.TextIOWrapper):
-    """Standard error: a message that cannot be written ends nothing."""
+    """Standard error. A message that cannot be written is ignored, so that the command continues."""
 
     def write(self, text: str, /) -> int:
         with suppress(OSError):
@@ -51,12 +51,12 @@ class _Messages(io.TextIOWrapper):
 
 
 def guard_streams() -> None:
-    """Put streams in place whose faults `main` can tell, also where a stream was closed.
+    """Replace the standard streams by streams whose errors `main` can recognise, also if a stream is closed.
 
-    What is shown may hold half of a surrogate pair, or letters that the terminal's encoding lacks: they are replaced.
+    Characters that cannot be encoded, such as an unpaired surrogate, are replaced in the output.
     """
-    # A descriptor that is closed would be taken by the next file that is opened. What is opened here takes the lowest
-    # that is free; nothing can be written to one that is open for reading.
+    # The next file that is opened would get the descriptor of a closed stream. Opening the null device here takes the
+    # lowest free descriptor. That of standard output is opened for reading, so that writing to it fails.
     for descriptor, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
             os.fstat(descriptor)
@@ -69,15 +69,21 @@ def guard_streams() -> None:
 
 
 def _settings(stream: Any, descriptor: int) -> dict[str, Any]:
-    """The buffer of a stream and how it is written."""
+    """Return arguments for a text stream that writes to the same file as a standard stream.
+
+    Args:
+        stream: The standard stream, which cannot be used afterwards; None if it is closed.
+        descriptor: Its file descriptor.
+    """
     if stream is None:
         return {"buffer": os.fdopen(descriptor, "wb", closefd=False), "encoding": "utf-8"}
-    encoding, is_by_line = stream.encoding, stream.line_buffering
-    return {"buffer": stream.detach(), "encoding": encoding, "line_buffering": is_by_line}
+    encoding = stream.encoding
+    line_buffering = stream.line_buffering
+    return {"buffer": stream.detach(), "encoding": encoding, "line_buffering": line_buffering}
 
 
 def drop_output() -> None:
-    """Have nothing more written to standard output, so that Python does not try again when it ends."""
+    """Redirect standard output to the null device, so that Python does not try to write again when it ends."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

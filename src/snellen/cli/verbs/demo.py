@@ -9,7 +9,7 @@ from shutil import which
 
 import click
 
-from snellen.cli import declared_verb, imported, installed_verbs
+from snellen.cli import declared_verb, import_target, installed_verbs
 from snellen.cli.flags import IntegerParameter, json_flag
 from snellen.cli.show import announce, console, run_progress, show_results
 from snellen.common.paths import shell_word
@@ -111,6 +111,6 @@ def _acuity_card(runs: Path, limit: int, as_json: bool) -> Path:
     arguments += ["--card", str(card)]
     if as_json:
         arguments.append("--json")
-    command: click.Command = imported(declared_verb(installed_verbs()["acuity"]).command)
+    command: click.Command = import_target(declared_verb(installed_verbs()["acuity"]).command)
     command.main(arguments, prog_name="snellen acuity", standalone_mode=False)
     return card

@@ -1,4 +1,4 @@
-"""The `snellen run` line that a command line of another harness stands for."""
+"""Translate command lines of other evaluation harnesses to `snellen run`, for error messages."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MODEL_OPTIONS = {
     "--base-url": "base_url",
     "--model-base-url": "base_url",
 }
-"""Flags that are options of a model string here."""
+"""Flags of other harnesses that are options of a model string in Snellen."""
 OTHER_NAMES = {
     "--num-fewshot": "--few-shot",
     "--fewshot": "--few-shot",
@@ -73,10 +73,10 @@ OTHER_NAMES = {
     "--judge-model": "--judge",
     "--protocol": "--protocols",
 }
-PLACES = ("--output", "-o", "--output-path", "--output-dir")
-"""Flags of a place for results, in whose message the whole line stands as well."""
+OUTPUT_FLAGS = ("--output", "-o", "--output-path", "--output-dir")
+"""Flags of other harnesses for the folder of results. Their error message has the complete command, too."""
 GENERATION = ("--gen-kwargs", "--generation-kwargs", "--generation-config")
-"""Flags with settings of generation as `NAME=VALUE`, between commas."""
+"""Flags of other harnesses with settings of generation as `NAME=VALUE`, between commas."""
 GENERATION_FLAGS = {
     "temperature": "--temperature",
     "top_p": "--top-p",
@@ -97,7 +97,7 @@ WITHOUT_EFFECT = (
     "--write-out",
     "--log-samples-suffix",
 )
-"""Flags that ask for what happens anyway, or for more lines in the terminal."""
+"""Flags of other harnesses for what Snellen does anyway, or for more lines in the terminal."""
 SCHEMES = {
     **dict.fromkeys(
         (
@@ -123,18 +123,18 @@ LATER = {
     "--predict-only": "a run asks and scores",
     "--wandb-args": "`snellen export RUN --track wandb:PROJECT` after the run",
 }
-"""What to do instead of a flag that no flag of `snellen run` stands for."""
+"""What to do instead of a flag that has no counterpart in `snellen run`."""
 CHECKPOINTS = ("pretrained", "model_version", "model_name", "model")
 """Names of the model among `--model_args`."""
 
 
 class TranslatedLine(Struct, frozen=True):
-    """A `snellen run` line for the words of another harness."""
+    """A `snellen run` command for a command line of another harness."""
 
     line: str
-    """The line; empty if no flag is about models or benchmarks. What is missing is MODEL or BENCHMARK."""
+    """The command, with MODEL or BENCHMARK for what is missing; empty if no flag is about models or benchmarks."""
     left_out: tuple[str, ...] = ()
-    """Flags that the line has nothing for, with their values and what to do instead."""
+    """Flags without a counterpart in Snellen, with their values and what to do instead."""
 
     def __str__(self) -> str:
         """Return the line as a message quotes it, with what it leaves out."""
@@ -142,10 +142,10 @@ class TranslatedLine(Struct, frozen=True):
         return f"`{self.line}`{left_out}"
 
 
-def line_of_others(
+def translate_line(
     words: Sequence[str], known: Mapping[str, bool] = MappingProxyType({})
 ) -> TranslatedLine:
-    """Return the `snellen run` line that words with flags of another harness stand for.
+    """Translate words with flags of another harness to a `snellen run` command.
 
     Args:
         words: The words behind `snellen run`.
@@ -153,7 +153,7 @@ def line_of_others(
 
     Examples:
         >>> line = "--model hf --model_args pretrained=org/name,dtype=float32 --tasks pope,mme --nproc 4"
-        >>> translated = line_of_others(line.split())
+        >>> translated = translate_line(line.split())
         >>> translated.line
         "snellen run 'hf:org/name?dtype=float32' pope mme"
         >>> translated.left_out
@@ -164,32 +164,36 @@ def line_of_others(
     options: dict[str, str] = {}
     translated_flags: list[str] = []
     left_out: list[str] = []
-    flags = _flags(words, known)
-    names_of_flags = {flag for flag, _ in flags}
-    if names_of_flags.isdisjoint((*MODELS, *MODEL_ARGUMENTS, *BENCHMARKS, *MODEL_OPTIONS, *PLACES)):
+    flags_and_values = _group_by_flag(words, known)
+    flags = {flag for flag, _ in flags_and_values}
+    flags_to_translate = (*MODELS, *MODEL_ARGUMENTS, *BENCHMARKS, *MODEL_OPTIONS, *OUTPUT_FLAGS)
+    if flags.isdisjoint(flags_to_translate):
         return TranslatedLine("")
-    has_model = not names_of_flags.isdisjoint((*MODELS, *MODEL_ARGUMENTS))
-    for flag, values in flags:
+    has_model_flag = not flags.isdisjoint((*MODELS, *MODEL_ARGUMENTS))
+    for flag, values in flags_and_values:
         own_flag = OTHER_NAMES.get(flag, flag)
         if not flag:
             for word in values:
-                is_first = not models and not benchmarks and not has_model
-                (models if is_first or names_model(word) else benchmarks).append(word)
+                is_first_word = not models and not benchmarks and not has_model_flag
+                if is_first_word or names_model(word):
+                    models.append(word)
+                else:
+                    benchmarks.append(word)
         elif flag in MODELS:
-            models += _names(values)
+            models += _split_names(values)
         elif flag in MODEL_ARGUMENTS:
-            options |= _pairs(values)
+            options |= _parse_pairs(values)
         elif flag in BENCHMARKS:
-            benchmarks += _names(values)
+            benchmarks += _split_names(values)
         elif flag in MODEL_OPTIONS:
             options[MODEL_OPTIONS[flag]] = " ".join(values) or "true"
         elif flag in GENERATION:
-            translated_flags += _generation_flags(_pairs(values), left_out)
+            translated_flags += _generation_flags(_parse_pairs(values), left_out)
         elif flag == "--log-samples":
             left_out.append("--log_samples (every reply is stored)")
         elif flag in WITHOUT_EFFECT:
             continue
-        elif _has_no_use(own_flag, values, known):
+        elif _is_unusable(own_flag, values, known):
             left_out.append(_describe_left_out(flag, values))
         else:
             translated_flags += [own_flag, *values]
@@ -204,51 +208,75 @@ def line_of_others(
     return TranslatedLine(shlex.join(line), tuple(left_out))
 
 
-def _pairs(values: Sequence[str]) -> dict[str, str]:
-    """Return settings that are given as `NAME=VALUE`, between commas."""
-    pairs = (pair.partition("=") for value in values for pair in value.split(","))
-    return {name.strip(): value.strip() for name, equals, value in pairs if equals}
+def _parse_pairs(values: Sequence[str]) -> dict[str, str]:
+    """Return settings that are given as `NAME=VALUE`, between commas, by name. Other parts are ignored."""
+    settings = {}
+    for text in values:
+        for pair in text.split(","):
+            name, equals, value = pair.partition("=")
+            if equals:
+                settings[name.strip()] = value.strip()
+    return settings
 
 
 def _generation_flags(settings: Mapping[str, str], left_out: list[str]) -> list[str]:
-    """Return the flags for settings of generation, and append the others to what is left out."""
+    """Translate settings of generation to flags of `snellen run`.
+
+    Args:
+        settings: The settings by their name in the other harness.
+        left_out: Settings without a counterpart are appended to this list, as `NAME=VALUE`.
+
+    Returns:
+        The flags and their values.
+    """
     flags: list[str] = []
     for name, value in settings.items():
         if name in GENERATION_FLAGS:
             flags += [GENERATION_FLAGS[name], value]
-        elif name != "do_sample":  # follows from the temperature
+        elif name != "do_sample":  # it follows from the temperature
             left_out.append(f"{name}={value}")
     return flags
 
 
-def _has_no_use(flag: str, values: Sequence[str], known: Collection[str]) -> bool:
-    """Return whether `snellen run` has nothing for a flag, or cannot use its value."""
+def _is_unusable(flag: str, values: Sequence[str], known: Collection[str]) -> bool:
+    """Return whether `snellen run` does not have a flag, or cannot use its value.
+
+    Args:
+        flag: The flag, by its name in Snellen.
+        values: The words behind it.
+        known: The flags of `snellen run`; empty if they are not known.
+    """
     if flag in ("--limit", "--seed", "--few-shot"):
-        return not (len(values) == 1 and values[0].isdecimal())
+        is_number = len(values) == 1 and values[0].isdecimal()
+        return not is_number
     if known:
         return flag not in known
     return flag not in OTHER_NAMES.values()
 
 
 def _describe_left_out(flag: str, values: Sequence[str]) -> str:
-    """Return a flag that has no counterpart here, with what to do instead where that is known."""
-    shown = shlex.join([flag, *values])
+    """Return a flag without a counterpart in `snellen run` and its values, with what to do instead if that is known."""
+    flag_text = shlex.join([flag, *values])
     if flag in LATER:
-        return f"{shown} ({LATER[flag].format(shlex.join(values) or 'NUMBER')})"
+        advice = LATER[flag].format(shlex.join(values) or "NUMBER")
+        return f"{flag_text} ({advice})"
     if flag == "--limit":
-        return f"{shown} (a limit is a number of samples)"
-    return shown
+        return f"{flag_text} (a limit is a number of samples)"
+    return flag_text
 
 
-def build_line(flag: str, words: Sequence[str]) -> str:
-    """Return the line that names a column, for a flag such as `--image-col`; empty for another flag.
+def line_to_build(flag: str, words: Sequence[str]) -> str:
+    """Return the `snellen build` command that names a column of a table, for a flag such as `--image-col`.
 
     Args:
         flag: The flag.
-        words: The words behind `snellen run`, among which the file may be.
+        words: The words behind `snellen run`, among which the table may be.
+
+    Returns:
+        The command; empty if the flag does not name a column.
 
     Examples:
-        >>> build_line("--image-col", ["snellen:tiny", "--image-col", "picture"])
+        >>> line_to_build("--image-col", ["snellen:tiny", "--image-col", "picture"])
         'snellen build FILE --column image=picture'
     """
     flag = flag.replace("_", "-")
@@ -256,20 +284,32 @@ def build_line(flag: str, words: Sequence[str]) -> str:
     if not column:
         return ""
     role = COLUMN_ROLES.get(column[1], column[1])
-    files = [word for word in words if Path(word).suffix and Path(word).is_file()]
-    named = [values[0] for name, values in _flags(words) if name == flag and values]
-    column_name = named[0] if named else "NAME"
-    file = files[0] if files else "FILE"
+    file = "FILE"
+    for word in words:
+        if Path(word).suffix and Path(word).is_file():
+            file = word
+            break
+    column_name = "NAME"
+    for other_flag, values in _group_by_flag(words):
+        if other_flag == flag and values:
+            column_name = values[0]
+            break
     return shlex.join(["snellen", "build", file, "--column", f"{role}={column_name}"])
 
 
-def _flags(
+def _group_by_flag(
     words: Sequence[str], known: Mapping[str, bool] = MappingProxyType({})
 ) -> list[tuple[str, list[str]]]:
-    """Return flags, with hyphens, and the values behind each; the words before the first are behind an empty flag.
+    """Group the words of a command line by the flag that they belong to.
 
-    A flag of another harness takes all words up to the next flag, as `--data A B` does. Other flags take one, or none
-    if `known` says so.
+    A flag for models or benchmarks takes all words up to the next flag, as in `--data A B`. Other flags take one word.
+
+    Args:
+        words: The words.
+        known: Flags that are known to have a value, or to have none. Without this, a flag is taken to have one.
+
+    Returns:
+        Each flag, with hyphens for underscores, and its values. Words that do not belong to a flag follow an empty one.
     """
     flags: list[tuple[str, list[str]]] = [("", [])]
     for word in words:
@@ -280,26 +320,36 @@ def _flags(
             flags.append((flag, [value] if equals else []))
             continue
         flag, values = flags[-1]
-        is_list = not flag or flag in MODELS or flag in BENCHMARKS
+        takes_several = not flag or flag in MODELS or flag in BENCHMARKS
         takes_none = known.get(flag) is False
-        if takes_none or (values and not is_list):
+        is_complete = bool(values) and not takes_several
+        if takes_none or is_complete:
             flags.append(("", [word]))
         else:
             values.append(word)
     return flags
 
 
-def _names(values: Sequence[str]) -> list[str]:
-    """Return names that are given one by one or between commas."""
+def _split_names(values: Sequence[str]) -> list[str]:
+    """Return names that are given one by one or with commas between them. Paths and model strings are not split."""
     names: list[str] = []
     for value in values:
-        is_whole = Path(value).exists() or "?" in value or "://" in value
-        names += [value] if is_whole else [name for name in value.split(",") if name]
+        is_single_name = Path(value).exists() or "?" in value or "://" in value
+        if is_single_name:
+            names.append(value)
+        else:
+            names += [name for name in value.split(",") if name]
     return names
 
 
 def _model_strings(models: Sequence[str], options: dict[str, str]) -> list[str]:
-    """Return the model strings of names and of options, among which the name may be."""
+    """Return Snellen's model strings for models of another harness.
+
+    Args:
+        models: Names of models, or of classes of models, such as `hf` and `vllm`.
+        options: Options of the models. The checkpoint may be among them, as `pretrained`, and an address, as
+            `base_url`.
+    """
     options = dict(options)
     address = options.pop("base_url", "")
     checkpoint = ""
