@@ -109,7 +109,7 @@ def announce_next_of_runs(runs: Sequence[Path], given: Sequence[Path] = ()) -> N
     words = given or runs
     steps = [f"{command_line('view', *words)} shows every question and reply"]
     if len(runs) > 1:
-        steps.append(f"{command_line('compare', *words)} says which differences are sure")
+        steps.append(f"{command_line('compare', *words)} says which differences are significant")
     else:
         export = command_line("export", *runs, "-o", "replies.csv")
         steps.append(f"{export} writes them as a table")

@@ -71,34 +71,55 @@ from snellen.recognition.own_sources import (
 )
 from snellen.runs.finding import open_benchmark, reason_to_rebuild, select_to_build
 
-# --- what both have in common: columns said by flags, and doubts that are asked ---------------------------------------
+# --- functions that `build` and `reform` share -------------------------------------------------------------------------
 
 
-_OF_A_ROW = re.compile(r":\d+: |: (?:record|row|image) \w+:")
+_ROW_FAULT = re.compile(r":\d+: |: (?:record|row|image) \w+:")
+"""Part of an error message about one row of a file, which says the number of the row."""
+_CANCEL_KEYS = ("q", "\x1b", "\x03", "\x04")
 
 
 @contextmanager
-def naming_leniency(lenient: bool) -> Iterator[None]:
-    """Say how a file with wrong rows is built all the same."""
+def suggesting_lenient(lenient: bool) -> Iterator[None]:
+    """If the block fails because of wrong rows in a file, tell the user that --lenient skips them.
+
+    Args:
+        lenient: Whether the flag is given already.
+    """
     try:
         yield
     except WrongRowsError as error:
-        if not lenient and all(map(_OF_A_ROW.search, error.faults)):
+        is_about_rows = all(_ROW_FAULT.search(fault) for fault in error.faults)
+        if is_about_rows and not lenient:
             announce("the rows below cannot be used; --lenient skips and counts them")
         raise
 
 
 def ask_user(path: Path, doubt: Doubt) -> str:
-    """Have a user decide with one key. Raises DataError with the choices where nobody can be asked."""
+    """Let the user choose by one key how a file is to be read.
+
+    Args:
+        path: The file.
+        doubt: What is doubtful about the file, and the choices.
+
+    Returns:
+        The choice.
+
+    Raises:
+        DataError: There is no terminal, or the user cancels. The message names the choices.
+    """
     if not (sys.stdin.isatty() and error_console.is_terminal):
         return refuse_doubt(path, doubt)
+    choice_by_key = {str(number): choice for number, choice in enumerate(doubt.choices[:9], 1)}
     error_console.print(f"{path.name}: {doubt.why}. Which?")
-    for number, choice in enumerate(doubt.choices[:9], 1):
-        error_console.print(f"  {number}  {ANSWER_FORM_DESCRIPTIONS.get(choice, choice)}")
-    while (key := click.getchar()) not in map(str, range(1, len(doubt.choices[:9]) + 1)):
-        if key in ("q", "\x1b", "\x03", "\x04"):
+    for key, choice in choice_by_key.items():
+        error_console.print(f"  {key}  {ANSWER_FORM_DESCRIPTIONS.get(choice, choice)}")
+    while True:
+        pressed = click.getchar()
+        if pressed in choice_by_key:
+            return choice_by_key[pressed]
+        if pressed in _CANCEL_KEYS:
             return refuse_doubt(path, doubt)
-    return doubt.choices[int(key) - 1]
 
 
 class _Build(GroupedCommand):
@@ -155,21 +176,30 @@ def build_command(what: tuple[str, ...], **flags: Any) -> None:
 
 
 def _build_own(target: str, spec: BuildSpec) -> None:
-    """Build questions of the user, after a preview, and write what was recognised to an entry."""
+    """Build a benchmark from the user's own questions.
+
+    If the columns of a table were recognised, a preview is shown before, and the result is written to an entry file.
+
+    Args:
+        target: The path of the questions, such as a table.
+        spec: The settings of the build.
+    """
     source = find_own(target, spec, decide=ask_user, announce=announce)
     if source.recognition and console.is_terminal:
         show_preview(source)
     if source.recognition:
         check_entry_is_free(source.recognition, source.spec)
-    with build_progress(source.spec.name) as progress, naming_leniency(spec.lenient):
+    with build_progress(source.spec.name) as progress, suggesting_lenient(spec.lenient):
         benchmark = build_own(source, spec, progress=progress)
     print_built(benchmark)
     if source.recognition:
         entry = save_entry(source, spec.to)
-        again = shlex.join(
-            ["snellen", "build", str(entry), *(["--to", spec.to] if spec.to else [])]
+        rebuild = ["snellen", "build", str(entry)]
+        if spec.to:
+            rebuild += ["--to", spec.to]
+        announce(
+            f"saved to {entry}; if a column was read wrongly, edit that file, then `{shlex.join(rebuild)}`"
         )
-        announce(f"saved to {entry}; if a column was read wrongly, edit that file, then `{again}`")
     built = str(benchmark.folder if spec.to else benchmark.name)
     pack = command_line("pack", built, "--answers")
     announce_next(
@@ -178,7 +208,15 @@ def _build_own(target: str, spec: BuildSpec) -> None:
 
 
 def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec) -> None:
-    """Build benchmarks of the catalogue. Of several, those that cannot be built are named at the end."""
+    """Build benchmarks of the catalogue. If one of several cannot be built, the others are still built.
+
+    Args:
+        entries: The catalogue entries.
+        spec: The settings of the build.
+
+    Raises:
+        DataError: A benchmark cannot be built.
+    """
     for entry in entries:
         check_table_settings(entry, spec)
     settings = spec.entry
@@ -188,8 +226,8 @@ def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec) -> None:
         # Loaded once for all benchmarks.
         spec = replace(spec, writer=load_model(spec.writer))
 
-    # A build does not record these, so it cannot be said to have them already.
-    has_own_inputs = bool(
+    # A build does not record these settings, so an existing build may have been made with other ones.
+    has_unrecorded_settings = bool(
         settings.source
         or settings.revision
         or settings.params
@@ -201,8 +239,8 @@ def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec) -> None:
     built: list[str] = []
     for entry in entries:
         is_built = (benchmark_folder(entry.name) / MANIFEST).exists()
-        if is_built and not has_own_inputs and not spec.force:
-            reason = reason_to_rebuild(entry) or _other_settings(entry, spec)
+        if is_built and not has_unrecorded_settings and not spec.force:
+            reason = reason_to_rebuild(entry) or _changed_settings(entry, spec)
             if not reason:
                 announce(f"{entry.name} is already built; use --force to rebuild it")
                 built.append(entry.name)
@@ -232,15 +270,24 @@ def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec) -> None:
     announce_next(command_line("run", "MODEL", *built))
 
 
-def _other_settings(entry: BenchmarkSpec, spec: BuildSpec) -> str:
-    """Say how the build at hand differs, if the user asks for settings that it was not made with."""
-    wanted = changed_settings(spec.recipe)
-    built = Benchmark(benchmark_folder(entry.name)).manifest.build_info.recipe
-    if not wanted or wanted == built:
+def _changed_settings(entry: BenchmarkSpec, spec: BuildSpec) -> str:
+    """Return how the settings of an existing build differ from those that the user gave, as a reason to build it again.
+
+    Args:
+        entry: The catalogue entry of the benchmark.
+        spec: The settings that the user gave.
+
+    Returns:
+        The reason; empty if the user gave no settings, or the same ones.
+    """
+    requested = changed_settings(spec.recipe)
+    of_build = Benchmark(benchmark_folder(entry.name)).manifest.build_info.recipe
+    if not requested or requested == of_build:
         return ""
-    if not built:
+    if not of_build:
         return "it was built with the settings of its entry"
-    return f"it was built with another value of {', '.join(sorted(wanted.keys() | built.keys()))}"
+    names = sorted(requested.keys() | of_build.keys())
+    return f"it was built with another value of {', '.join(names)}"
 
 
 @click.command()
@@ -286,7 +333,7 @@ def reform_command(
         show_preview(source)
     if source.recognition:
         check_entry_is_free(source.recognition, source.spec)
-    with build_progress(source.spec.name) as progress, naming_leniency(spec.lenient):
+    with build_progress(source.spec.name) as progress, suggesting_lenient(spec.lenient):
         benchmark = build_reformed(source, spec, announce=announce, progress=progress)
     print_built(benchmark)
     _print_types(benchmark)
@@ -305,29 +352,32 @@ def _print_next(benchmark: Benchmark, *, is_elsewhere: bool) -> None:
 
 
 def _show_types(source: OwnSource, as_json: bool) -> None:
-    """Show how many questions of each type a folder of annotations could give, the possible types first."""
-    rows = [
-        (
+    """Print how many questions of each type can be made from annotations. Types without any are last."""
+    possible_rows = []
+    impossible_rows = []
+    for counted in count_types(source.spec, source.folder):
+        row = (
             counted.name,
             f"{counted.images:,}",
             f"{counted.questions:,}",
             f"{counted.left_out:,}",
             counted.example or f"needs {counted.needs}",
         )
-        for counted in sorted(
-            count_types(source.spec, source.folder), key=lambda counted: not counted.questions
-        )
-    ]
+        if counted.questions:
+            possible_rows.append(row)
+        else:
+            impossible_rows.append(row)
+    rows = possible_rows + impossible_rows
     header = ("type", "images", "questions", "left out", "for example")
     show_table(source.spec.title, header, rows, as_json=as_json)
 
 
 def _print_types(benchmark: Benchmark) -> None:
-    """Print how many questions of each type were drawn."""
+    """Print how many questions of each type a benchmark made from annotations has."""
     manifest = benchmark.manifest
-    types = manifest.tags.get("type", {})
-    drawn = ", ".join(f"{name} {number:,}" for name, number in types.items())
-    line = f"  {drawn}; drawn from {manifest.build_info.read:,} possible questions"
+    count_by_type = manifest.tags.get("type", {})
+    counts = ", ".join(f"{name} {count:,}" for name, count in count_by_type.items())
+    line = f"  {counts}; drawn from {manifest.build_info.read:,} possible questions"
     if manifest.counts.images > len(_annotated_images(benchmark)):
         line += "; an image with a drawn box, or a part cut out, counts as one more image"
     console.print(line, soft_wrap=True)

@@ -152,31 +152,33 @@ def compare_command(
     compare = convert_fields(fields_of(CompareSpec, given_settings), CompareSpec)
     gate = convert_fields(fields_of(GateSpec, given_settings), GateSpec)
     subset = convert_fields(fields_of(SubsetSpec, given_settings), SubsetSpec)
-    of_runs = bool(compare.baseline or outputs or subset.common_answered)
-    of_models = equivalent is not None or bool(protocols or exam)
-    _check_flags(sequential, of_models=of_models)
+    has_flags_for_models = equivalent is not None or bool(protocols or exam)
+    _check_flags(sequential, has_flags_for_models=has_flags_for_models)
     if sequential:
-        reading = flags_given(
-            {name: value for name, value in given_settings.items() if name not in _OF_COMPARISONS}
-        )
-        question_settings = {"protocols": protocols, "where": subset.where, "seed": compare.seed}
-        settings = {
-            **reading,
-            **{name: value for name, value in question_settings.items() if value},
-        }
-        _ask_both(runs, equivalent or 0.0, compare.metrics, settings, exam, as_json)
+        run_flags = {}
+        for name, value in given_settings.items():
+            if name not in _COMPARISON_FIELDS:
+                run_flags[name] = value
+        settings = flags_given(run_flags)
+        if protocols:
+            settings["protocols"] = protocols
+        if subset.where:
+            settings["where"] = subset.where
+        if compare.seed:
+            settings["seed"] = compare.seed
+        _run_both(runs, equivalent or 0.0, compare.metrics, settings, exam, as_json)
         return
 
     _check_no_models(runs)
-    own_metrics = [code_name(name) for name in compare.metrics]
-    register_scoring_code(own_metrics, "")
-    to_compute = []
-    for named in own_metrics:
-        name = named if is_code(named) else metric_with(named)
-        if not find_metric(name).is_always_reported and name not in to_compute:
-            to_compute.append(name)
-    compare = replace(compare, metrics=tuple(map(code_attribute, own_metrics)))
-    scoring = scoring_from_flags({**flags, "metrics": tuple(to_compute)})
+    metric_names = [code_name(name) for name in compare.metrics]
+    register_scoring_code(metric_names, "")
+    metrics_to_compute = []
+    for metric_name in metric_names:
+        name = metric_name if is_code(metric_name) else metric_with(metric_name)
+        if not find_metric(name).is_always_reported and name not in metrics_to_compute:
+            metrics_to_compute.append(name)
+    compare = replace(compare, metrics=tuple(code_attribute(name) for name in metric_names))
+    scoring = scoring_from_flags({**flags, "metrics": tuple(metrics_to_compute)})
     judge = judge_from_flags(flags)
     folders = runs_in(runs)
     scored = score_folders(folders, scoring, judge, announce, may_use_stored=True)
@@ -188,11 +190,12 @@ def compare_command(
     if gate.on or gate.plan:
         raise DataError("--on and --plan need a gate: add --fail-if-worse MARGIN or --gate FILE")
     if any(run.manifest.adaptive_rules for run in scored):
-        _compare_adaptive_runs(scored, as_json, is_narrowed=of_runs or bool(subset.where))
+        is_narrowed = bool(compare.baseline or outputs or subset.common_answered or subset.where)
+        _compare_adaptive_runs(scored, as_json, is_narrowed=is_narrowed)
         return
 
     narrowed = results.only(where=subset.where, common_answered=subset.common_answered)
-    # Of two runs the difference says all that ranks would: only files hold them.
+    # For two runs, ranks say no more than the difference, so only files contain them.
     has_ranks = bool(outputs) or len(scored) > 2
     comparison = narrowed.compare(**asdict(compare if has_ranks else replace(compare, resamples=0)))
     for folder, reason in comparison.left_out.items():
@@ -214,24 +217,31 @@ def compare_command(
     announce_next(f"{command_line('view', *viewed)} shows the questions that flipped")
 
 
-_OF_COMPARISONS = {
+_COMPARISON_FIELDS = {
     *record_fields(CompareSpec),
     *record_fields(GateSpec),
     *record_fields(SubsetSpec),
 }
-_ASKED_TOO = ("metrics", "where", "seed")
-"""Those that --sequential takes, too."""
+"""Settings of how existing runs are compared."""
+_SEQUENTIAL_FIELDS = ("metrics", "where", "seed")
+"""Those of them that --sequential uses as well."""
 
 
-def _check_flags(sequential: bool, *, of_models: bool) -> None:
-    """Raise DataError for flags that do not go together."""
+def _check_flags(sequential: bool, *, has_flags_for_models: bool) -> None:
+    """Raise DataError for flags that do not work together.
+
+    Args:
+        sequential: Whether `--sequential` is given, so that models are run.
+        has_flags_for_models: Whether flags are given that work only with it.
+    """
     if sequential:
-        of_runs = [name for name in _OF_COMPARISONS if name not in _ASKED_TOO]
-        if useless := flags_on_line(only=(*of_runs, "outputs")):
+        fields_for_runs = [name for name in _COMPARISON_FIELDS if name not in _SEQUENTIAL_FIELDS]
+        flags_for_runs = flags_on_line(only=(*fields_for_runs, "outputs"))
+        if flags_for_runs:
             raise DataError(
-                f"--sequential runs models, but {', '.join(useless)} applies to existing runs; remove it"
+                f"--sequential runs models, but {', '.join(flags_for_runs)} applies to existing runs; remove it"
             )
-    if of_models and not sequential:
+    if has_flags_for_models and not sequential:
         raise DataError(
             "--equivalent, --protocol and --exam need --sequential, because runs are already complete"
         )
@@ -262,16 +272,16 @@ def _print_differences(comparison: Comparison) -> None:
 
 
 def _show_verdict(results: Results, comparison: Comparison) -> None:
-    """Print which model is better over the benchmarks that all runs have, in the words of reports and pages."""
+    """Print the sentence that says which model is better over the benchmarks that all runs have, as reports say it."""
     from snellen.analysis.paired.comparison import ComparedRuns
     from snellen.report.findings import findings
     from snellen.report.reported_runs import prepare_common_benchmarks
 
     compared = ComparedRuns(results.runs, comparison)
-    for sentence in findings(
-        prepare_common_benchmarks(compared.runs), compared, of_instruments=True
-    )[:1]:
-        console.print(Text(sentence))
+    common_benchmarks = prepare_common_benchmarks(compared.runs)
+    sentences = findings(common_benchmarks, compared, of_instruments=True)
+    if sentences:
+        console.print(Text(sentences[0]))
         console.print()
 
 
@@ -330,34 +340,43 @@ def _gate(results: Results, gate: GateSpec, outputs: Sequence[Path], *, as_json:
 
 
 def _show_tables(comparison: Comparison, results: Results) -> None:
-    """Print differences, those of circular accuracy where runs have it, ranks, which questions flipped, and letters of
-    options."""
+    """Print all tables of a comparison: differences, ranks, questions that flipped, and how often letters were chosen.
+
+    A note below a table is not repeated below the next ones.
+
+    Args:
+        comparison: The comparison.
+        results: The results of the runs that are compared.
+    """
     from snellen.report.flipped import flip_tables
     from snellen.report.letters import letter_tables
     from snellen.report.paired_tables import flips_line, tables_of
     from snellen.report.reported_runs import prepare_reported_runs
 
-    tables = tables_of(comparison)
-    tables += flip_tables(
-        results.runs,
-        ((difference.first, difference.second) for difference in comparison.differences),
-    )
-    told_notes: set[str] = set()
-    for table in (*tables, *letter_tables(prepare_reported_runs(results.runs, ()))):
-        print_tables([_not_told(table, told_notes)])
+    pairs = [(difference.first, difference.second) for difference in comparison.differences]
+    tables = [
+        *tables_of(comparison),
+        *flip_tables(results.runs, pairs),
+        *letter_tables(prepare_reported_runs(results.runs, ())),
+    ]
+    printed_notes: set[str] = set()
+    for table in tables:
+        print_tables([_without_notes(table, printed_notes)])
         console.print()
-        told_notes.update(table.all_notes)
+        printed_notes.update(table.all_notes)
     console.print(flips_line(comparison))
 
 
-def _not_told(table: Table, told: Container[str]) -> Table:
-    """Without what was said below an earlier table."""
+def _without_notes(table: Table, printed_notes: Container[str]) -> Table:
+    """Return a table without the hints and notes that were printed below an earlier table."""
     from snellen.report.number_text import hint_text
 
-    hints = {name: hint for name, hint in table.hints.items() if hint_text(name, hint) not in told}
-    return replace(
-        table, hints=hints, notes=tuple(note for note in table.notes if note not in told)
-    )
+    new_hints = {}
+    for name, hint in table.hints.items():
+        if hint_text(name, hint) not in printed_notes:
+            new_hints[name] = hint
+    new_notes = tuple(note for note in table.notes if note not in printed_notes)
+    return replace(table, hints=new_hints, notes=new_notes)
 
 
 def _compare_adaptive_runs(
@@ -379,7 +398,7 @@ def _compare_adaptive_runs(
         print_tables(compared.tables)
 
 
-def _ask_both(
+def _run_both(
     words: Sequence[str],
     equivalent: float,
     metrics: Sequence[str],
@@ -387,10 +406,23 @@ def _ask_both(
     exam: Path | None,
     as_json: bool,
 ) -> None:
-    """Ask the two models that stand before the benchmarks, and print what was decided. Raises SnellenError."""
+    """Run two models on the same questions until it is decided which is better, and print the decision.
+
+    Args:
+        words: The two models, and the benchmarks.
+        equivalent: Points within which the models count as equally good; 0 if any difference matters.
+        metrics: The metric that decides, as the only item; empty for the headline of each benchmark.
+        settings: Settings of the runs by name.
+        exam: A TOML file with further settings; None if there is none.
+        as_json: Whether to print the differences as JSON.
+
+    Raises:
+        SnellenError: A setting is not valid, or a run failed.
+    """
     from snellen.experiments.deciding import decide_between
 
-    models, benchmarks = words[:2], tuple(words[2:])
+    models = words[:2]
+    benchmarks = tuple(words[2:])
     if len(metrics) > 1:
         raise DataError(
             "--sequential decides by one metric; give a single --metric, or none to use each benchmark's headline"
@@ -400,8 +432,11 @@ def _ask_both(
             f"--sequential does not decide by a function of your own; run both models, then `snellen compare RUN_A RUN_B "
             f"--metric {metrics[0]}`"
         )
-    own_settings = {**settings, "benchmarks": benchmarks} if benchmarks else settings
-    spec = run_spec(overlaid(read_run_spec(exam) if exam else {}, own_settings))
+    settings_of_line = dict(settings)
+    if benchmarks:
+        settings_of_line["benchmarks"] = benchmarks
+    settings_of_file = read_run_spec(exam) if exam else {}
+    spec = run_spec(overlaid(settings_of_file, settings_of_line))
     with run_progress() as progress:
         comparison = decide_between(
             spec,

@@ -25,7 +25,7 @@ ACUITY_TESTS = ("shape-size", "shape-contrast")
 LEAST_QUESTIONS = 6  # of an acuity test
 DEMO_LIMIT = 24
 LEFT_OUT_OF_DEMO = "eyechart/caption"
-"""CIDEr is not a share of right answers: with it, the models of the demo would have no number over all benchmarks."""
+"""CIDEr is not a share of correct answers. With this benchmark, the models would have no mean over all benchmarks."""
 
 
 @click.command()
@@ -91,10 +91,15 @@ def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:
 
 
 def _program() -> str:
-    """Return how the user calls Snellen: `make demo` runs it from an environment that is not on the search path."""
-    called = sys.argv[0]
-    is_script = Path(called).name == "snellen"
-    return called if is_script and which("snellen") is None else "snellen"
+    """Return the command by which the user can call Snellen.
+
+    `make demo` runs it from an environment that is not on the search path, so that its path is needed.
+    """
+    program = sys.argv[0]
+    is_script = Path(program).name == "snellen"
+    if is_script and which("snellen") is None:
+        return program
+    return "snellen"
 
 
 def _acuity_card(runs: Path, limit: int, as_json: bool) -> Path:

@@ -1,6 +1,4 @@
-"""`snellen doctor`: which parts of Snellen are installed whole, what other packages bring and cannot be loaded, and the
-accelerator.
-"""
+"""`snellen doctor`: check which parts of Snellen are installed, whether code of other packages works, and the accelerator."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ State = Literal["good", "absent", "poor", "broken"]
 
 
 class Diagnosis(Struct, frozen=True):
-    """One thing that was looked at, what was found, and what to do about it where something is to be done."""
+    """A part of the environment that was checked, what was found, and what to do about it."""
 
     part: str
     name: str
@@ -58,7 +56,7 @@ class Diagnosis(Struct, frozen=True):
 
 
 def diagnose_accelerator() -> Iterator[Diagnosis]:
-    """The accelerator that torch sees, with its memory."""
+    """Yield a diagnosis of each accelerator that torch finds, with its memory; or one that says that there is none."""
     if find_spec("torch") is None:
         yield Diagnosis(
             "machine",
@@ -88,7 +86,7 @@ def diagnose_accelerator() -> Iterator[Diagnosis]:
 
 
 def diagnose_packages(required: Sequence[str] = ()) -> Iterator[Diagnosis]:
-    """Python, Snellen, what it always needs, each extra, and the other packages of this repository.
+    """Yield diagnoses of Python, Snellen, its required packages, each extra, and the other packages of this repository.
 
     Args:
         required: Extras that must be installed.
@@ -107,43 +105,57 @@ def diagnose_packages(required: Sequence[str] = ()) -> Iterator[Diagnosis]:
         return
     yield Diagnosis("packages", PACKAGE, "good", f"{__version__}, from {came_from}")
     yield _of_requirements(
-        "packages", "required packages", "broken", lacks(CORE), install_line(CORE)
+        "packages", "required packages", "broken", missing_requirements(CORE), install_line(CORE)
     )
     for extra in sorted(snellen.metadata.get_all("Provides-Extra") or ()):
         if extra in UNASKED and extra not in required:
             continue
-        yield _of_requirements("extras", extra, "absent", lacks(extra), install_line(extra))
+        yield _of_requirements(
+            "extras", extra, "absent", missing_requirements(extra), install_line(extra)
+        )
     for package in SIBLINGS:
-        missing = lacks(CORE, package) if distribution(package) else [package]
+        missing = missing_requirements(CORE, package) if distribution(package) else [package]
         yield _of_requirements("extras", package, "absent", missing, sibling_install_line(package))
 
 
 def _of_requirements(
     part: str, name: str, otherwise: State, missing: Iterable[str], remedy: str
 ) -> Diagnosis:
-    """Return "good" if nothing is missing, otherwise the state `otherwise` with what is missing and the remedy."""
-    if lacking := ", ".join(missing):
-        return Diagnosis(part, name, otherwise, f"lacks {lacking}", remedy)
+    """Return the diagnosis of an extra or package whose requirements were checked.
+
+    Args:
+        part: The section of the table.
+        name: The extra or package.
+        otherwise: Its state if a requirement is missing.
+        missing: The missing requirements.
+        remedy: The command that installs them.
+    """
+    missing_names = ", ".join(missing)
+    if missing_names:
+        return Diagnosis(part, name, otherwise, f"lacks {missing_names}", remedy)
     return Diagnosis(part, name, "good", "installed")
 
 
 def _python() -> Diagnosis:
-    """Return whether the running Python is a version that Snellen supports."""
+    """Return a diagnosis that says whether Snellen supports the version of Python that is running."""
+    required_version = ""
     snellen = distribution()
-    [needed] = (snellen.metadata.get_all("Requires-Python") if snellen else None) or [""]
-    version = f"{platform.python_version()} ({sys.executable})"
-    fits = SpecifierSet(needed).contains(platform.python_version(), prereleases=True)
-    return Diagnosis(
-        "packages",
-        "Python",
-        "good" if fits else "broken",
-        version,
-        "" if fits else f"install {needed}",
-    )
+    if snellen is not None:
+        [required_version] = snellen.metadata.get_all("Requires-Python") or [""]
+    python_version = platform.python_version()
+    finding = f"{python_version} ({sys.executable})"
+    if SpecifierSet(required_version).contains(python_version, prereleases=True):
+        return Diagnosis("packages", "Python", "good", finding, "")
+    return Diagnosis("packages", "Python", "broken", finding, f"install {required_version}")
 
 
-def lacks(extra: str, package: str = PACKAGE) -> Iterator[str]:
-    """Requirements of a package's extra, and of extras that it names, which are missing or of another version."""
+def missing_requirements(extra: str, package: str = PACKAGE) -> Iterator[str]:
+    """Yield the requirements of a package's extra, and of extras that it names, that are missing or too old or new.
+
+    Args:
+        extra: The extra; `CORE` for what the package always requires.
+        package: The package.
+    """
     for requirement in requirements(extra, package):
         try:
             installed = version(requirement.name)
@@ -180,9 +192,8 @@ def doctor_command(require: tuple[str, ...], as_json: bool) -> None:
         rows = [(row.part, row.name, row.state, row.finding) for row in diagnoses]
         show_table("", HEADER[:-1], rows, as_json=False)
     good_extras = {row.name for row in diagnoses if (row.part, row.state) == ("extras", "good")}
-    broken = [row.name for row in diagnoses if row.state == "broken"] + [
-        name for name in require if name not in good_extras
-    ]
+    broken = [row.name for row in diagnoses if row.state == "broken"]
+    broken += [name for name in require if name not in good_extras]
     if not as_json:
         _print_remedies(diagnoses)
         console.print(f"\n{_verdict(diagnoses, broken)}")
@@ -234,9 +245,9 @@ def _verdict(diagnoses: Sequence[Diagnosis], broken: Sequence[str]) -> str:
 
 
 def diagnose_suites() -> Iterator[Diagnosis]:
-    """What other packages bring and is left out, as it cannot be read."""
+    """Yield a diagnosis for each suite of another package that cannot be read, and is left out for this reason."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SuiteWarning)  # they stand in the table
+        warnings.simplefilter("ignore", SuiteWarning)  # the table has them
         faults = broken_suites()
     for fault in faults:
         yield Diagnosis(
@@ -244,42 +255,54 @@ def diagnose_suites() -> Iterator[Diagnosis]:
         )
 
 
-def _place_in_module(cause: BaseException | None) -> str:
-    """Return where another package's module raised when it was imported, as ` (file:line)`; "" if none was run."""
+def _failing_line(cause: BaseException | None) -> str:
+    """Return the line of another package's module that raised an error when the module was imported.
+
+    Args:
+        cause: The error; None if there is none.
+
+    Returns:
+        The line as ` (file:line)`, the first one of the traceback outside Python's own import code; empty if there is
+        none.
+    """
     if cause is None:
         return ""
-    import_machinery = (registry.__file__, importlib.__file__)
+    import_files = (registry.__file__, importlib.__file__)
     for frame in traceback.extract_tb(cause.__traceback__):
-        is_machinery = frame.filename in import_machinery or frame.filename.startswith("<frozen")
-        if not is_machinery:
+        is_import_code = frame.filename in import_files or frame.filename.startswith("<frozen")
+        if not is_import_code:
             return f" ({frame.filename}:{frame.lineno})"
     return ""
 
 
 def diagnose_hooks() -> Iterator[Diagnosis]:
-    """What suites and other packages add to the registry and cannot be imported, each with the line that raises."""
-    by_packages = registry.of_other_packages()
-    hooks: list[tuple[str, registry.Group, str]] = [
-        (f"{where}: hooks.{group}: ", group, name) for where, group, name in hooks_of_others()
-    ]
-    for group, names in by_packages.items():
-        if group != "suites":
-            hooks += [("", group, name) for name in names]
-    for where, group, name in hooks:
+    """Yield a diagnosis for each metric, protocol or the like of a suite or package that cannot be imported.
+
+    It says which line of the code raises the error. Groups of entry points that do not exist are reported as well.
+    """
+    names_by_group = registry.of_other_packages()
+    hooks: list[tuple[str, registry.Group, str]] = []
+    for declared_in, group, name in hooks_of_others():
+        hooks.append((f"{declared_in}: hooks.{group}: ", group, name))
+    for group, names in names_by_group.items():
+        if group == "suites":
+            continue
+        for name in names:
+            hooks.append(("", group, name))
+    for prefix, group, name in hooks:
         try:
             registry.find_registered(group, name)
         except SnellenError as error:
-            fault_text = f"{where}{error}{_place_in_module(error.__cause__)}"
+            fault = f"{prefix}{error}{_failing_line(error.__cause__)}"
             yield Diagnosis(
-                "hooks", name, "broken", fault_text, "correct what it refers to, or remove it"
+                "hooks", name, "broken", fault, "correct what it refers to, or remove it"
             )
-    for entry_points in entry_points_of("snellen."):
-        name = entry_points.removeprefix("snellen.")
-        if name not in (*by_packages, "verbs"):
-            fault = str(registry.unknown_name("group of entry points", name, by_packages))
-            yield Diagnosis(
-                "hooks", entry_points, "broken", fault, "correct it in the package's pyproject.toml"
-            )
+    for entry_point_group in entry_points_of("snellen."):
+        group_name = entry_point_group.removeprefix("snellen.")
+        if group_name not in (*names_by_group, "verbs"):
+            fault = str(registry.unknown_name("group of entry points", group_name, names_by_group))
+            remedy = "correct it in the package's pyproject.toml"
+            yield Diagnosis("hooks", entry_point_group, "broken", fault, remedy)
 
 
 def _diagnoses(required: Sequence[str]) -> Iterator[Diagnosis]:

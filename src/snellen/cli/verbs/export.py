@@ -133,10 +133,15 @@ def export_command(
 
 
 def _is_benchmark(name: str, exporter: Exporter) -> bool:
-    """Whether a name is that of a built benchmark, and not of the folder of a run."""
-    return (Path(name) / MANIFEST).exists() or (
-        exporter.write_benchmark is not None and not Path(name).exists()
-    )
+    """Return whether an argument names a benchmark, and not the folder of a run.
+
+    Args:
+        name: The argument.
+        exporter: The format. If it can write benchmarks, any name that is not a path is taken for a benchmark.
+    """
+    if (Path(name) / MANIFEST).exists():
+        return True
+    return exporter.write_benchmark is not None and not Path(name).exists()
 
 
 @click.command()
@@ -222,7 +227,12 @@ def pack_command(
 
 
 def _check_runs(runs: Sequence[Path]) -> None:
-    """Raise DataError for a table, which must be built first, and for a benchmark among several things to pack."""
+    """Check that all paths to pack are runs.
+
+    Raises:
+        DataError: A path is a table, from which a benchmark must be built first; or one of several paths is a
+            benchmark, which must be packed by itself.
+    """
     for path in runs:
         if path.is_file() and is_row_file(path):
             word = shell_word(str(path))
@@ -242,7 +252,11 @@ def _check_runs(runs: Sequence[Path]) -> None:
 
 
 def _built_benchmark(name: str) -> Benchmark | None:
-    """Return the benchmark of a name or folder; None if there is none. One of the catalogue is built if need be."""
+    """Return the benchmark with a name or in a folder. A benchmark of the catalogue is built if necessary.
+
+    Returns:
+        None if there is no such benchmark.
+    """
     if Path(name).exists() and not (Path(name) / MANIFEST).exists():
         return None
     try:
@@ -390,7 +404,7 @@ def publish_command(
     packed = pack_predictions(
         run, protocol, [benchmark.name for benchmark in chosen_board.benchmarks]
     )
-    _check_whole(packed, chosen_board)
+    _check_complete(packed, chosen_board)
     fields = {
         **declared,
         "model": declared["model"] or packed.manifest.model,
@@ -443,18 +457,29 @@ def _board(boards: list[BoardHere], name: str, run_questions: Mapping[str, str])
     return board
 
 
-def _check_whole(packed: PackedPredictions, board: BoardHere) -> None:
-    """Raises DataError for what the board would refuse: questions left out, or another number of replies to each."""
+def _check_complete(packed: PackedPredictions, board: BoardHere) -> None:
+    """Check that the predictions of a run have all that a leaderboard requires.
+
+    Args:
+        packed: The predictions.
+        board: The leaderboard.
+
+    Raises:
+        DataError: Questions are missing, or the number of replies to each question is another one.
+    """
     for benchmark in board.benchmarks:
-        if (count := packed.questions_by_benchmark.get(benchmark.name, 0)) != benchmark.n_questions:
+        n_questions = packed.questions_by_benchmark.get(benchmark.name, 0)
+        if n_questions != benchmark.n_questions:
             raise DataError(
                 f"the leaderboard {board.name} requires all {benchmark.n_questions:,} questions of "
-                f"{benchmark.name}, but this run contains {count:,}; run it without --limit and --where"
+                f"{benchmark.name}, but this run contains {n_questions:,}; run it without --limit and --where"
             )
     if packed.replies_each != (board.presentations,):
-        counts = " or ".join(map(str, packed.replies_each))
-        fitting = "vanilla" if board.presentations == 1 else f"instability?m={board.presentations}"
+        counts = " or ".join(str(count) for count in packed.replies_each)
+        protocol = "vanilla"
+        if board.presentations > 1:
+            protocol = f"instability?m={board.presentations}"
         raise DataError(
             f"the leaderboard {board.name} accepts {board.presentations} replies to each question, but under "
-            f"{packed.protocol} this run has {counts}; run it with -p '{fitting}'"
+            f"{packed.protocol} this run has {counts}; run it with -p '{protocol}'"
         )

@@ -36,24 +36,24 @@ WHAT = (
     RUNS,
 )
 BENCHMARK_WORDS = ("tasks", "datasets")
-"""What other tools call the list of benchmarks."""
+"""Words of other tools for the list of benchmarks."""
 OF_LAB = ("studies",)
-"""What is listed if the package snellen-lab is installed."""
+"""Lists that exist if the package snellen-lab is installed."""
 DATA = "data"
-"""What lies on this machine, and so is not part of the catalogue."""
+"""The list of data on this machine, which is not part of the catalogue."""
 Rows = list[tuple[str, ...]]
 Listing = tuple[tuple[str, ...], Rows]
-"""A header, and rows below it."""
+"""The header of a table, and its rows."""
 
 
 def all_lists() -> tuple[str, ...]:
-    """Return the words that `snellen list` takes, those of other packages last."""
+    """Return the names of all lists that `snellen list` can show, those of other packages last."""
     added = {*registry.own_targets("listings"), *registry.of_other_packages()["listings"]}
     return (*WHAT, DATA, *sorted(added))
 
 
 class _Listed(click.Choice[str]):
-    """One of these, or else the first word that benchmarks are to have."""
+    """Click parameter type whose help shows the names of lists. Any other word is accepted, as a search word."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return str(value)
@@ -173,7 +173,7 @@ def _show_data(as_json: bool) -> None:
 
 
 def _show_by_suite() -> None:
-    """The names of all benchmarks, a paragraph for each suite."""
+    """Print the names of all benchmarks, with a paragraph for each suite."""
     from rich.columns import Columns
     from rich.text import Text
 
@@ -212,7 +212,15 @@ def _show_sources(section: str, words: Sequence[str], where: str, as_json: bool)
 
 
 def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
-    """The benchmarks of the catalogue, then those of the user's own tables, that have all words and fit a condition."""
+    """Yield the benchmarks that match search words and a condition: those of the catalogue, then the user's own.
+
+    Args:
+        words: Search words. A benchmark must match all of them (`_matches`).
+        where: A condition on facts of the benchmark; empty for none.
+
+    Raises:
+        DataError: The condition is not valid, or has a fact that benchmarks do not have.
+    """
     from snellen.building.benchmark import Benchmark, own_benchmarks
     from snellen.catalogue import entries
     from snellen.common.conditions import Condition
@@ -227,23 +235,27 @@ def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
         except DataError as error:  # one that is damaged does not hide the others
             announce(str(error))
     specs = (*entries().values(), *own_specs)
-    if condition and (strange := condition.names - set(specs[0].facts())):
-        raise DataError(f"--where: {unknown_name('fact', min(strange), specs[0].facts())}")
+    if condition:
+        known_facts = specs[0].facts()
+        unknown_facts = condition.names - set(known_facts)
+        if unknown_facts:
+            raise DataError(f"--where: {unknown_name('fact', min(unknown_facts), known_facts)}")
     for spec in specs:
-        if all(_has(spec, word.casefold()) for word in words) and (
-            condition is None or condition.holds(spec.facts())
-        ):
+        if condition and not condition.holds(spec.facts()):
+            continue
+        if all(_matches(spec, word.casefold()) for word in words):
             yield spec
 
 
-def _has(spec: BenchmarkSpec, word: str) -> bool:
-    """Return whether an entry fits a search word: its suite, a pattern of its name, or a part of its description."""
-    facts = (spec.short, spec.title, spec.task, *spec.topics, *spec.origins)
-    return (
-        word == spec.suite
-        or fnmatchcase(spec.name, word)
-        or any(word in fact.casefold() for fact in facts)
-    )
+def _matches(spec: BenchmarkSpec, word: str) -> bool:
+    """Return whether a benchmark matches a search word in lower case.
+
+    The word may be its suite, a pattern of its name, or a part of its title, task, topics or origins.
+    """
+    if word == spec.suite or fnmatchcase(spec.name, word):
+        return True
+    texts = (spec.short, spec.title, spec.task, *spec.topics, *spec.origins)
+    return any(word in text.casefold() for text in texts)
 
 
 def benchmark_table(words: Sequence[str] = (), where: str = "", *, built: bool = False) -> Listing:
@@ -290,8 +302,10 @@ def benchmark_table(words: Sequence[str] = (), where: str = "", *, built: bool =
 
 
 def _origin(spec: BenchmarkSpec) -> str:
-    """Where a benchmark's files come from first, in a word; what is known of them stands in the lock, which takes time
-    to read."""
+    """Return the first source of a benchmark's files in a word or two, such as the name of a repository.
+
+    It is read from the catalogue entry alone, because reading the recorded facts about the files takes time.
+    """
     from snellen.catalogue import suite_of
     from snellen.catalogue.places import HubSource, ManualSource, UrlSource
 
@@ -306,13 +320,11 @@ def _origin(spec: BenchmarkSpec) -> str:
             return place.files[0].url.split("/")[2]
         if isinstance(place, ManualSource) and not is_published:
             return "by hand"
-    return (
-        "published data"
-        if is_published
-        else f"as {spec.source.files_of}"
-        if spec.source.files_of
-        else "own files"
-    )
+    if is_published:
+        return "published data"
+    if spec.source.files_of:
+        return f"as {spec.source.files_of}"
+    return "own files"
 
 
 def _suites() -> Listing:
@@ -344,23 +356,18 @@ def _protocols() -> Listing:
 
 
 def _metrics() -> Listing:
-    """List the metrics, by what they are computed over."""
+    """List the metrics, sorted by what they are computed over, such as choices or replies."""
     from snellen.metrics.declaration import find_metric
 
-    metrics = [(name, find_metric(name)) for name in sorted(registry.loadable("metrics"))]
-    rows: Rows = [
-        (
-            name,
-            metric.computed_over,
-            metric.rows[0].unit or "-",
-            metric.rows[0].better,
-            metric.description,
-        )
-        for name, metric in metrics
-    ]
-    return ("metric", "over", "unit", "better", "what it is"), sorted(
-        rows, key=lambda row: _OVER.index(row[1])
-    )
+    rows_by_input: dict[str, Rows] = {metric_input: [] for metric_input in _METRIC_INPUTS}
+    for name in sorted(registry.loadable("metrics")):
+        metric = find_metric(name)
+        first_row = metric.rows[0]
+        unit = first_row.unit or "-"
+        row = (name, metric.computed_over, unit, first_row.better, metric.description)
+        rows_by_input[metric.computed_over].append(row)
+    header = ("metric", "over", "unit", "better", "what it is")
+    return header, list(chain.from_iterable(rows_by_input.values()))
 
 
 def _cards() -> Listing:
@@ -388,7 +395,7 @@ def _cards() -> Listing:
     return header, rows
 
 
-_OVER: tuple[MetricInput, ...] = (
+_METRIC_INPUTS: tuple[MetricInput, ...] = (
     "choices",
     "ranks",
     "groups",
@@ -401,8 +408,16 @@ _OVER: tuple[MetricInput, ...] = (
 )
 
 
-def _titled(group: registry.Group, title: str) -> Listing:
-    rows: Rows = [(name, target.title) for name, target in sorted(registry.loadable(group).items())]
+def _list_titles(group: registry.Group, title: str) -> Listing:
+    """List the names of a group of the registry with the title of each.
+
+    Args:
+        group: The group, such as `exporters`.
+        title: The heading of the column of titles.
+    """
+    rows: Rows = []
+    for name, target in sorted(registry.loadable(group).items()):
+        rows.append((name, target.title))
     return (registry.singular(group), title), rows
 
 
@@ -424,8 +439,8 @@ _LISTS: dict[str, Callable[[], Listing]] = {
     "models": _models,
     "protocols": _protocols,
     "metrics": _metrics,
-    "exporters": lambda: _titled("exporters", "what it writes"),
-    "trackers": lambda: _titled("trackers", "what stands after the colon"),
+    "exporters": lambda: _list_titles("exporters", "what it writes"),
+    "trackers": lambda: _list_titles("trackers", "what stands after the colon"),
     "cards": _cards,
     RUNS: _runs,
 }

@@ -105,15 +105,18 @@ def reconcile_command(
     is made from them. See docs/why-numbers-differ.md.
     """
     reading = FileReading(columns=column_flags(columns))
-    sides = [side_at(first, reading, rule_a or ""), side_at(second, reading, rule_b or "")]
-    reconciliation = reconciled(sides[0], sides[1])
+    first_side = side_at(first, reading, rule_a or "")
+    second_side = side_at(second, reading, rule_b or "")
+    reconciliation = reconciled(first_side, second_side)
     notes = list(reconciliation.notes)
-    for side, reported in zip(sides, (reported_a, reported_b), strict=True):
-        notes += [_aggregation_note(side, reported)] if reported is not None else []
+    if reported_a is not None:
+        notes.append(_aggregation_note(first_side, reported_a))
+    if reported_b is not None:
+        notes.append(_aggregation_note(second_side, reported_b))
     reconciliation = replace(reconciliation, notes=tuple(notes))
-    forms = {".html": as_html, ".md": as_markdown, ".json": _json_bytes}
+    writer_by_suffix = {".html": as_html, ".md": as_markdown, ".json": _json_bytes}
     for output in outputs:
-        write_in_form(output, "a reconciliation", reconciliation, forms)
+        write_in_form(output, "a reconciliation", reconciliation, writer_by_suffix)
         announce(f"written to {output}")
     if as_json:
         console.out(_json_bytes(reconciliation).decode(), highlight=False)
@@ -122,7 +125,16 @@ def reconcile_command(
 
 
 def side_at(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
-    """Return what a run or a file of predictions says. Raises DataError if it cannot be read."""
+    """Return one of the two results that are reconciled, from a run or from a file of predictions.
+
+    Args:
+        path: The folder of the run, or the file.
+        reading: How to read the file.
+        rule: How the harness that wrote the file read replies; empty if this is inferred.
+
+    Raises:
+        DataError: The run or file cannot be read.
+    """
     if path.is_dir():
         [run] = score_folders([only_run_in(path)], ScoringSpec(), JudgeSpec(), announce)
         return side_of_run(run)
@@ -130,7 +142,7 @@ def side_at(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
 
 
 def _aggregation_note(side: ReconciledSide, reported: float) -> str:
-    """Say how a reported number follows from one side's verdicts, or that it does not."""
+    """Return a sentence that says how a reported score follows from the verdicts of one result, or that it does not."""
     aggregation = guess_aggregation(side.items, reported)
     if aggregation:
         return f"The number {reported:g} reported for {side.label} equals the {aggregation} of its verdicts"

@@ -75,8 +75,8 @@ def reproduce_command(
       snellen reproduce hf:Qwen/Qwen2.5-VL-7B-Instruct mmmu mmstar --limit 300
       snellen reproduce openai:mine@http://localhost:8000/v1 --recipe mine.toml
 
-    A number agrees if the printed one lies in the 95% interval of the measured one. Where it does not, the last column
-    says which settings differ or are not known (docs/recipes.md).
+    A number agrees if the printed one is within the 95% interval of the measured one. If it does not agree, the last
+    column lists the settings that differ or are not known (docs/recipes.md).
     """
     from snellen.experiments.evaluation import check_finished, evaluate_spec
     from snellen.experiments.vendor_recipes import compare_with_card
@@ -107,10 +107,18 @@ def reproduce_command(
 
 def _cells(reproduced: Reproduced) -> tuple[str, ...]:
     """Return a table row that compares a printed number with the measured one."""
-    verdict = {True: "yes", False: "no", None: ""}[reproduced.agrees]
-    interval = "" if reproduced.low is None else f"[{reproduced.low:.1f}, {reproduced.high:.1f}]"
-    measured = "" if reproduced.measured is None else f"{reproduced.measured:.1f}"
-    differs = "" if reproduced.agrees else "; ".join(reproduced.differs)
+    agreement = ""
+    if reproduced.agrees is not None:
+        agreement = "yes" if reproduced.agrees else "no"
+    interval = ""
+    if reproduced.low is not None:
+        interval = f"[{reproduced.low:.1f}, {reproduced.high:.1f}]"
+    measured = ""
+    if reproduced.measured is not None:
+        measured = f"{reproduced.measured:.1f}"
+    differences = ""
+    if not reproduced.agrees:
+        differences = "; ".join(reproduced.differs)
     return (
         reproduced.benchmark,
         reproduced.printed_as,
@@ -118,6 +126,6 @@ def _cells(reproduced: Reproduced) -> tuple[str, ...]:
         measured,
         interval,
         str(reproduced.questions),
-        verdict,
-        differs,
+        agreement,
+        differences,
     )

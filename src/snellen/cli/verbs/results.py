@@ -1,4 +1,4 @@
-"""`snellen score`, `report` and `mend`: runs that have been asked."""
+"""`snellen score`, `report` and `mend`: commands for runs that exist already."""
 
 from __future__ import annotations
 
@@ -230,7 +230,15 @@ def _check_bound(bound: float, folders: Sequence[Path], scoring: ScoringSpec) ->
 
 
 def _is_below(results: Results, bound: float) -> bool:
-    """Return whether the headline of a run is below a bound, and say for each such run that it is."""
+    """Return whether the headline of a run is below a bound, or missing. The user is told of each such run.
+
+    Args:
+        results: The results of the runs.
+        bound: The bound, in the unit of the headlines.
+
+    Raises:
+        DataError: The bound is above 1, but the headlines are shares.
+    """
     if bound > 1 and all(row.unit == SHARE for row in results.headlines):
         raise DataError(f"--fail-under {bound:g}: the headline is a share; write {bound:g}%")
     is_below = False
@@ -247,7 +255,12 @@ def _is_below(results: Results, bound: float) -> bool:
 
 
 def _corrections(results: Results, benchmark: str) -> tuple[AppliedCorrection, ...]:
-    """What became of the corrections of a benchmark in the first run that has it."""
+    """Return the corrections of a benchmark's ground truths, and whether each was applied in the first run that has it.
+
+    Args:
+        results: The results of runs.
+        benchmark: The name of the benchmark.
+    """
     for run in results.runs:
         for scored in run.benchmarks:
             if scored.spec.name == benchmark:
@@ -258,22 +271,32 @@ def _corrections(results: Results, benchmark: str) -> tuple[AppliedCorrection, .
 
 
 def _show_corrections(before: Results, after: Results, as_json: bool) -> None:
-    """Print the headlines without and with errata, and how many ground truths were corrected."""
+    """Print the headlines without and with errata, and how many ground truths were corrected.
+
+    Args:
+        before: The results without errata.
+        after: The results of the same runs with errata.
+        as_json: Whether to print JSON instead of a table.
+    """
     rows = []
-    for old, new in zip(before.headlines, after.headlines, strict=True):
-        without, with_errata = old.estimate.value, new.estimate.value
-        change = "" if without is None or with_errata is None else f"{with_errata - without:+.4f}"
-        counts = Counter(applied.outcome for applied in _corrections(before, old.benchmark))
+    for headline_before, headline_after in zip(before.headlines, after.headlines, strict=True):
+        value_before = headline_before.estimate.value
+        value_after = headline_after.estimate.value
+        change = ""
+        if value_before is not None and value_after is not None:
+            change = f"{value_after - value_before:+.4f}"
+        corrections = _corrections(before, headline_before.benchmark)
+        counts = Counter(correction.outcome for correction in corrections)
         rows.append(
             (
-                old.model,
-                old.benchmark,
-                old.metric,
+                headline_before.model,
+                headline_before.benchmark,
+                headline_before.metric,
                 str(counts["corrected"]),
                 str(counts["right already"]),
                 str(counts["another answer"]),
-                "" if without is None else f"{without:.4f}",
-                "" if with_errata is None else f"{with_errata:.4f}",
+                "" if value_before is None else f"{value_before:.4f}",
+                "" if value_after is None else f"{value_after:.4f}",
                 change,
             )
         )
@@ -292,7 +315,12 @@ def _show_corrections(before: Results, after: Results, as_json: bool) -> None:
 
 
 def _show_published(results: Results, path: Path) -> None:
-    """Print published scores on the benchmarks of the runs, the runs among them."""
+    """Print a table of published scores on the benchmarks of the runs, with the scores of the runs.
+
+    Args:
+        results: The results of the runs.
+        path: The file with the published scores.
+    """
     from snellen.report.published_scores import published_table, read_leaderboard
     from snellen.report.reported_runs import prepare_reported_runs
 
@@ -444,18 +472,33 @@ WITH_SECTIONS = (".html", ".md", ".tex")
 
 
 def _announce_absent_papers(scored: Sequence[ScoredRun]) -> None:
-    """Say that the report lacks the models of papers, if a suite of the runs has the tables of its paper."""
+    """Tell the user that the report does not have the section with models of papers, because it needs snellen-lab.
+
+    This is said only if a suite of the runs has the tables of its paper.
+    """
+    suites = set()
+    for run in scored:
+        suites.update(benchmark.spec.suite for benchmark in run.benchmarks)
     folders = suite_folders()
-    suites = {benchmark.spec.suite for run in scored for benchmark in run.benchmarks}
-    if any(folders[suite].joinpath("paper").is_dir() for suite in suites & folders.keys()):
-        announce(
-            "the section of published models is missing, because it is part of another package: "
-            f"{sibling_install_line(LAB)}"
-        )
+    for suite in suites & folders.keys():
+        if folders[suite].joinpath("paper").is_dir():
+            announce(
+                "the section of published models is missing, because it is part of another package: "
+                f"{sibling_install_line(LAB)}"
+            )
+            return
 
 
 def _why_it_differs(scored: Sequence[ScoredRun], against: Path) -> ReportSection:
-    """The section of a report that explains the difference between its run and another result."""
+    """Return the section of a report that explains why its run and another result differ.
+
+    Args:
+        scored: The runs of the report, of which there must be one.
+        against: The other result: a run or a file of any harness.
+
+    Raises:
+        DataError: The report has several runs, or the other result cannot be read.
+    """
     from snellen.cli.verbs.reconcile import side_at
     from snellen.interchange.predictions.taking import FileReading
     from snellen.interchange.reconciled_sources import reconciled, side_of_run
@@ -472,15 +515,18 @@ def _why_it_differs(scored: Sequence[ScoredRun], against: Path) -> ReportSection
 
 
 def _looks_like_a_run(path: Path) -> bool:
-    """Whether a run is there, or anything that is not a benchmark, or nothing in a folder of runs."""
+    """Return whether the user means a run by a path, and not a benchmark. The run may be missing or damaged."""
     if (path / RUN_MANIFEST).exists():
         return True
-    is_among_runs = path.parent.name == "runs" or (
-        path.parent != Path() and any(path.parent.glob(f"*/{RUN_MANIFEST}"))
-    )
-    return (path.exists() or is_among_runs) and not any(
-        (folder / MANIFEST).exists() for folder in (path, benchmark_folder(str(path)))
-    )
+    for folder in (path, benchmark_folder(str(path))):
+        if (folder / MANIFEST).exists():
+            return False
+    if path.exists() or path.parent.name == "runs":
+        return True
+    if path.parent == Path():
+        return False
+    # Other runs next to it.
+    return any(path.parent.glob(f"*/{RUN_MANIFEST}"))
 
 
 class BenchmarkReport(Protocol):

@@ -90,8 +90,9 @@ def run_command(
       snellen run openai:qwen2-vl@http://localhost:8000/v1 ./mine --limit 200
       snellen run exam.toml
 
-    Every answer is stored as it arrives; the same command again asks only what is missing. A TOML file in place of
-    MODEL may set everything that flags set, under the same names; flags take precedence (docs/runs.md).
+    Every reply is stored as soon as it arrives. If you repeat the command, it sends only the requests that have no
+    reply. A TOML file in place of MODEL can have all settings that flags set, under the same names; flags take
+    precedence (docs/runs.md).
     """
     from snellen.experiments.evaluation import check_finished, estimate_requests, evaluate_spec
     from snellen.experiments.results import Results
@@ -106,7 +107,7 @@ def run_command(
             console.print(forecast, soft_wrap=True)
         return
     if share is not None:
-        _ask_share(spec, share)
+        _run_share(spec, share)
         return
     with run_progress() as progress:
         finished = evaluate_spec(spec, progress=progress, announce=announce)
@@ -117,8 +118,13 @@ def run_command(
     announce_next_of_runs([run.scored.folder for run in finished])
 
 
-def _ask_share(spec: RunSpec, share: str) -> None:
-    """Ask one share, and say what is left to do."""
+def _run_share(spec: RunSpec, share: str) -> None:
+    """Run one share of the requests without scoring, and tell the user which command scores the run.
+
+    Args:
+        spec: The settings of the run.
+        share: Which share, such as `3/8`.
+    """
     from snellen.experiments.outcome_checks import check_budget
     from snellen.experiments.shares import run_share
 
@@ -133,8 +139,16 @@ def _ask_share(spec: RunSpec, share: str) -> None:
 
 
 def _spec(first: str, others: tuple[str, ...], flags: dict[str, Any]) -> RunSpec:
-    """The run that a file and flags describe together; flags take precedence, and so do models and benchmarks behind a
-    file."""
+    """Return the settings of a run from the words and flags of the command line, and from a TOML file if one is given.
+
+    Args:
+        first: The first argument: a model, or a TOML file with settings.
+        others: The other arguments: further models, and benchmarks. They take precedence over those in the file.
+        flags: Values of the flags by name. They take precedence over the file.
+
+    Raises:
+        DataError: The arguments are in the wrong order, or a setting is not valid.
+    """
     fields = flags_given(flags)
     if any("," in word for word in (first, *others, *fields.get("protocols", ()))):
         first, others = _separated(first, others, fields)
@@ -145,22 +159,24 @@ def _spec(first: str, others: tuple[str, ...], flags: dict[str, Any]) -> RunSpec
             f"{first}: the settings of a run are a TOML file, such as exam.toml (docs/runs.md)"
         )
     _check_code(first, others)
-    if not first.endswith(".toml") and not names_model(first) and (models or _is_benchmark(first)):
-        line = shlex.join(
-            ("snellen", "run", *(models or ("MODEL",)), first, *(benchmarks if models else ()))
-        )
-        raise DataError(f"give the model first, then the benchmarks: `{line}`")
+    is_file = first.endswith(".toml")
+    if not is_file and not names_model(first) and (models or _is_benchmark(first)):
+        words = ["snellen", "run", *models, first, *benchmarks]
+        if not models:
+            words = ["snellen", "run", "MODEL", first]
+        raise DataError(f"give the model first, then the benchmarks: `{shlex.join(words)}`")
     if benchmarks:
-        fields["benchmarks"] = tuple(_built(word) for word in benchmarks)
-    if first.endswith(".toml"):
-        spec = run_spec(
-            overlaid(read_run_spec(Path(first)), fields | ({"models": models} if models else {}))
-        )
-        if not spec.question.models:
-            raise DataError(f"{first}: models = [...] is missing")
-        register_scoring_code(spec.scoring.metrics, spec.scoring.extractor)
-        return spec
-    return run_spec({**fields, "models": (first, *models)})
+        fields["benchmarks"] = tuple(_built_if_file(word) for word in benchmarks)
+    if not is_file:
+        return run_spec({**fields, "models": (first, *models)})
+
+    if models:
+        fields["models"] = models
+    spec = run_spec(overlaid(read_run_spec(Path(first)), fields))
+    if not spec.question.models:
+        raise DataError(f"{first}: models = [...] is missing")
+    register_scoring_code(spec.scoring.metrics, spec.scoring.extractor)
+    return spec
 
 
 def _check_code(first: str, others: tuple[str, ...]) -> None:
@@ -173,7 +189,16 @@ def _check_code(first: str, others: tuple[str, ...]) -> None:
 def _separated(
     first: str, others: tuple[str, ...], fields: dict[str, Any]
 ) -> tuple[str, tuple[str, ...]]:
-    """Separate models, benchmarks and protocols that were given with commas between them."""
+    """Split models, benchmarks and protocols that were given with commas between them.
+
+    Args:
+        first: The first argument of the command, a model.
+        others: The other arguments: models and benchmarks.
+        fields: Settings by name. The protocols among them are replaced by the separate ones.
+
+    Returns:
+        The first model, and the other models and benchmarks.
+    """
     from snellen.runs.separated_names import (
         separated_benchmarks,
         separated_models,
@@ -191,8 +216,8 @@ def _separated(
     return first_model, tuple(further)
 
 
-def _built(word: str) -> str:
-    """Return a benchmark as it was given; of a file of questions the folder of the benchmark that is built of it."""
+def _built_if_file(word: str) -> str:
+    """Return the folder of the benchmark that is built from a file of questions. Any other text is returned unchanged."""
     if not Path(word).suffix or not Path(word).is_file():
         return word
     from snellen.benchmark_building import benchmark_pattern

@@ -256,13 +256,18 @@ def verify_command(what: tuple[str, ...], source: Path, strict: bool, as_json: b
 
 def _row(spec: BenchmarkSpec, counted: SourceCounts) -> tuple[str, ...]:
     """Return a table row that compares the counts of a benchmark's source with the published ones."""
-    differs = count_differences(spec, counted)
-    state = "refused" if counted.refused else "differs" if differs else AS_PUBLISHED
-    shares = (
-        f"{share.what} {share.here:.1%} ({share.implied:.1%})"
-        for share in implied_shares(spec, counted)
-    )
-    refused = [f"the build rejects it: {counted.refused}"] if counted.refused else []
+    state = AS_PUBLISHED
+    if counted.refused:
+        state = "refused"
+    elif count_differences(spec, counted):
+        state = "differs"
+    shares = []
+    for share in implied_shares(spec, counted):
+        shares.append(f"{share.what} {share.here:.1%} ({share.implied:.1%})")
+    reasons = []
+    if counted.refused:
+        reasons.append(f"the build rejects it: {counted.refused}")
+    reasons += difference_reasons(spec, counted)
     return (
         spec.name,
         f"{counted.complete:,}",
@@ -273,9 +278,10 @@ def _row(spec: BenchmarkSpec, counted: SourceCounts) -> tuple[str, ...]:
         _count(spec.expected.samples),
         ", ".join(shares),
         state,
-        "; ".join([*refused, *difference_reasons(spec, counted)]),
+        "; ".join(reasons),
     )
 
 
 def _count(number: int | None) -> str:
+    """Return a number for a table; a question mark if it is not known."""
     return "?" if number is None else f"{number:,}"
