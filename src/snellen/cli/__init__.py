@@ -694,7 +694,12 @@ def _line_with_flag(verb: str, flag: str, words: Sequence[str]) -> str:
 
 def _flags_of_run() -> dict[str, bool]:
     """Return the flags of `snellen run`, and whether each has a value."""
-    command: click.Command = import_target("snellen.cli.verbs.run:run_command")
+    return _flags_of("run")
+
+
+def _flags_of(verb: str) -> dict[str, bool]:
+    """Return the flags of a verb, and whether each has a value."""
+    command: click.Command = import_target(f"snellen.cli.verbs.{verb}:{verb}_command")
     flags: dict[str, bool] = {}
     for parameter in command.params:
         for name in (*parameter.opts, *parameter.secondary_opts):
