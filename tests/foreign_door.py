@@ -40,7 +40,7 @@ EXCEPTIONS = {
     "__init__.py:__getattr__": OWN,
     "plugin_api.py:__getattr__": OWN,
     "extraction/__init__.py:__getattr__": OWN,
-    "cli/__init__.py:imported": "verbs of Snellen and of installed packages",
+    "cli/__init__.py:import_target": "verbs of Snellen and of installed packages",
     "cli/streams.py:guard_streams": "the null device, in place of a closed stream",
     "cli/streams.py:drop_output": "the null device, in place of an output that takes no more",
     "runs/workers.py:": "the null device, in place of a worker's output",
