@@ -594,6 +594,16 @@ def test_a_first_session_that_submitted_a_batch_is_kept(tmp_path: Path) -> None:
     assert (folder / "batches.jsonl").exists()
 
 
+def test_files_of_the_user_are_kept_when_a_first_session_fails(tmp_path: Path) -> None:
+    photo = tmp_path / "exam" / "questions" / "photo.jpg"
+    photo.parent.mkdir(parents=True)
+    photo.write_bytes(b"the only copy")
+    with pytest.raises(KeyboardInterrupt), removed_without_replies(tmp_path / "exam"):
+        (tmp_path / "exam" / "manifest.json").write_text("{}")
+        raise KeyboardInterrupt
+    assert photo.read_bytes() == b"the only copy"
+
+
 @pytest.fixture
 def failed_run(two_runs: Command) -> Command:
     """Two runs, and one all requests of which failed."""

@@ -21,18 +21,18 @@ WITHOUT_REPLIES = (LOCK, RUN_MANIFEST, MANIFEST_COPY, QUESTIONS)
 def removed_without_replies(folder: Path) -> Iterator[None]:
     """Remove a run folder if the body, which is its first session, raises before any reply is stored.
 
-    A mistyped address would otherwise leave a run that has a name and no numbers. The folder is kept if it was a run
-    before, or if it contains anything else, such as submitted batches.
+    A mistyped address would otherwise leave a run that has a name and no numbers. The folder is kept if it contained
+    anything before, such as a run or files of the user, or if it contains anything else now, such as submitted batches.
 
     Args:
         folder: The folder of the run. The caller holds its lock.
     """
-    is_first_session = not (folder / RUN_MANIFEST).exists() and not journals(folder)
+    was_empty = all(path.name == LOCK for path in folder.iterdir())
     try:
         yield
     except BaseException:
         with suppress(OSError, StoreError):  # the error that ends the session matters more
-            if is_first_session and _is_without_replies(folder):
+            if was_empty and _is_without_replies(folder):
                 shutil.rmtree(folder)
         raise
 
