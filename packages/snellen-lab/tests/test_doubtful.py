@@ -106,3 +106,30 @@ def test_runs_go_with_the_benchmark_and_the_version_that_they_asked(
     ):
         code, _, err = small.command(capsys, "lint", *words)
         assert code != 0 and message in err and len(err.strip().splitlines()) == 1
+
+
+def test_each_of_several_benchmarks_has_a_list_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmarks = [small.built(even(), tmp_path / name, name=name) for name in ("mine", "other")]
+    names = [str(benchmark.folder) for benchmark in benchmarks]
+    runs = [
+        str(run(model(f"{name}-{benchmark.name}", range(200)), benchmark, "vanilla"))
+        for benchmark in benchmarks
+        for name in ("a", "b", "c")
+    ]
+    code, _, err = small.command(capsys, "lint", *names, *runs, "--json")
+    assert code == 0
+    for benchmark in benchmarks:
+        audit = f"`snellen audit {benchmark.folder} --only {benchmark.name}.doubtful.jsonl`"
+        assert f"questions to review: {benchmark.name}.doubtful.jsonl; {audit}" in err
+    code, _, err = small.command(capsys, "lint", *names, *runs, "-o", "list.jsonl")
+    assert code == 2 and "-o writes one list, but 2 benchmarks are named" in err
+    assert not Path("list.jsonl").exists()
+
+
+def test_a_suggested_audit_names_a_single_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = small.command(capsys, "lint", "eyechart/colour", "eyechart/shape")
+    assert code == 0 and "`snellen audit eyechart/colour` draws questions" in err
+    code, _, err = small.command(capsys, "lint", "eyechart/[cs]*e")
+    assert code == 0 and "`snellen audit eyechart/" in err and "[cs]" not in err.split("audit")[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -127,6 +126,10 @@ def lint_command(
         raise DataError(
             f"--keep builds one benchmark, but {len(opened)} are named; run the command once for each"
         )
+    if output and len(opened) > 1:
+        raise DataError(
+            f"-o writes one list, but {len(opened)} benchmarks are named; omit it, or run the command once for each"
+        )
     scored = score_folders(folders, ScoringSpec(), JudgeSpec(), announce, may_use_stored=True)
     text_only_findings = _blind(opened, model, limit, runs) if model else {}
     serious = 0
@@ -153,17 +156,32 @@ def lint_command(
             path = output or Path(f"{slug(benchmark.name)}.doubtful.jsonl")
             write_atomically(path, msgspec.json.Encoder().encode_lines(doubtful))
             count = len({(question.id, question.turn) for question in doubtful})
-            announce(
-                f"{count:,} questions to review: {path}; `snellen audit {shlex.quote(names[0])} --only {path}` shows them"
-            )
+            audit = command_line("audit", _own_name(benchmark, names, opened), "--only", path)
+            announce(f"{count:,} questions to review: {path}; {audit} shows them")
     if not as_json:
         announce_next(
             command_line("run", "MODEL", *names),
-            f"{command_line('audit', names[0])} draws questions for people to check",
+            f"{command_line('audit', _own_name(opened[0], names, opened))} draws questions for people to check",
         )
     if strict and serious:
         click.echo(f"{serious} serious {'finding' if serious == 1 else 'findings'}", err=True)
         sys.exit(1)
+
+
+def _own_name(benchmark: Benchmark, names: Sequence[str], opened: Sequence[Benchmark]) -> str:
+    """Return an argument that names one benchmark alone, for a command that takes a single one.
+
+    Args:
+        benchmark: The benchmark.
+        names: The arguments of this command. One of them may name several benchmarks.
+        opened: All benchmarks that they name.
+    """
+    if len(opened) == 1:
+        return names[0]
+    for name in names:
+        if Path(name).resolve() == benchmark.folder.resolve():
+            return name
+    return benchmark.name
 
 
 def _finding(benchmark: Benchmark, name: str, outcome: CheckOutcome) -> Finding:
