@@ -6,17 +6,15 @@ in the same way as for questions with options.
 
 from __future__ import annotations
 
-from typing import Literal
-
 from snellen.common.late import late_pattern
 from snellen.extraction.asked_reply import question_of
 from snellen.extraction.cue_words import refusal_count, words_of
 from snellen.extraction.final_answer import find_final_answer
 from snellen.extraction.normalisation import normalise_reply
+from snellen.extraction.short_answers import YesNo, short_yes_or_no
 from snellen.extraction.standard import read_choice
 from snellen.extraction.tokens import tokenise
 
-YesNo = Literal["yes", "no"]
 YES_NO: tuple[YesNo, YesNo] = ("yes", "no")
 LETTERS = tuple("ABCDEFGHIJ")
 
@@ -50,40 +48,6 @@ def says_yes_or_no(reply: str) -> YesNo | None:
     question = question_of(reply)
     reading = read_choice(str(reply), YES_NO, (), question=question)
     return None if reading.choice is None else YES_NO[reading.choice]
-
-
-_SURELY = (
-    r"(?:sure|surely|certainly|definitely|absolutely|indeed|clearly|of course|naturally"
-    r"|i(?:['’]m| am) (?:sure|certain)|i (?:think|believe|guess|suppose)|it (?:seems|appears))"
-)
-_SHORT_YES = late_pattern(
-    rf"(?:{_SURELY}(?: so)?"
-    rf"|(?:(?:{_SURELY}|right|correct|true),? (?:that )?)?(?:it|there|this|that|he|she|they|these|those|we|one)"
-    r" (?:(?:certainly|definitely|surely|indeed|clearly|really) )?"
-    r"(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would)(?: (?:indeed|so|one|some))?)"
-)
-_SHORT_NO = late_pattern(
-    r"(?:(?:of course|certainly|definitely|absolutely|probably|i think|i believe) not|not (?:really|at all)|i doubt it"
-    r"|i do(?:n['’]t| not) (?:think|believe) so"
-    rf"|(?:{_SURELY},? (?:that )?)?(?:it|there|this|that|he|she|they|these|those|we|one)"
-    r" (?:(?:certainly|definitely|surely|really) )?"
-    r"(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would)(?:n['’]t| not))"
-)
-
-
-def short_yes_or_no(reply: str) -> YesNo | None:
-    """Return what a short answer without yes or no says, such as "It is" or "I don't think so"; None for any other.
-
-    The whole reply has to be such a phrase: "It is a dog" names a thing and is not one of them.
-
-    Examples:
-        >>> short_yes_or_no("Sure, there is."), short_yes_or_no("It isn't."), short_yes_or_no("It is a dog.")
-        ('yes', 'no', None)
-    """
-    phrase = " ".join(reply.strip().casefold().rstrip(".!").split())
-    if _SHORT_NO.fullmatch(phrase):
-        return "no"
-    return "yes" if _SHORT_YES.fullmatch(phrase) else None
 
 
 _SAYS_EITHER = late_pattern(r"\b(?:yes|yeah|yep|no|nope|not|none|never|cannot)\b|n['’]t\b")

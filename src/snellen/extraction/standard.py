@@ -40,6 +40,7 @@ from snellen.extraction.reading import (
     labels_alone,
     no_choice,
 )
+from snellen.extraction.short_answers import short_yes_or_no
 from snellen.extraction.statements import (
     Statement,
     certain_statement,
@@ -49,7 +50,7 @@ from snellen.extraction.statements import (
 )
 from snellen.reasons import NoChoiceReason
 
-VERSION = "snellen-choice-17"
+VERSION = "snellen-choice-18"
 """Version of the rules, stored with every prediction. Any change that can change a reading changes it."""
 _MOST_SEARCHED = 64_000
 """Characters of a reply in which reasoning, tags and boxes are looked for."""
@@ -101,6 +102,8 @@ def _read_cached(
     exact = exact_option(reply, options, labels)
     if exact is None and finish != "length":
         exact = exact_label(reply, options, labels)
+    if exact is None:
+        exact = exact_yes_or_no(reply, options)
     if exact is not None:
         return exact
 
@@ -245,6 +248,18 @@ def exact_label(
     if not matching and letter.isupper() and are_capitals:
         return no_choice("no match")  # "E" where the labels are A to D
     return None
+
+
+def exact_yes_or_no(reply: str, options: Sequence[str]) -> ExtractedChoice | None:
+    """Return the reading of a reply such as "Sure, there is." where the options are yes and no; None for any other."""
+    words = [option.strip().strip(_OUTER_SIGNS).casefold() for option in options]
+    if sorted(words) != ["no", "yes"]:
+        return None
+    said = short_yes_or_no(reply)
+    if said is None:
+        return None
+    start = len(reply) - len(reply.lstrip())
+    return ExtractedChoice(words.index(said), "text", "certain", span=(start, len(reply.rstrip())))
 
 
 # --- all other replies ------------------------------------------------------------------------------------------------

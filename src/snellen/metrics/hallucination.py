@@ -11,13 +11,8 @@ import msgspec
 from snellen.common.late import late_pattern
 from snellen.errors import DataError
 from snellen.extraction.asked_reply import question_of
-from snellen.extraction.closed_answers import (
-    YesNo,
-    answer_text,
-    breaks_off,
-    says_yes_or_no,
-    short_yes_or_no,
-)
+from snellen.extraction.closed_answers import answer_text, breaks_off, says_yes_or_no
+from snellen.extraction.short_answers import YesNo, short_yes_or_no
 from snellen.metrics.declaration import CorpusCountMetric, MetricRow, pooled_row, reply_by_reply
 from snellen.metrics.normalise import standard_normalise
 from snellen.metrics.question_counts import Counts
