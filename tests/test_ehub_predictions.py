@@ -152,7 +152,7 @@ def test_plans_have_no_gold_and_are_joined_to_their_tasks_to_be_rated() -> None:
         for n, sample in enumerate(benchmark.samples())
     ]
     path = save("Minecraft", *rows)
-    with pytest.raises(DataError, match="replies without right answers; name the benchmark"):
+    with pytest.raises(DataError, match="replies without right answers; it looks like Minecraft"):
         sn.import_run(path)
     run = sn.import_run(path, str(benchmark.folder))
     exchanges = list(read_exchanges(run))

@@ -234,7 +234,8 @@ def test_lines_of_pope_s_form_are_joined_by_their_place_where_every_question_agr
         with pytest.raises(sn.DataError, match="fit several questions"):
             sn.import_run(write("q.jsonl", spoilt), "./bench")
     with pytest.raises(
-        sn.DataError, match=r"if they are replies: sn.import_run\('p\.jsonl', benchmark="
+        sn.DataError,
+        match=r"if they are replies, it looks like POPE.*sn.import_run\('p\.jsonl', benchmark=",
     ):
         sn.import_run(path)
 

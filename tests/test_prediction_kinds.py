@@ -227,12 +227,10 @@ def test_lists_of_numbers_are_one_answer_and_lists_of_letters_answer_a_question_
 
 
 def test_measurements_are_scored_by_how_near_replies_come() -> None:
-    rows = [
-        {"id": n, "gt": 10.25 + n, "pred": (10.25 + n) * 1.12}  # within 50 %, 45 % ... 15 %
-        for n in range(20)
-    ]
+    rows = [{"id": n, "gt": 10.25 + n, "pred": (10.25 + n) * 1.12} for n in range(20)]
     Path("lengths.jsonl").write_text(as_lines(rows))
-    assert sn.score("lengths.jsonl").value() == pytest.approx(0.8)
+    # The mean of 0.12 times 10.25 ... 29.25: the mean absolute error.
+    assert sn.score("lengths.jsonl").value() == pytest.approx(0.12 * 19.75)
 
 
 def test_verdicts_that_contradict_repeated_answers_are_not_the_headline() -> None:

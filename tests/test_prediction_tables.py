@@ -463,7 +463,7 @@ def test_a_file_without_replies_or_answers_says_the_next_command() -> None:
     with pytest.raises(sn.DataError, match=r"or build the questions: sn.build\('p\.jsonl'\)$"):
         sn.import_run(saved([{"id": 1, "image": "a.png", "text": "Is it?", "label": "yes"}] * 2))
     with pytest.raises(
-        sn.DataError, match=r"sn.import_run\('x_POPE.json', benchmark='modern/pope'\)$"
+        sn.DataError, match=r"sn.import_run\('x_POPE.json', benchmark='modern/pope'\);"
     ):
         sn.import_run(saved([{"id": n, "prediction": "yes"} for n in range(3)], "x_POPE.json"))
 

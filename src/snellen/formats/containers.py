@@ -40,7 +40,13 @@ def records_in(content: Any) -> list[Any] | None:
         return content
     if not isinstance(content, dict) or not content:
         return None
-    layouts = (_in_lists, _in_parts_with_facts, _in_columns, _in_maps_by_id)
+    layouts = (
+        _in_lists,
+        _in_parts_with_facts,
+        _in_columns,
+        _in_objects_beside_sums,
+        _in_maps_by_id,
+    )
     for layout in layouts:
         records = layout(content)
         if records:
@@ -227,6 +233,26 @@ def _in_maps_by_id(content: Object) -> Records:
     return records
 
 
+def _in_objects_beside_sums(content: Object) -> Records:
+    """Return the records of the only object that has some, beside plain facts and objects of numbers that sum them up.
+
+    `{"acc": 0.8, "acc_by_type": {"color": 1, ...}, "details": {"a.png": {"What is it?": {...}, ...}, ...}}` gives the
+    records of `details`. Empty if there are no such sums, or fewer records than numbers in them.
+    """
+    sums: list[Object] = []
+    others: list[Object] = []
+    for value in content.values():
+        if isinstance(value, dict) and value:
+            numbers = [number for number in value.values() if isinstance(number, (int, float))]
+            (sums if len(numbers) == len(value) else others).append(value)
+        elif not _is_plain(value):
+            return []
+    if not sums or len(others) != 1:
+        return []
+    records = _nested(others[0]) or []
+    return records if len(records) > max(map(len, sums)) else []
+
+
 def _are_plain(values: Object) -> bool:
     return all(_is_plain(value) for value in values.values())
 
@@ -278,7 +304,7 @@ def _nested(content: Object, path: tuple[str, ...] = ()) -> Records | None:
                 records.append({ID: "/".join(record_path), **record})
         elif not isinstance(value, dict) or not value:
             return None
-        elif any(_is_plain(inner) for inner in value.values()):
+        elif any(_is_plain(inner) for inner in value.values()) or _is_item(value):
             records.append({ID: "/".join(value_path), **value})
         else:
             inner_records = _nested(value, value_path)
@@ -286,6 +312,14 @@ def _nested(content: Object, path: tuple[str, ...] = ()) -> Records | None:
                 return None
             records += inner_records
     return records or None
+
+
+def _is_item(value: Object) -> bool:
+    """Return whether an object has a list of records, and another of plain values: of what an image shows, for example."""
+    lists = [inner for inner in value.values() if isinstance(inner, list) and inner]
+    of_records = [inner for inner in lists if _is_list_of_objects(inner)]
+    of_words = [inner for inner in lists if all(map(_is_plain, inner))]
+    return len(of_records) == 1 and bool(of_words) and len(lists) == len(value)
 
 
 # --- questions in lists ---------------------------------------------------------------------------------------------------
@@ -305,7 +339,10 @@ def question_list(record: Object, is_reply: IsName, is_answer: IsName) -> str:
         is_reply: Whether a field with a given name holds a reply.
         is_answer: Whether a field with a given name holds a correct answer.
     """
-    if "question" in record:
+    has_own_reply = any(map(is_reply, record)) and any(map(is_answer, record))
+    if "question" in record or (
+        has_own_reply and any(name.endswith("_question") for name in record)
+    ):
         return ""
     lists: list[str] = []
     lists_with_replies: list[str] = []
@@ -323,6 +360,31 @@ def question_list(record: Object, is_reply: IsName, is_answer: IsName) -> str:
     if len(lists) > 1:
         lists = lists_with_replies
     return lists[0] if len(lists) == 1 else ""
+
+
+FURTHER = "further questions"
+"""The field with the number of questions that a record has beside its main one."""
+
+
+def main_question(record: Object, is_reply: IsName, is_answer: IsName) -> Object:
+    """Return the fields of the question that a record is about, without a list of variants of it; else the record.
+
+    `{"id": 7, "original": {"question": ..., "answer": ..., "reply": ...}, "variants": [{...}, {...}]}` becomes
+    `{"id": 7, "question": ..., "answer": ..., "reply": ..., "further questions": 2}`.
+    """
+    mains: list[str] = []
+    lists: list[str] = []
+    for name, value in record.items():
+        if isinstance(value, dict) and "question" in value:
+            has_reply = any(is_reply(field) for field in value)
+            if has_reply and any(is_answer(field) for field in value):
+                mains.append(name)
+        elif value and _is_list_of_objects(value) and any(is_reply(field) for field in value[0]):
+            lists.append(name)
+    if len(mains) != 1 or not lists or "question" in record:
+        return record
+    shared = {name: value for name, value in record.items() if name not in (*mains, *lists)}
+    return {**shared, **record[mains[0]], FURTHER: sum(len(record[name]) for name in lists)}
 
 
 def unfolded(record: Object, name: str, is_reply: IsName) -> list[Object]:

@@ -68,14 +68,26 @@ def _parse_literal(text: str) -> Any:
 def python_literal(text: str) -> Any:
     """Return the value of a literal in Python's syntax; None for other texts, and for one too deep to be read.
 
+    Values that JSON does not have, such as sets, bytes and `...`, are no values of cells, so that such a text is a text.
+
     Examples:
-        >>> python_literal("[{'question': 'Where?'}]"), python_literal("[" * 500)
-        ([{'question': 'Where?'}], None)
+        >>> python_literal("[{'question': 'Where?'}]"), python_literal("[" * 500), python_literal("[...]")
+        ([{'question': 'Where?'}], None, None)
     """
     try:
-        return ast.literal_eval(text)
+        value = ast.literal_eval(text)
+        return value if _is_plain(value) else None
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value consists of what JSON has, and of tuples."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    return value is None or isinstance(value, (str, int, float))
 
 
 def _are_labels(names: Sequence[Any]) -> bool:

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from snellen.errors import DataError
 from snellen.extraction.asked_reply import verdict_of
-from snellen.metrics.declaration import ReplyMetric, share_row
+from snellen.metrics.declaration import MetricScores, ReplyMetric, ScoringContext, share_row
+from snellen.metrics.questions import AskedQuestion, Unscored, why_unanswered
+from snellen.reasons import NEVER_ANSWERED
+from snellen.records import Score
+
+NO_VERDICT = "the file of predictions has no verdict on this reply"
 
 
 def recorded_verdict(reply: str, references: Sequence[str]) -> float:
@@ -22,11 +27,34 @@ def recorded_verdict(reply: str, references: Sequence[str]) -> float:
     del references
     verdict = verdict_of(reply)
     if verdict is None:
-        raise DataError("the file of predictions has no verdict on this reply")
+        raise DataError(NO_VERDICT)
     return verdict
 
 
-RECORDED_VERDICT = ReplyMetric(
+class RecordedVerdict(ReplyMetric, frozen=True, kw_only=True):
+    """The verdicts of a file on replies to questions of any kind, with options or without, also without a right answer."""
+
+    def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
+        """Score each question by the mean verdict on its replies; a reply that will never be received is not right."""
+        scores = [self._score(question.missing_as_wrong) for question in questions]
+        return MetricScores(scores)
+
+    def _score(self, question: AskedQuestion) -> Score:
+        [row] = self.rows
+        if not question.answered:
+            return question.score(row.name, why_unanswered(question))
+        verdicts: list[float] = []
+        for prediction in question.answered:
+            is_never_answered = prediction.reason in NEVER_ANSWERED
+            verdict = 0.0 if is_never_answered else prediction.verdict
+            if verdict is None:
+                return question.score(row.name, Unscored("metric undefined", NO_VERDICT))
+            verdicts.append(verdict)
+        mean = sum(verdicts) / len(verdicts)
+        return question.score(row.name, row.check(mean, question.place), len(verdicts))
+
+
+RECORDED_VERDICT = RecordedVerdict(
     description="how right the file of predictions says that a reply is, as its own judge or rule marked it",
     rows=(
         share_row(

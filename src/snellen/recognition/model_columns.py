@@ -14,6 +14,7 @@ from snellen.recognition.columns import (
     usual_names,
 )
 from snellen.recognition.folding import folded, folded_name
+from snellen.recognition.named_pairs import rest_of_gold
 from snellen.recognition.profiles import ColumnProfile
 from snellen.recognition.reply_names import (
     FACT_WORDS,
@@ -151,6 +152,51 @@ def fields_of_models(profiles: Profiles) -> tuple[str, ...]:
             by_object.setdefault(outer, []).append(name)
     several = [names for names in by_object.values() if len(names) > 1]
     return tuple(several[0]) if len(several) == 1 else ()
+
+
+def columns_with_verdicts(profiles: Profiles) -> tuple[str, ...]:
+    """Return a column of replies for each of several models that have a column of verdicts: `clip_correct`, `llava_correct`.
+
+    A column of a model begins with its name, and has the words of the right answers (`clip_predicted`, `llava_present`
+    beside `gt_present`). None if a model has no such column, or several.
+    """
+    models = [
+        name.partition("_")[0]
+        for name, profile in profiles.items()
+        if folded_name(name).rpartition("_")[2] in ("correct", "hit", "right")
+        and name.count("_") == 1
+        and are_binary(profile)
+    ]
+    golds = [name for name in profiles if name_score("answer", name) > PARTLY or rest_of_gold(name)]
+    found: list[str] = []
+    for model in models:
+        of_model = [
+            name
+            for name in profiles
+            if name.startswith(f"{model}_") and not is_verdict(name) and "wrong" not in name
+        ]
+        fitting = [
+            name
+            for name in of_model
+            if any(_says_same(profiles[name], profiles[gold]) for gold in golds if gold != name)
+        ]
+        if len(fitting) != 1:
+            return ()
+        found += fitting
+    return tuple(found) if len(found) > 1 else ()
+
+
+def _says_same(profile: ColumnProfile, gold: ColumnProfile) -> bool:
+    """Whether nearly all cells of a column are right answers of some row, of which there are few."""
+    right = {folded(text) for text in gold.texts}
+    cells = sum(profile.texts.values())
+    n_said = sum(count for text, count in profile.texts.items() if folded(text) in right)
+    are_few = FEWEST_PER_ANSWER * len(right) <= sum(gold.texts.values())
+    return profile.is_scalar and are_few and n_said > SAID * cells
+
+
+FEWEST_PER_ANSWER = 3
+SAID = 0.9
 
 
 def is_name_of_model(name: str) -> bool:

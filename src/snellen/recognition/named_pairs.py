@@ -19,6 +19,8 @@ _TRANSCRIBED_WORDS = frozenset(
 _TRANSCRIBED_NOUNS = frozenset("text output result transcription".split())
 _NO_ANSWERS = frozenset("question prompt image path file id time score".split())
 """Words in names of columns that are no answers, whatever stands before them: `original_image`."""
+_OFTEN_ASKED = frozenset("text model id index idx".split())
+"""Names that, without a word that says it is right, are of a question or of its row: `text` beside `output_text`."""
 _SEPARATORS = re.compile(r"[._]")
 
 
@@ -38,7 +40,8 @@ def _rest(words: Sequence[str], marks: frozenset[str]) -> tuple[str, ...]:
 def gold_beside(reply: str, names: Iterable[str]) -> str:
     """Return the only column that is called like a column of replies but for the word that says it is right.
 
-    What was transcribed may stand beside its plain name: `ocr_text` beside `text`.
+    What was transcribed may stand beside its plain name, `ocr_text` beside `text`, and so may what was predicted:
+    `pred_gender` beside `gender`.
 
     Examples:
         >>> gold_beside("is_real_prediction", ["label", "actual_is_real"])
@@ -47,11 +50,14 @@ def gold_beside(reply: str, names: Iterable[str]) -> str:
         'ground_truth.color'
         >>> gold_beside("generated_caption", ["original_caption", "original_image"])
         'original_caption'
+        >>> gold_beside("pred_gender", ["gender", "model", "age"])
+        'gender'
     """
     words = _words(reply)
     thing = _rest(words, _REPLY_WORDS)
     transcribed = _rest(words, _TRANSCRIBED_WORDS)
     golds: list[str] = []
+    plain: list[str] = []
     for name in names:
         other = _words(name)
         right = _rest(other, _GOLD_WORDS)
@@ -59,7 +65,23 @@ def gold_beside(reply: str, names: Iterable[str]) -> str:
         is_plain = other == [*transcribed]
         if name != reply and ((thing or transcribed) in (right, by_people) or is_plain):
             golds.append(name)
+        elif thing and tuple(word.removesuffix("s") for word in other) == thing:
+            plain.append(name)
+    if thing and not golds and _OFTEN_ASKED.isdisjoint(thing):
+        golds = plain
     return golds[0] if len(golds) == 1 and (thing or transcribed) else ""
+
+
+def rest_of_gold(name: str) -> str:
+    """Return what a column of right answers is of, without the words that say that it is right.
+
+    Examples:
+        >>> rest_of_gold("gt_defect_present"), rest_of_gold("label")
+        ('defect_present', '')
+    """
+    words = _words(name)
+    rest = [word for word in words if word not in _GOLD_WORDS]
+    return "_".join(rest) if len(rest) < len(words) else ""
 
 
 def is_transcribed(name: str) -> bool:

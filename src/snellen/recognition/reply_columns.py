@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from snellen.recognition.columns import PARTLY, name_score
-from snellen.recognition.folding import folded_name
+from snellen.recognition.folding import folded, folded_name
 from snellen.recognition.model_columns import (
     answers_by_condition,
     columns_in_words_of,
     columns_of_models,
+    columns_with_verdicts,
     fields_of_models,
 )
 from snellen.recognition.named_pairs import gold_beside, is_transcribed
 from snellen.recognition.profiles import QUESTION_MARKS, ColumnProfile
-from snellen.recognition.reply_names import flags_beside_replies, is_made_of, reply_score
+from snellen.recognition.reply_names import (
+    are_binary,
+    flags_beside_replies,
+    is_field_of_reply,
+    is_made_of,
+    is_verdict,
+    reply_score,
+)
 
 _GOLDS = (
     "gt_answers",
@@ -53,6 +61,11 @@ def reply_columns(
     fields = fields_of_models(profiles)
     if fields:
         return fields
+    if judged := columns_with_verdicts(profiles):
+        return judged
+    conditions = answers_by_condition(profiles)
+    if ranked and conditions and folded_name(ranked[0]).endswith("_answer"):
+        return tuple(name for name in profiles if name in (*conditions, ranked[0]))
     if ranked:
         other_golds = [
             name for name in profiles if name not in ranked and name_score("answer", name) > PARTLY
@@ -65,8 +78,15 @@ def reply_columns(
                 return (raw[0],) if raw else (only_replies[0],)
         return columns_of_models(ranked[0], profiles)
 
-    if conditions := answers_by_condition(profiles):
+    if conditions:
         return conditions
+    answers_in_replies = [
+        name
+        for name, profile in profiles.items()
+        if is_field_of_reply(name) and name_score("answer", name) > PARTLY and profile.is_scalar
+    ]
+    if len(answers_in_replies) == 1:
+        return (answers_in_replies[0],)
 
     folded = {folded_name(name.rpartition(".")[2]): name for name in profiles}
     has_golds = any(gold in folded for gold in _GOLDS)
@@ -79,7 +99,14 @@ def reply_columns(
     may_reply = asks or ("question_id" in folded and not has_golds)
     if "text" in folded and may_reply and not _ask(profiles[folded["text"]]):
         return (folded["text"],)
-    if "caption" in folded and any(name in folded for name in ("image_id", "image", "id")):
+    if foils := right_beside_foils(profiles):
+        return _in_words_of_foils(foils, profiles)
+    if captions := captions_of_models(profiles):
+        return captions
+    is_of_image = any(name in folded for name in ("image_id", "image", "id"))
+    verdicts = [name for name, cells in profiles.items() if is_verdict(name) and are_binary(cells)]
+    is_judged = len(verdicts) > 1  # models chose between captions
+    if "caption" in folded and "question" not in folded and is_of_image and not is_judged:
         return (folded["caption"],)
     for name in ("result", "results"):
         if name in folded:
@@ -93,6 +120,70 @@ def reply_columns(
         return (transcribed[0],)
     golds = [name for name in profiles if name_score("answer", name) > PARTLY]
     return columns_in_words_of(golds, profiles) if golds else ()
+
+
+def right_beside_foils(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
+    """Return a column of right texts and that of wrong ones, by their names: `caption` and `negative_caption`; else none."""
+    by_folded = {folded_name(name): name for name in profiles}
+    for folded_column, name in by_folded.items():
+        mark, _, rest = folded_column.partition("_")
+        if mark in _FOIL_MARKS and rest in by_folded:
+            return (by_folded[rest], name)
+    return ()
+
+
+_FOIL_MARKS = frozenset("negative false wrong incorrect foil".split())
+
+
+def _in_words_of_foils(
+    foils: tuple[str, ...], profiles: Mapping[str, ColumnProfile]
+) -> tuple[str, ...]:
+    """Return the column whose cells are mostly right or wrong texts of some row: what a model chose between them."""
+    words = {folded(text) for name in foils for text in profiles[name].texts}
+    for name, profile in profiles.items():
+        if name in foils or not profile.is_scalar:
+            continue
+        cells = sum(profile.texts.values())
+        n_chosen = sum(count for text, count in profile.texts.items() if folded(text) in words)
+        if 2 * n_chosen > cells:
+            return (name,)
+    return ()
+
+
+_OF_REFERENCES = frozenset(
+    "given original gt true gold ground truth reference ref human target actual real coco".split()
+)
+"""Words before `caption` that say that it is right, beside captions of models."""
+_NO_CAPTION_OF_MODEL = frozenset("image short long query input source context alt".split())
+
+
+def captions_of_models(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
+    """Return the columns with captions of one model or several: `base_caption` and `lora_caption` beside `given_caption`.
+
+    None if there is not exactly one column of right captions beside them.
+    """
+    right = reference_caption(profiles)
+    if not right:
+        return ()
+    found: list[str] = []
+    for name, profile in profiles.items():
+        words = folded_name(name).split("_")
+        is_caption = len(words) > 1 and words[-1] in ("caption", "captions") and profile.is_text
+        if is_caption and name != right and _NO_CAPTION_OF_MODEL.isdisjoint(words):
+            found.append(name)
+    return tuple(found)
+
+
+def reference_caption(profiles: Mapping[str, ColumnProfile]) -> str:
+    """Return the only column of captions whose name says that they are right; empty if there is none, or several."""
+    right = [
+        name
+        for name, profile in profiles.items()
+        if folded_name(name).rpartition("_")[2] in ("caption", "captions")
+        and not _OF_REFERENCES.isdisjoint(folded_name(name).split("_"))
+        and (profile.is_text or profile.lists > 0.5)
+    ]
+    return right[0] if len(right) == 1 else ""
 
 
 def _ask(profile: ColumnProfile) -> bool:

@@ -49,6 +49,12 @@ def is_name_of_reply(name: str) -> bool:
     return _reply_name_score(name) > 0
 
 
+def is_field_of_reply(name: str) -> bool:
+    """Return whether a column is a field of an object named like a reply: `response.answer`."""
+    *objects, _ = name.split(".")
+    return any(is_name_of_reply(part) for part in objects)
+
+
 def _reply_name_score(name: str) -> float:
     last = name.rpartition(".")[2]
     folded = folded_name(without_brackets(last))

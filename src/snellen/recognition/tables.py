@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -42,19 +42,29 @@ from snellen.recognition.columns import (
     split_options,
     usual_names,
 )
-from snellen.recognition.folding import as_text, folded_name, folded_words
-from snellen.recognition.named_pairs import gold_beside
+from snellen.recognition.folding import as_text, folded, folded_name, folded_words
+from snellen.recognition.named_pairs import gold_beside, rest_of_gold
 from snellen.recognition.profiles import LOOKED_AT, ColumnProfile, profiles_of
-from snellen.recognition.reply_columns import reply_columns
+from snellen.recognition.reply_columns import (
+    captions_of_models,
+    reference_caption,
+    reply_columns,
+    right_beside_foils,
+)
 from snellen.recognition.reply_names import (
     flags_beside_replies,
+    is_field_of_reply,
     is_made_of,
     is_name_of_reply,
     is_verdict,
     reply_score,
     says_of_reply,
 )
-from snellen.recognition.verdicts import verdict_column, verdict_of_cell
+from snellen.recognition.verdicts import (
+    are_verdicts_on_sentences,
+    verdict_column,
+    verdict_of_cell,
+)
 
 Rows = Callable[[], Iterable[SourceRow]]
 """Reads a table from its beginning each time it is called."""
@@ -130,12 +140,6 @@ class TableRoles(Struct, frozen=True):
 def _parts_of(name: str, columns: Iterable[str]) -> list[str]:
     """Return the columns that are fields of the object `name`: `answer.text` for `answer`."""
     return [column for column in columns if column.startswith(f"{name}.")]
-
-
-def _is_part_of_reply(name: str) -> bool:
-    """Return whether a column is a field of an object named like a reply, for example a parsed reply."""
-    *objects, _ = name.split(".")
-    return any(is_name_of_reply(part) for part in objects)
 
 
 def usual_tags(columns: Mapping[str, ColumnProfile]) -> list[str]:
@@ -468,15 +472,24 @@ class _Assignment:
             for name, profile in self._still_free(free).items()
             if _may_be_answers(profile) and not self._is_source_of_reply(name)
         }
-        outside_replies = {name: golds[name] for name in golds if not _is_part_of_reply(name)}
+        outside_replies = {name: golds[name] for name in golds if not is_field_of_reply(name)}
         if any(name_score("answer", name) > PARTLY for name in outside_replies):
             golds = outside_replies  # `true_label`, and not `parsed_response.label`
         rows, form = sum(1 for _ in self._rows()), cast(AnswerForm, "any")
         declared_answer = self._given.get("answer", ())
         golds |= {name: self._profiles[name] for name in declared_answer if name in self._profiles}
+        golds = self._without_constant(golds)
+        for reply in self._roles["reply"]:
+            of_reply = self._profiles.get(reply)
+            for name in list(golds):
+                if of_reply is not None and are_verdicts_on_sentences(golds[name], of_reply):
+                    golds.pop(name)
+        beside = self._gold_beside_replies(free)
         if gold in self._still_free(free):
             self._settle("answer", ((gold,), None))
             self._settle_met_answer(self._still_free(free))
+        elif beside:
+            self._settle("answer", ((beside,), None))
         elif golds:
             rows, form = self._answers(golds)
             self._faults.clear()  # the reader counts rows with unusable answers
@@ -485,6 +498,8 @@ class _Assignment:
             self._roles["options"] = ()
         if not self._roles.get("answer") and not is_gold_known:
             self._settle("answer", (self._reference_captions(free), None))
+        self._settle_boxes(self._still_free(free))
+        self._settle_twin(self._still_free(free))
         self._note_reply_as_reference()
         others = self._still_free(free)
         for name in self._alike(others, self._roles["reply"]):
@@ -533,6 +548,28 @@ class _Assignment:
         names = [name for name, cells in free.items() if cells.is_scalar or cells.lists > 0.5]
         return gold_beside(self._roles["reply"][0], names)
 
+    def _without_constant(self, golds: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
+        """The columns of right answers without flags that are the same in all rows: `is_gold`, of the rows that have one."""
+        return {
+            name: profile
+            for name, profile in golds.items()
+            if not (
+                folded_name(name).startswith("is_")
+                and len(profile.texts) == 1
+                and profile.filled >= FEWEST_CONSTANT
+            )
+        }
+
+    def _gold_beside_replies(self, free: Mapping[str, ColumnProfile]) -> str:
+        """The column of right texts beside foils, or of right captions beside those of models; empty if there is none."""
+        if "answer" in self._given or "reply" in self._given:
+            return ""
+        foils = right_beside_foils(free)
+        replies = self._roles["reply"]
+        if foils and replies and foils[0] not in replies and not self._roles.get("options"):
+            return foils[0]
+        return reference_caption(free) if replies and replies == captions_of_models(free) else ""
+
     def _are_distractors_of_free_text(self, free: Mapping[str, ColumnProfile]) -> bool:
         """Whether lists of right and wrong answers are what replies in sentences may say, as in TruthfulQA.
 
@@ -552,6 +589,64 @@ class _Assignment:
     def _is_source_of_reply(self, name: str) -> bool:
         """Whether the reply was made of a column: `cleaned_output` of `output`."""
         return any(is_made_of(reply, name) for reply in self._roles["reply"])
+
+    def _settle_boxes(self, free: Mapping[str, ColumnProfile]) -> None:
+        """Take boxes for the right answers of replies that are points or boxes, if no other column has right answers.
+
+        Of the columns of replies, that with numbers alone is then read.
+        """
+        if self._roles.get("answer") or "answer" in self._given or not self._roles["reply"]:
+            return
+        boxes = [
+            name
+            for name, profile in free.items()
+            if folded_name(name.rpartition(".")[2]) in _NAMES_OF_BOXES and profile.lists > 0.5
+        ]
+        pointing = [
+            name
+            for name, profile in free.items()
+            if is_name_of_reply(name) and profile.lists > 0.5 and name not in boxes
+        ]
+        if len(boxes) == 1 and (pointing or "reply" in self._given):
+            self._settle("answer", ((boxes[0],), None))
+            if "reply" not in self._given:
+                self._roles["reply"] = (pointing[0],)
+
+    def _settle_twin(self, free: Mapping[str, ColumnProfile]) -> None:
+        """Read another column than whole replies if it alone says what right answers say, and note the doubt.
+
+        Right answers are then a few words or numbers that replies hardly have, and the other column is called like them
+        or like the replies: `llava_defect_present` beside `gt_defect_present`, `outcome_numeric` beside `outcome`.
+        """
+        [answer, *_] = self._roles.get("answer") or ("",)
+        replies = self._roles["reply"]
+        if answer not in self._profiles or len(replies) != 1 or "reply" in self._given:
+            return
+        if self._roles.get("options"):
+            return
+        right = {folded(text) for text in self._profiles[answer].texts} - {""}
+        if not 1 < len(right) <= MOST_TWIN_VALUES:
+            return
+        [reply] = replies
+        if _share_in(self._profiles[reply], right) > HARDLY:
+            return
+        thing = rest_of_gold(answer)
+        twins: list[str] = []
+        for name, profile in free.items():
+            called = folded_name(name)
+            is_of_thing = bool(thing) and called.endswith(f"_{thing}")
+            is_of_reply = called.startswith(f"{folded_name(reply)}_")
+            if name in (answer, reply) or not (is_of_thing or is_of_reply) or is_verdict(name):
+                continue
+            if profile.is_scalar and _share_in(profile, right) > 1 - HARDLY:
+                twins.append(name)
+        if len(twins) == 1:
+            self._roles["reply"] = (twins[0],)
+            for role in ("tag", "reading"):
+                without = tuple(name for name in self._roles.get(role, ()) if name != twins[0])
+                self._roles[role] = without
+            why = f"{twins[0]!r} says what {answer!r} says, and {reply!r} hardly does"
+            self._doubts.append(Doubt("reply", (twins[0], reply), why))
 
     def _settle_met_answer(self, free: Mapping[str, ColumnProfile]) -> None:
         """Take another column of labels for the right answers if replies have its cells, and hardly those of the first.
@@ -934,6 +1029,21 @@ _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
 HARDLY = 0.05
 OFTEN_MET = 0.2
 """Shares of the replies in which the cells of a column of right answers stand at most, and those of a better one at least."""
+FEWEST_CONSTANT = 5
+"""Rows from which a flag that is the same in all of them is no right answer."""
+MOST_TWIN_VALUES = 20
+"""Different right answers at most, of which another column than the whole replies may have the readings."""
+_NAMES_OF_BOXES = frozenset(("bbox", "gt_bbox", "box", "gt_box", "target_bbox", "bounding_box"))
+
+
+def _share_in(profile: ColumnProfile, words: Collection[str]) -> float:
+    """The share of the cells of a column that are one of some words."""
+    cells = sum(profile.texts.values())
+    return sum(count for text, count in profile.texts.items() if folded(text) in words) / max(
+        1, cells
+    )
+
+
 SENTENCE = 4
 """Words of replies on average from which they are sentences, and do not only name an option."""
 

@@ -26,6 +26,9 @@ _WORDS = {
             "right",
             "pass",
             "passed",
+            "accurate",
+            "faithful",
+            "supported",
             "success",
             "是",
             "对",
@@ -45,6 +48,11 @@ _WORDS = {
             "wrong",
             "fail",
             "failed",
+            "inaccurate",
+            "unfaithful",
+            "unsupported",
+            "hallucinated",
+            "hallucination",
             "failure",
             "否",
             "错",
@@ -73,10 +81,15 @@ def verdict_of_cell(text: str) -> float | None:
     Examples:
         >>> verdict_of_cell("Incorrect."), verdict_of_cell("0.5"), verdict_of_cell("7")
         (0.0, 0.5, None)
+        >>> verdict_of_cell("wrong_format")
+        0.0
     """
     word = text.strip().casefold().strip(".!*[] ")
     if word in _WORDS:
         return _WORDS[word]
+    first, _, kind = word.replace("-", "_").partition("_")
+    if kind and first in ("wrong", "incorrect"):  # `wrong_format`
+        return 0.0
     number = _number(text)
     return number if number is not None and 0 <= number <= 1 else None
 
@@ -121,6 +134,25 @@ def reading_of_verdicts(counts: Mapping[str, int], *, is_judged: bool) -> Readin
         return (mark - lowest) / (highest - lowest)
 
     return share_of_highest
+
+
+_OF_TRUTH = frozenset(
+    "accurate inaccurate faithful unfaithful supported unsupported hallucinated hallucination correct incorrect".split()
+)
+"""Words of verdicts on what a reply says, which are no right answers beside sentences."""
+
+
+def are_verdicts_on_sentences(profile: ColumnProfile, reply: ColumnProfile) -> bool:
+    """Return whether a column called like right answers says which sentences of a model are true."""
+    cells = sum(profile.texts.values())
+    n_verdicts = sum(
+        count for text, count in profile.texts.items() if text.strip().casefold() in _OF_TRUTH
+    )
+    return reply.words >= SENTENCE and n_verdicts > MOSTLY * cells
+
+
+SENTENCE = 4
+"""Words of replies on average from which they are sentences."""
 
 
 def is_judged(name: str, columns: Collection[str]) -> bool:

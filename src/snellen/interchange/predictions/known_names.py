@@ -69,6 +69,29 @@ def known_benchmark(title: str) -> KnownBenchmark | None:
     return None
 
 
+_ORDINARY_WORDS = frozenset("host tomato blink remi".split())
+"""Names that a title may have without being of that benchmark."""
+
+
+def named_within(title: str) -> str:
+    """Return the name of the benchmark that a title mentions anywhere, the longest one; empty if it mentions none.
+
+    Examples:
+        >>> named_within("textvqa_llava_7b_merged")
+        'modern/textvqa'
+    """
+    words = _WORD.findall(title.casefold())
+    found: dict[str, str] = {}
+    for start in range(len(words)):
+        for stop in range(start + 1, len(words) + 1):
+            key = _key(words[start:stop])
+            name = _by_words().get(_ALSO_CALLED.get(key, key))
+            is_of_part = _SPLITS.issuperset(words[start:stop])
+            if name is not None and not is_of_part and key not in _ORDINARY_WORDS:
+                found[key] = name
+    return found[max(found, key=len)] if found else ""
+
+
 def _key(words: Sequence[str]) -> str:
     return "".join(words)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from snellen.callers import for_caller
 from snellen.formats.source_row import SourceRow
+from snellen.interchange.predictions.benchmark_signs import how_to_give_answers
 from snellen.interchange.predictions.cells import first_column, text_in_cell
 from snellen.interchange.predictions.reply_choice import MOSTLY
 from snellen.interchange.predictions.scoring_call import scoring_call
@@ -29,10 +30,10 @@ MOST_MODELS = 8
 
 def what_stands_for_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
     """Return what a table without replies has instead, and the next command to type."""
-    return _only_verdicts(path, rows, roles) or _no_replies(path, roles)
+    return _only_verdicts(path, rows, roles) or _no_replies(path, rows, roles)
 
 
-def _no_replies(path: Path, roles: TableRoles) -> str:
+def _no_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
     names = list(roles.profiles)
     shown = _listed(names)
     if _are_scores(roles):
@@ -65,7 +66,7 @@ def _no_replies(path: Path, roles: TableRoles) -> str:
             of_other = f"if {others[0]!r} has the replies: {command}; "
         return (
             "its answers may be replies or right answers, and no other column is recognised as the other; there are "
-            f"{shown}; {of_other}if they are replies: {scoring_call(path, benchmark='BENCHMARK')}"
+            f"{shown}; {of_other}if they are replies, {how_to_give_answers(path, [row.cells for row in rows])}"
         )
     unnamed = (
         f"no column is recognised as the replies of a model; there are {shown}; name it: "
@@ -107,8 +108,10 @@ def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> 
 def _only_verdicts_by_model(rows: Sequence[SourceRow], roles: TableRoles) -> str:
     """What a table says that has a column of verdicts for each of several models, called after it."""
     shares: list[str] = []
-    for name, profile in roles.profiles.items():
-        if is_name_of_model(name) and _are_flags(profile):
+    flags = [name for name, profile in roles.profiles.items() if _are_flags(profile)]
+    of_models = _columns_called_alike(flags) or list(filter(is_name_of_model, flags))
+    for name in flags:
+        if name in of_models:
             verdicts = _verdicts(rows, name)
             shares.append(f"{name!r} {_share_right(verdicts)} of {len(verdicts):,}")
     if not shares:
@@ -117,6 +120,19 @@ def _only_verdicts_by_model(rows: Sequence[SourceRow], roles: TableRoles) -> str
         f"it has no replies, only whether each of several models is right: {', '.join(shares[:MOST_MODELS])}; to score or "
         "compare the models here, take the file that has their replies"
     )
+
+
+def _columns_called_alike(names: Iterable[str]) -> list[str]:
+    """Columns whose names are a word for verdicts after, or before, what they are of: `clip_correct`, `blip_correct`."""
+    by_word: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        words = folded_name(name).split("_")
+        if len(words) > 1 and is_verdict(words[-1]):
+            by_word[f"... {words[-1]}"].append(name)
+        elif len(words) > 1 and is_verdict(words[0]):
+            by_word[f"{words[0]} ..."].append(name)
+    most = max(by_word.values(), key=len, default=[])
+    return most if len(most) > 1 else []
 
 
 def _only_column_of_verdicts(

@@ -15,8 +15,8 @@ from snellen.callers import setting
 from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines
+from snellen.interchange.predictions.benchmark_signs import how_to_give_answers
 from snellen.interchange.predictions.joining import PlacedRow, expected_presentations
-from snellen.interchange.predictions.known_names import known_benchmark
 from snellen.interchange.predictions.rows import (
     Findings,
     PredictedRow,
@@ -161,8 +161,11 @@ def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
     contradictions = Findings()
     groups: dict[str, dict[int, list[PredictedRow]]] = defaultdict(lambda: defaultdict(list))
     dialogues = {row.id for row in file.rows if row.turn is not None}
+    has_answers = any(row.gold or row.references for row in file.rows)
     for number, row in enumerate(file.rows, 1):
         fault = _fault(row)
+        if has_answers and row.turn is None and not (row.gold or row.references):
+            fault = WITHOUT_ANSWER
         if not fault and row.turn is None and row.id in dialogues:
             fault = "of no round of their dialogue"
         if fault:
@@ -195,6 +198,9 @@ def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
         for round_question in rounds:
             placed += round_question.placed
     return OwnQuestions(tuple(drafts), tuple(placed), tuple(contradictions.notes()))
+
+
+WITHOUT_ANSWER = "without a right answer"
 
 
 def _fault(row: PredictedRow) -> str:
@@ -343,6 +349,10 @@ def _round(name: str, turn: int, rows: Sequence[PredictedRow]) -> _OwnRound:
     return _OwnRound(draft, placed)
 
 
+FEWEST_PLACED = 20
+"""Rows with a right answer, from which these may be scored although most rows have none."""
+
+
 def check_own_questions(
     path: Path, questions: OwnQuestions, findings: Findings, file: PredictionFile
 ) -> None:
@@ -353,7 +363,10 @@ def check_own_questions(
             f"{path}: {'; '.join(questions.contradictions)}; give each question an id of its own, or name the "
             f"benchmark that was asked with {setting('benchmark')}"
         )
-    if not questions.drafts or 2 * len(questions.placed) < len(rows):
+    n_answered = len(rows) - len(findings.names(f"rows left out, {WITHOUT_ANSWER}"))
+    n_placed = len(questions.placed)
+    is_rest = n_placed < FEWEST_PLACED and 2 * n_placed < len(rows)
+    if not questions.drafts or 2 * n_placed < n_answered or is_rest:
         reasons = "; ".join(findings.notes()) or "it has no rows"
         count = (
             f"only {len(questions.placed):,} of {len(rows):,} rows"
@@ -361,15 +374,15 @@ def check_own_questions(
             else "no row"
         )
         raise DataError(
-            f"{path}: {count} can be scored by itself ({reasons}); name the benchmark that was evaluated: "
-            f"{_next_command(path)}"
+            f"{path}: {count} can be scored by itself ({reasons}); "
+            f"{how_to_give_answers(path, _cells(rows))}"
         )
     if not any(
         question.gold or question.texts for draft in questions.drafts for question in draft.rounds
     ):
         raise DataError(
-            f"{path} has replies without right answers{_own_verdicts(rows)}; {_with_likely_answers(path, file)}name "
-            f"the benchmark that was evaluated: {_next_command(path)}"
+            f"{path} has replies without right answers{_own_verdicts(rows)}; {_with_likely_answers(path, file)}"
+            f"{how_to_give_answers(path, _cells(rows))}"
         )
 
 
@@ -392,8 +405,9 @@ def _own_verdicts(rows: Sequence[PredictedRow]) -> str:
     return f" (by its own verdicts, {share:.1%} of {len(verdicts):,} are right)"
 
 
-def _next_command(path: Path) -> str:
-    """Return the command that scores a file by a benchmark, which is named if the file's name tells it."""
-    known = known_benchmark(path.stem)
-    name = known.spec.name if known else "BENCHMARK"
-    return scoring_call(path, benchmark=name)
+def _cells(rows: Sequence[PredictedRow]) -> list[dict[str, str]]:
+    """What tells of each row which benchmark was asked."""
+    return [
+        {**row.tags, "id": row.id, "image": row.picture, "question": row.question or row.prompt}
+        for row in rows
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
@@ -48,7 +49,14 @@ OVERALL = "overall_accuracy"
 
 
 def with_types(file: PredictionFile) -> PredictionFile:
-    """A file whose open questions have their type: a choice among classes, or the metrics of its answers."""
+    """A file whose open questions have their type: a choice among classes, or the metrics of its answers.
+
+    Where the file's own verdicts are others than its replies are read here, they are the headline.
+    """
+    return _with_verdicts_that_differ(_typed(file))
+
+
+def _typed(file: PredictionFile) -> PredictionFile:
     for prepare in (
         _without_marks,
         _with_first_ranked,
@@ -69,8 +77,12 @@ def with_types(file: PredictionFile) -> PredictionFile:
     if kind.classes and len(open_rows) == len(with_references):
         return _among_classes(file, kind.classes)
 
-    if kind == TEXT and _are_unmet_sentences(open_rows):
+    if kind == LONG_TEXT and _are_closed(open_rows):
+        kind = TEXT
+    if kind == TEXT and not _are_closed(open_rows) and _are_unmet_sentences(open_rows):
         kind = LONG_TEXT
+    if kind.kind == "box" and _are_points(open_rows):
+        kind = POINTS
     typed = replace(file, metrics=kind.metrics)
     if kind != TEXT:
         is_mixed = any(row.options for row in file.rows)
@@ -112,6 +124,28 @@ def _are_unmet_sentences(rows: Sequence[PredictedRow]) -> bool:
     return median(lengths) >= SENTENCE and n_met <= FEW * len(looked_at)
 
 
+POINTS = AnswerType("box", metrics=("points", "boxes"), why="points in boxes")
+
+
+def _are_points(rows: Sequence[PredictedRow]) -> bool:
+    """Whether most replies are two numbers alone, such as where to click."""
+    answered = [row.reply for row in rows if row.reply]
+    n_points = sum(_POINT.fullmatch(reply) is not None for reply in answered)
+    return 2 * n_points > len(answered)
+
+
+_POINT = re.compile(r"\s*[\[(]?\s*-?[\d.]+(?:e-?\d+)?\s*,\s*-?[\d.]+(?:e-?\d+)?\s*[\])]?\s*")
+
+FEWEST_PER_TEXT = 5
+"""Questions for each different right answer, on average, from which the answers are a closed set."""
+
+
+def _are_closed(rows: Sequence[PredictedRow]) -> bool:
+    """Whether right answers are the same few texts again and again, of which a reply names one or none."""
+    texts = {folded(text) for row in rows for text in row.references}
+    return len(texts) > 1 and FEWEST_PER_TEXT * len(texts) <= len(rows)
+
+
 def _noted(file: PredictionFile, note: str) -> PredictionFile:
     return replace(file, notes=(*file.notes, note))
 
@@ -132,7 +166,8 @@ def _reply_as_read(row: PredictedRow) -> PredictedRow:
 # --- measurements -------------------------------------------------------------------------------------------------------
 
 
-RELATIVE = ("mean_relative_accuracy", "number_accuracy", "typed_match")
+RELATIVE = "mean_relative_accuracy"
+"""It has no value for a right answer of 0."""
 ABSOLUTE = ("counting", "number_accuracy", "typed_match")
 FEWEST_MEASURED = 10
 """Different right answers with decimals, at least, of a file of measurements."""
@@ -141,8 +176,8 @@ FEWEST_MEASURED = 10
 def _as_measured(file: PredictionFile) -> PredictionFile:
     """A file whose right answers are measured with decimals and hardly ever met, scored by how near replies come.
 
-    Lengths, shares and distances are estimated: hardly a reply has each decimal. Mean relative accuracy (VSI-Bench, Yang
-    et al. 2024) has no value for a right answer of 0; where there are such, it is the mean absolute error.
+    Lengths, shares and distances are estimated: hardly a reply has each decimal. Without a rule of their own, measurements
+    are compared by their mean absolute error; mean relative accuracy (VSI-Bench, Yang et al. 2024) is in the report.
     """
     answered = [row for row in _answered(file) if row.references]
     golds = [read_numbers(row.references[0]) for row in answered]
@@ -159,14 +194,9 @@ def _as_measured(file: PredictionFile) -> PredictionFile:
     are_numbers = n_numbers >= (1 - 2 * FEW) * len(answered)
     if not is_measured or not are_numbers or n_equal > FEW * len(answered):
         return file
-    if all(gold[0] for gold in golds):
-        note = (
-            "the right answers are measured, and replies come near them at best: mean relative accuracy (VSI-Bench), "
-            "the mean of the shares of replies within 50 %, 45 % ... 5 % of the right answer"
-        )
-        return _noted(replace(file, metrics=RELATIVE), note)
-    note = "the right answers are measured, some are 0, and replies come near them at best: mean absolute error"
-    return _noted(replace(file, metrics=ABSOLUTE, headline="count_mae"), note)
+    note = "the right answers are measured, and replies come near them at best: mean absolute error"
+    metrics = (*ABSOLUTE, RELATIVE) if all(gold[0] for gold in golds) else ABSOLUTE
+    return _noted(replace(file, metrics=metrics, headline="count_mae"), note)
 
 
 # --- verdicts and headlines ------------------------------------------------------------------------------------------
@@ -193,6 +223,79 @@ def _with_verdicts(file: PredictionFile, kind: AnswerType) -> PredictionFile:
     return _noted(replace(file, headline=RECORDED), note)
 
 
+DIFFERING = 0.01
+"""How far the share of right replies, as read here, is from that by the file's verdicts, for these to be the headline."""
+SHARES = ("", "accuracy", OVERALL)
+"""Headlines that are shares of right replies."""
+
+
+def _with_verdicts_that_differ(file: PredictionFile) -> PredictionFile:
+    """A file whose verdicts on nearly all replies differ from how these are read here, with the verdicts as its headline.
+
+    Who wrote them knew by which rule a reply is right, and the number that they printed follows from them. If what the
+    file says was read in each reply agrees with its verdicts, that is read instead. Verdicts that call replies wrong which
+    are the right answer word for word are of something else.
+    """
+    answered = _answered(file)
+    judged = [row for row in answered if row.verdict in (0.0, 1.0) and (row.gold or row.references)]
+    if file.headline not in SHARES or file.judged or len(judged) <= (1 - FEW) * len(answered):
+        return file
+    looked_at = judged[:: max(1, len(judged) // MOST_READ)]
+    measure = _measure_of(file)
+    share_right = sum(row.verdict or 0.0 for row in looked_at) / max(1, len(looked_at))
+    if measure is None or not 0 < share_right < 1:
+        return file
+    own = [_is_right(row, measure) for row in looked_at]
+    if None in own:
+        return file
+    own_share = sum(map(float, filter(None, own))) / len(own)
+    if abs(own_share - share_right) <= DIFFERING or not _are_repetitions_right(judged):
+        return file
+
+    as_read = list(map(_reply_as_read, looked_at))
+    n_alike = sum(_is_right(row, measure) == row.verdict for row in as_read if row.reply)
+    if n_alike >= SAME * len(as_read):
+        note = (
+            f"the file's own verdicts ({share_right:.1%}) agree with what it says was read in each reply, and not with the "
+            f"replies as they are read here ({own_share:.1%}), so that counts"
+        )
+        rows = [row if row.reading is None else _reply_as_read(row) for row in file.rows]
+        return _with_rows(file, rows, note)
+    note = (
+        f"the file's own verdicts call {share_right:.1%} of the replies right, and as they are read here {own_share:.1%} are: "
+        "its verdicts are the headline"
+    )
+    metrics = file.metrics if RECORDED in file.metrics else (*file.metrics, RECORDED)
+    return _noted(replace(file, metrics=metrics, headline=RECORDED), note)
+
+
+def _measure_of(file: PredictionFile) -> Measure | None:
+    """The measure of the open questions of a file; None if its first metric scores no single reply from 0 to 1."""
+    if not file.metrics or file.metrics[0] in (OVERALL, RECORDED):
+        return typed_match
+    if file.metrics[0] == "pope":
+        return _says_same
+    if file.metrics[0] == "number_accuracy":
+        return _is_same_number
+    metric = registry.find_registered("metrics", file.metrics[0])
+    return metric.measure if isinstance(metric, ReplyMetric) else None
+
+
+def _says_same(reply: str, references: Sequence[str]) -> float:
+    return float(read_yes_no(reply) == read_yes_no(references[0]))
+
+
+def _is_right(row: PredictedRow, measure: Measure) -> float | None:
+    """Whether a reply is right as it is read here, from 0 to 1; None where the measure takes other answers."""
+    if row.options:
+        labels = (row.labels or LETTERS[: len(row.options)]) if row.lists_options else ()
+        return float(read_choice(row.reply or "", row.options, labels).choice in row.gold)
+    try:
+        return float(measure(row.reply or "", row.references))
+    except DataError:
+        return None
+
+
 WITHOUT_RULE = ("text", "long text", "number")
 """Kinds of answers that scripts compare by many rules."""
 FEWEST_REPETITIONS = 5
@@ -207,7 +310,8 @@ def _are_repetitions_right(judged: Sequence[PredictedRow]) -> bool:
     verdicts: list[float] = []
     for row in judged:
         reply = folded(row.reply or "")
-        is_repeated = any(folded(reference) == reply for reference in row.references)
+        right = (*row.references, *(row.options[place] for place in row.gold))
+        is_repeated = any(folded(text) == reply for text in right)
         if is_repeated or _names_letter(row):
             verdicts.append(row.verdict or 0.0)
     if len(verdicts) < FEWEST_REPETITIONS:
@@ -217,6 +321,10 @@ def _are_repetitions_right(judged: Sequence[PredictedRow]) -> bool:
 
 def _names_letter(row: PredictedRow) -> bool:
     """Whether the right answer is the letter of an option, and the reply names this option."""
+    if row.gold and row.lists_options:
+        labels = row.labels or LETTERS[: len(row.options)]
+        right = [labels[place] for place in row.gold if place < len(labels)]
+        return letter_in(row.reply or "") in right
     [reference, *_] = row.references or ("",)
     return reference.strip() in LETTERS and letter_in(row.reply or "") == reference.strip()
 
@@ -550,6 +658,52 @@ def check_answers_met(path: Path, file: PredictionFile, reply: str, answer: str)
         f"{(first.reply or '')[:40]!r} beside {first.references[0][:40]!r}; name both columns ({answer!r} again, if it has "
         f"the right answers): {command}"
     )
+
+
+FEWEST_APART = 20
+"""Replies from which right answers are refused that none of them has."""
+MOST_DIFFERENT = 10
+"""Different replies at most, which are then of a closed question."""
+
+
+def check_answers_possible(path: Path, file: PredictionFile) -> None:
+    """Raise DataError where replies are a few words, or questions ask for yes or no, and not one right answer is such.
+
+    A column such as `ground_truth` then says something else of the image than the answer to the question.
+    """
+    answered = [row for row in _answered(file) if row.references and not row.options]
+    golds = {folded(text) for row in answered for text in row.references}
+    replies = {folded(row.reply or "") for row in answered}
+    if len(answered) < FEWEST_APART or len(answered) < len(file.rows) / 2 or len(golds) < 2:
+        return
+    are_few = 2 <= len(replies) <= MOST_DIFFERENT and golds.isdisjoint(replies)
+    are_few = are_few and not any(map(is_number, golds))
+    n_closed = sum(map(_is_closed_otherwise, answered))
+    if not (are_few or 2 * n_closed > len(answered)) or any(map(_shares_word, answered)):
+        return
+    first = answered[0]
+    raise DataError(
+        f"{path}: the right answers ({first.references[0][:40]!r}, ...) do not answer these questions: replies are "
+        f"{', '.join(repr(reply[:20]) for reply in sorted(replies)[:4])}, and none is right; name the column with the "
+        f"right answers: {scoring_call(path, columns={'answer': 'NAME'})}"
+    )
+
+
+_ASKS_YES_OR_NO = re.compile(r"\byes\s*(?:/|or)\s*no\b", re.IGNORECASE)
+
+
+def _is_closed_otherwise(row: PredictedRow) -> bool:
+    """Whether a question asks for yes or no, or its reply is that, and the right answer is something else."""
+    asks = _ASKS_YES_OR_NO.search(row.prompt or row.question) is not None
+    first_word = folded(row.reply or "").split(" ")[0].strip(",.:;!")
+    is_said = asks or first_word in ("yes", "no")
+    return is_said and not any(folded(text) in CODES_OR_WORDS for text in row.references)
+
+
+def _shares_word(row: PredictedRow) -> bool:
+    """Whether a reply and its right answer have a word in common."""
+    words = set(folded(row.reply or "").split())
+    return any(not words.isdisjoint(folded(text).split()) for text in row.references)
 
 
 FEWEST_UNREAD = 10

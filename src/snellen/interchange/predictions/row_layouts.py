@@ -9,8 +9,9 @@ from itertools import chain
 from typing import Any
 
 from snellen.formats.source_row import SourceRow
+from snellen.interchange.predictions.json_replies import json_objects
 from snellen.recognition.columns import PARTLY, box_corners, name_score
-from snellen.recognition.folding import folded_name, word_count
+from snellen.recognition.folding import as_text, folded_name, word_count
 
 # --- fields side by side ---------------------------------------------------------------------------------------------
 
@@ -37,6 +38,8 @@ _ABOUT_REPLY = frozenset(
 """Words in names of fields that a reply adds to its answers."""
 _OF_ANSWERS = frozenset("answer answers reply response output text".split())
 """Names of fields in rows that are a question with an answer each: `reference_answer`, `reference_reasoning`."""
+_OF_ROWS = frozenset("question prompt image id index label class".split())
+"""Names of columns of rows that are a question with an answer each, although a reply repeats them."""
 _ROLE_NAMES = {"gold": "answer", "said": "response", "verdict": "correct"}
 FIELD = "field of the objects"
 """The column with the name of the field in rows that were made of parallel objects."""
@@ -54,8 +57,13 @@ def with_fields_as_rows(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
     first = next(stream, None)
     if first is None:
         return
-    if _fields_of_names(tuple(first.cells), _IN_OBJECTS):
-        yield from _with_fields_of_objects([first, *stream])
+    if _fields_of_names(tuple(first.cells), _IN_OBJECTS) or _plain_fields(tuple(first.cells)):
+        yield from _with_closed_fields([first, *stream])
+        return
+    if of_json := _fields_of_json(first.cells):
+        column, golds = of_json
+        for row in chain([first], stream):
+            yield from _row_for_each_json_field(row, column, golds)
         return
     fields: dict[str, dict[str, str]] = {}
     for row in chain([first], stream):
@@ -66,10 +74,88 @@ def with_fields_as_rows(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
         yield from _row_for_each_field(row, fields)
 
 
-def _with_fields_of_objects(rows: Sequence[SourceRow]) -> Iterator[SourceRow]:
-    """Yield a row for each field of parallel objects; the rows as they are if too few fields are a word or a number."""
+_GOLD_OF_FIELD = re.compile(rf"(?:(?:{_GOLD})_(?P<before>.+)|(?P<after>.+)_(?:{_GOLD}))(?:_value)?")
+
+
+def _fields_of_json(cells: Mapping[str, Any]) -> tuple[str, dict[str, str]] | None:
+    """Return the column with replies that are JSON objects, and the column of the right answer to each of their fields.
+
+    None if no column has such replies, or fewer than two of their fields have a right answer beside them.
+    """
+    golds: dict[str, str] = {}
+    for name in cells:
+        match = _GOLD_OF_FIELD.fullmatch(folded_name(name))
+        if match is not None:
+            field = match["before"] or match["after"]
+            golds.setdefault(field.removesuffix("_value"), name)
+    if len(golds) < FEWEST_IN_OBJECTS:
+        return None
+    for name, cell in cells.items():
+        objects = json_objects(cell) if isinstance(cell, str) else []
+        if not objects:
+            continue
+        given = {folded_name(str(field)) for field in objects[-1]}
+        of_fields = {field: gold for field, gold in golds.items() if field in given}
+        if len(of_fields) >= FEWEST_IN_OBJECTS:
+            return name, of_fields
+    return None
+
+
+def _row_for_each_json_field(
+    row: SourceRow, column: str, golds: Mapping[str, str]
+) -> Iterator[SourceRow]:
+    cell = row.cells.get(column)
+    objects = json_objects(cell) if isinstance(cell, str) else []
+    given: dict[str, Any] = {}
+    for name, value in (objects[-1] if objects else {}).items():
+        given[folded_name(str(name))] = value.get("value") if isinstance(value, dict) else value
+    used = {column, *golds.values()}
+    shared = {
+        name: value
+        for name, value in row.cells.items()
+        if name not in used
+        and isinstance(value, (str, int, float))
+        and not _GOLD_OF_FIELD.match(folded_name(name))
+    }
+    for field, gold in golds.items():
+        right = _as_said(row.cells.get(gold))
+        said = _as_said(given.get(field))
+        if _is_same_number(right, said):
+            said = right
+        ids = {name: f"{shared[name]}/{field}" for name in shared if _is_name_of_id(name)}
+        question = field.replace("_", " ")
+        of_field = {
+            "question": question,
+            FIELD: question,
+            "answer": right,
+            "response": said,
+        }
+        yield row._replace(cells={**shared, **ids, **of_field})
+
+
+NOTHING = "(none)"
+"""What a field without a value says; both sides may leave it empty, and are then alike."""
+
+
+def _as_said(cell: Any) -> str:
+    return NOTHING if cell in (None, "") else as_text(cell)
+
+
+def _is_same_number(first: str, second: str) -> bool:
+    """Whether two texts are one number, such as `2999` and `2,999.00`."""
+    try:
+        return float(first.replace(",", "")) == float(second.replace(",", ""))
+    except ValueError:
+        return False
+
+
+def _with_closed_fields(rows: Sequence[SourceRow]) -> Iterator[SourceRow]:
+    """Yield a row for each field of parallel objects, or of columns such as `gender`, `pred_gender`, `age` and `pred_age`.
+
+    The rows stay as they are if too few fields are a word or a number.
+    """
     names = tuple(dict.fromkeys(name for row in rows for name in row.cells))
-    fields = _fields_of_names(names, _IN_OBJECTS)
+    fields = _fields_of_names(names, _IN_OBJECTS) or _plain_fields(names)
     corners = box_corners(fields)
     if corners:
         fields = {corner: fields[corner] for corner in corners}
@@ -162,9 +248,26 @@ def _fields_of_names(names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[s
     return whole if len(whole) >= fewest and not is_answered_row else {}
 
 
+@lru_cache(maxsize=256)
+def _plain_fields(names: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """Return the columns of each field whose right answer has its plain name, and its reply a word before or after it."""
+    by_folded = {folded_name(name): name for name in names}
+    by_field: dict[str, dict[str, str]] = {}
+    for folded, name in by_folded.items():
+        match = _BEFORE.fullmatch(folded) or _AFTER.fullmatch(folded)
+        if match is None or match["field"] not in by_folded or match["gold"]:
+            continue
+        role = "said" if match["said"] else "verdict"
+        of_field = by_field.setdefault(match["field"], {"gold": by_folded[match["field"]]})
+        of_field.setdefault(role, name)
+    whole = {field: roles for field, roles in by_field.items() if "said" in roles}
+    are_of_questions = not (_OF_ANSWERS | _ABOUT_REPLY | _OF_ROWS).isdisjoint(whole)
+    return whole if len(whole) >= FEWEST_IN_OBJECTS and not are_of_questions else {}
+
+
 # --- tables without a header -----------------------------------------------------------------------------------------
 
-_IMAGE = re.compile(r".+\.(?:jpe?g|png|webp|gif|bmp|tiff?)", re.IGNORECASE)
+_IMAGE = re.compile(r".+\.(?:jpe?g|png|webp|gif|bmp|tiff?|txt)", re.IGNORECASE)
 _NUMBERED = re.compile(r" \(\d+\)$")
 COLUMNS = ("image", "question", "answer", "prediction")
 

@@ -88,6 +88,11 @@ _LISTS = tuple(
         r"(?<!\w)\(([a-z])\)[ \t]*(?=\S)",
         r"(?<!\S)([A-Z])[.)][ \t]+(?=\S)",
         r"(?<!\S)([A-Z]) ?:[ \t]*(?=\S)",
+        r"^[ \t]*\*{0,2}([A-Z])\*{0,2}[.):]\*{0,2}[ \t]*(?=\S)",
+        r"^[ \t]*[\[<]([A-Z])[\]>][ \t]*(?=\S)",
+        r"^[ \t]*([A-Z])[ \t]+[-–][ \t]+(?=\S)",
+        r"^[ \t]*\(?([a-z])[.):][ \t]+(?=\S)",
+        r"^[ \t]*\(?([1-9])[.):][ \t]+(?=\S)",
     )
 )
 """Marks of options in prompts, those on lines of their own first."""
@@ -100,10 +105,25 @@ def listed_options(prompt: str) -> tuple[str, ...]:
     """
     for pattern in _LISTS:
         marks = list(pattern.finditer(prompt))
+        if marks and marks[0][1].isdecimal() and not _is_announced(prompt, marks[0]):
+            continue
         options = _turned_list(prompt, marks) or _listed_texts(prompt, _last_list(marks))
         if options:
             return options
     return ()
+
+
+_ANNOUNCES = re.compile(
+    rf"\b(?:options?|choices?|choose|candidates?|alternatives|select|following|{LABEL_NOUNS})\b[^\n]*:?\s*\Z|\?\s*\Z",
+    re.IGNORECASE,
+)
+"""The end of a line, such as a question, before options that have numbers, as steps of an instruction have too."""
+
+
+def _is_announced(prompt: str, mark: re.Match[str]) -> bool:
+    """Whether a mark has a noun for options before it, or the line before it announces options."""
+    has_noun = any(character.isalpha() for character in mark[0])
+    return has_noun or _ANNOUNCES.search(prompt[: mark.start()]) is not None
 
 
 _ENDS_IN_TEXT = re.compile(
@@ -116,7 +136,7 @@ def asks_for_text(prompt: str) -> bool:
     return _ENDS_IN_TEXT.search(prompt) is not None
 
 
-_NUMBERED = re.compile(rf"^[ \t]*(?:{LABEL_NOUNS}) 1[.):]", re.IGNORECASE | re.MULTILINE)
+_NUMBERED = re.compile(rf"^[ \t]*(?:(?:{LABEL_NOUNS}) |\(?)1[.):]", re.IGNORECASE | re.MULTILINE)
 
 
 def shown_in_prompt(prompt: str) -> ShownOptions:
@@ -161,6 +181,14 @@ def _last_list(marks: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
     return last
 
 
+_INSTRUCTION = re.compile(
+    r"(?:(?<=[.?!;])|(?<=[.?!;][\"')])|(?<=\S)[ \t]{2,})[ \t]*(?:please|choose|select|pick|answer|respond|reply|give|provide|output|"
+    r"return|write|explain|think|only|just|do not|don't|your (?:answer|response|choice)|the (?:correct )?answer)\b.*\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A sentence behind the last option that tells how to answer."""
+
+
 def _listed_texts(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]:
     """Return the texts behind marks, without the commas that separate all of them; none if a text is empty."""
     if not marks:
@@ -173,6 +201,8 @@ def _listed_texts(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...
         texts.append(prompt[mark.end() : end].strip())
     if all(text.endswith(",") for text in texts[:-1]):
         texts = [text.removesuffix(",").strip() for text in texts]
+    if not any(map(_INSTRUCTION.search, texts[:-1])):
+        texts[-1] = _INSTRUCTION.sub("", texts[-1])
     return tuple(texts) if all(texts) else ()
 
 

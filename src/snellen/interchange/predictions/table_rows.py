@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,7 @@ from snellen.interchange.predictions.cells import (
     without_fraction,
     without_prompt,
 )
+from snellen.interchange.predictions.json_replies import answer_field, field_of_reply
 from snellen.interchange.predictions.reply_choice import (
     MOSTLY,
     TableReading,
@@ -96,6 +97,7 @@ class RowReader:
         }
         columns = TableColumns(**{"question": "", **by_role})
         self._table = reading
+        self.rows = reading.rows
         self._columns = columns
         self._roles = roles
         self._source = TableSource(
@@ -128,6 +130,11 @@ class RowReader:
             self.notes.append(
                 f"the file has no options, so the letters in {extracted!r} are read, and not whole replies"
             )
+        self._json_field = self._answer_field(golds)
+        if self._json_field:
+            self.notes.append(
+                f"the replies are JSON objects, of which {self._json_field!r} is read"
+            )
         names = [folded_name(name) for name in self._source.options if len(name) > 1]
         self._option_names = names if self._source.has_option_columns else []
         """Names of the columns of options that a reply may be instead of a letter: `option_b`."""
@@ -145,6 +152,22 @@ class RowReader:
             self._settle_lists()
         self._has_numbered_options = self._reply_form == "any" and self._are_numbers_stated()
 
+    def _answer_field(self, golds: Sequence[str]) -> str:
+        """The field of replies in JSON that is their answer; empty if they are none."""
+        if not self._reply or self._table.is_of_form:
+            return ""
+        cells = [row.cells.get(self._reply) for row in self._table.rows]
+        replies = [reply for cell in cells for reply in replies_in_cell(cell)]
+        right = {*golds, *LETTERS[:10]} if self._source.options else golds
+        return answer_field(replies, right, self._columns.answer)
+
+    def _replies_in(self, cell: Any) -> tuple[str, ...]:
+        """The replies in a cell; of objects in JSON the field that is the answer."""
+        replies = replies_in_cell(cell)
+        if not self._json_field:
+            return replies
+        return tuple(field_of_reply(reply, self._json_field) for reply in replies)
+
     def _sign_between_alternatives(self) -> str:
         """The sign between accepted answers in one cell (`a | b`); empty if cells hold one answer, or a list."""
         if not self._columns.answer or self._source.options or self._table.is_joined:
@@ -152,7 +175,7 @@ class RowReader:
         answered: list[tuple[str, str]] = []
         for row in self._table.rows:
             answer = row.cells.get(self._columns.answer)
-            [reply, *_] = replies_in_cell(row.cells.get(self._reply)) or ("",)
+            [reply, *_] = self._replies_in(row.cells.get(self._reply)) or ("",)
             if isinstance(answer, str):
                 answered.append((answer, reply))
         sign = sign_between_alternatives(answered)
@@ -207,7 +230,7 @@ class RowReader:
         fewest = 0
         answered = 0
         for row in self._table.rows:
-            [reply, *_] = replies_in_cell(row.cells.get(self._reply)) or ("",)
+            [reply, *_] = self._replies_in(row.cells.get(self._reply)) or ("",)
             options = self._texts_of_options(row)
             if not reply or not options:
                 continue
@@ -235,7 +258,7 @@ class RowReader:
             return False
         stating = 0
         for row in self._table.rows:
-            [reply, *_] = replies_in_cell(row.cells.get(self._reply)) or ("",)
+            [reply, *_] = self._replies_in(row.cells.get(self._reply)) or ("",)
             stating += _STATES_NUMBER.search(reply) is not None
         return 2 * stating > len(self._table.rows)
 
@@ -283,7 +306,7 @@ class RowReader:
         if fault and not self._table.is_joined:
             self.findings.add(f"rows left out, {fault}", name)
             return
-        replies = replies_in_cell(cells.get(self._reply)) if self._reply else asked.replies
+        replies = self._replies_in(cells.get(self._reply)) if self._reply else asked.replies
         if is_likelihood:
             replies = ()
         if len(several) > 1:

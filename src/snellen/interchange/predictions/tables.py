@@ -13,19 +13,29 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from random import Random
 from statistics import median
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.callers import setting
 from snellen.errors import DataError
-from snellen.formats.containers import question_list, unfolded, with_listed_replies
+from snellen.formats.containers import (
+    FURTHER,
+    main_question,
+    question_list,
+    unfolded,
+    with_listed_replies,
+)
 from snellen.formats.listed_cells import listed
 from snellen.formats.rows import read_rows
 from snellen.formats.source_row import SourceRow, flat_record
 from snellen.formats.suffixes import SHEET, row_suffix
 from snellen.formats.text_encoding import text_encoding
+from snellen.interchange.predictions.answer_tables import ADDED, Answers, with_answers
+from snellen.interchange.predictions.benchmark_signs import how_to_give_answers
 from snellen.interchange.predictions.cells import (
     first_column,
     image_names,
@@ -49,7 +59,6 @@ from snellen.interchange.predictions.rows import (
     count_named,
     is_number,
 )
-from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.interchange.predictions.table_rows import RowReader
 from snellen.interchange.predictions.tokens import with_tokens_joined
 from snellen.metrics.ocr import character_error_rate
@@ -80,6 +89,7 @@ def prediction_rows(path: Path) -> Iterator[SourceRow]:
     rows = with_header_as_row(read_rows(path, text_encoding(path), as_stored=True))
     for row in with_fields_as_rows(rows):
         row = row._replace(cells=with_tokens_joined(_with_passes_joined(row.cells)))
+        row = _with_main_question(row)
         name = question_list(row.cells, is_name_of_reply, _is_name_of_answer)
         if name:
             lists.add(name)
@@ -88,6 +98,20 @@ def prediction_rows(path: Path) -> Iterator[SourceRow]:
         elif not any(row.cells.get(empty) == [] for empty in lists):
             for record in with_listed_replies(row.cells, is_name_of_reply):
                 yield row._replace(cells=dict(record))
+
+
+def _with_main_question(row: SourceRow) -> SourceRow:
+    """Return a row whose record has a main question and a list of variants of it, with the main one alone."""
+    main: dict[str, dict[str, Any]] = defaultdict(dict)
+    for name, cell in row.cells.items():
+        outer, _, field = name.partition(".")
+        if field:
+            main[outer][field] = cell
+    if not any("question" in fields for fields in main.values()):
+        return row
+    plain = {name: cell for name, cell in row.cells.items() if "." not in name}
+    record = main_question({**plain, **main}, is_name_of_reply, _is_name_of_answer)
+    return row._replace(cells=flat_record(dict(record))) if FURTHER in record else row
 
 
 def _with_passes_joined(cells: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,6 +141,7 @@ def recognise_predictions(
     answer_is: str = "",
     *,
     is_gold_known: bool = False,
+    answers: Answers | None = None,
 ) -> TableReading:
     """Read a file's rows and find what its columns are.
 
@@ -125,12 +150,32 @@ def recognise_predictions(
         columns: The columns of roles that the user states, by role.
         answer_is: How answers name options, if the user states it.
         is_gold_known: Whether right answers are known from a benchmark, so that the file need not have them.
+        answers: Right answers by id, which are put beside the replies.
 
     Raises:
         DataError: The file cannot be read, or no column holds replies.
     """
     rows = list(prediction_rows(path))
-    return recognise_rows(path, rows, columns or {}, answer_is, is_gold_known=is_gold_known)
+    if answers:
+        # Replies may be in a column called `answer`, as the right ones are known.
+        without = recognise_rows(path, rows, columns or {}, answer_is, is_gold_known=True)
+        declared = {**(columns or {}), "reply": without.roles.roles.get("reply", ())}
+        declared = {role: names for role, names in declared.items() if names}
+        rows = with_answers(path, rows, answers)
+        return recognise_rows(path, rows, {**declared, "answer": (ADDED,)}, answer_is)
+    reading = recognise_rows(path, rows, columns or {}, answer_is, is_gold_known=is_gold_known)
+    if is_gold_known or reading.column("answer"):
+        return reading
+    likely = _likely_answers(reading)
+    if likely is None or not likely.is_sure:
+        return reading
+    declared = {**(columns or {}), "answer": (likely.column,)}
+    reading = recognise_rows(path, rows, declared, answer_is)
+    note = (
+        f"no column is called like right answers; the cells of {likely.column!r} stand in {likely.share:.1%} of the replies of "
+        f"their rows and in {likely.share_elsewhere:.1%} of those of others, so they are taken for the right answers"
+    )
+    return replace(reading, notes=(*reading.notes, note))
 
 
 def recognise_rows(
@@ -149,8 +194,8 @@ def recognise_rows(
         raise DataError(f"{path}: {what_stands_for_replies(path, rows, roles)}")
     if not is_gold_known and "answer" not in columns and _is_read_in_reply(rows, roles):
         raise DataError(
-            f"{path} has replies without right answers ({roles.roles['answer'][0]!r} is what the replies say); name "
-            f"the benchmark that was evaluated: {scoring_call(path, benchmark='BENCHMARK')}"
+            f"{path} has replies without right answers ({roles.roles['answer'][0]!r} is what the replies say); "
+            f"{how_to_give_answers(path, [row.cells for row in rows])}"
         )
     if "reply" not in columns and _is_text_of_something_else(rows, roles):
         raise DataError(f"{path}: {what_stands_for_replies(path, rows, roles)}")
@@ -164,6 +209,11 @@ def recognise_rows(
     encoding = text_encoding(path)
     notes = [f"read in the encoding {encoding}"] if encoding else []
     notes += [f"rows left out, that hold no question and no reply: {aside}"] if aside else []
+    further = sum(row.cells.get(FURTHER, 0) for row in rows)
+    if further:
+        notes.append(
+            f"variants of the questions, in lists beside these, which are left out: {further:,}"
+        )
     if of_verdicts:
         notes.append(
             f"the cells of {of_verdicts[0]!r} stand in the replies that the file's own verdicts call right, and in no "
@@ -312,7 +362,8 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
     if metrics and folded_name(reading.column("verdict")) in _EXACT:
         without = {role: names for role, names in roles.items() if role != "verdict"}
         reading = replace(reading, roles=replace(reading.roles, roles=without))
-    likely_answers = "" if reading.column("answer") else _likely_answers(reading)
+    likely = None if reading.column("answer") else _likely_answers(reading)
+    likely_answers = likely.column if likely is not None else ""
     files: list[PredictionFile] = []
     for column in by_column:
         of_model = _with_verdicts_of(reading, column) if column else reading
@@ -379,7 +430,7 @@ def _check_options_read(
     raise DataError(
         f"{path}: the right answers of {len(unread):,} of {len(unread) + n_read:,} rows with options name none of these "
         f"({', '.join(unread[:3])}, ...), so a number would be of the few others; write each right answer as its option is "
-        f"written, or name the benchmark that was evaluated: {scoring_call(path, benchmark='BENCHMARK')}"
+        f"written, or {how_to_give_answers(path, [row.cells for row in reader.rows])}"
     )
 
 
@@ -391,11 +442,38 @@ LONGEST_LIKELY = 8
 """Words of such a cell on average."""
 
 
-def _likely_answers(reading: TableReading) -> str:
-    """The column whose cells stand in the replies of their rows most often; empty if none does often.
+class LikelyAnswers(Struct, frozen=True):
+    """A column that may have the right answers, although its name does not say so."""
+
+    column: str
+    share: float
+    """Of the replies, that have the cell of their row."""
+    share_elsewhere: float
+    """Of the replies, that have the cell of another row."""
+    share_in_words: float
+    """Of the replies, that are a cell of the column."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether so many replies have their cells, and others so rarely, that it can hardly be something else.
+
+        Cells that all replies have were read in these. Of few classes, others have the cells by chance.
+        """
+        if not SURELY <= self.share < 1 - SURELY / 10:
+            return False
+        are_classes = self.share_in_words >= MOSTLY and self.share - self.share_elsewhere >= SURELY
+        return are_classes or 5 * self.share_elsewhere <= self.share
+
+
+SURELY = 0.3
+"""The share of the replies that have to have the cells of a column, for it to be taken for the right answers."""
+
+
+def _likely_answers(reading: TableReading) -> LikelyAnswers | None:
+    """The column whose cells stand in the replies of their rows most often; None if none does often.
 
     A cell that its question has too does not count. The same cells have to stand half as often at most in the replies of
-    the next rows, or they are words that all replies use.
+    other rows, or they are words that all replies use.
     """
     roles = reading.roles
     reply_column = first_column(roles.roles, "reply")
@@ -407,7 +485,9 @@ def _likely_answers(reading: TableReading) -> str:
         [reply, *_] = replies_in_cell(row.cells.get(reply_column)) or ("",)
         replies.append(_words(reply))
 
-    shares: dict[str, float] = {}
+    found: list[LikelyAnswers] = []
+    order = list(range(len(replies)))
+    Random(0).shuffle(order)
     for name, profile in roles.profiles.items():
         is_short = profile.is_scalar and profile.words <= LONGEST_LIKELY
         if name in used or not is_short or says_of_reply(name, profile):
@@ -415,17 +495,21 @@ def _likely_answers(reading: TableReading) -> str:
         if len(profile.texts) < FEWEST_LIKELY or name_score("reading", name):
             continue
         standing = 0
-        standing_in_next = 0
+        standing_elsewhere = 0
         for number, row in enumerate(reading.rows):
             values = listed(row.cells.get(name)) or [text_in_cell(row.cells.get(name))]
             several = [_words(str(value)) for value in values]
             words = [text for text in several if text.strip() and text not in questions[number]]
-            next_reply = replies[(number + 1) % len(replies)]
+            other_reply = replies[order[number]]
             standing += any(text in replies[number] for text in words)
-            standing_in_next += any(text in next_reply for text in words)
-        if standing >= OFTEN * len(replies) and 2 * standing_in_next <= standing:
-            shares[name] = standing / len(replies)
-    return max(shares, key=lambda name: shares[name], default="")
+            standing_elsewhere += any(text in other_reply for text in words)
+        if standing >= OFTEN * len(replies) and 2 * standing_elsewhere <= standing:
+            n_replies = len(replies)
+            cells = {_words(text) for text in profile.texts}
+            in_words = sum(reply in cells for reply in replies)
+            shares = (standing, standing_elsewhere, in_words)
+            found.append(LikelyAnswers(name, *(count / n_replies for count in shares)))
+    return max(found, key=lambda likely: likely.share, default=None)
 
 
 CONFIRMED = 0.97
@@ -498,6 +582,7 @@ def _column_of_conditions(reading: TableReading) -> str:
     return PART if are_same and len(set(parts[0])) > 1 else ""
 
 
+CAPTIONS = ("cider", "rouge_l")
 _CER = ("character_error_rate", "word_accuracy")
 _WER = ("word_error_rate", "character_error_rate")
 _ANLS = ("anls", "contains_answer", "exact_match")
@@ -525,13 +610,15 @@ _CHART_HALVES = ({"human", "augmented"}, {"test_human", "test_augmented"})
 
 def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The metrics that a file's own columns call for, and a note on them: `anls` has the ANLS of each row."""
-    if reading.column("options"):
+    if reading.column("options") or reading.column("distractors"):
         return (), ()
     if FIELD in reading.roles.profiles:
         fields = ", ".join(reading.roles.profiles[FIELD].texts)
         note = f"objects of right answers and of replies, of which each field is a question ({fields}): {_OF_FIELDS[0]}"
         return _OF_FIELDS, (note,)
     answer = folded_name(reading.column("answer").rpartition(".")[2])
+    if answer.endswith(("caption", "captions")) and not reading.column("question"):
+        return CAPTIONS, (f"the right answers are captions: {CAPTIONS[0]}",)
     if answer in _TRANSCRIPTS:
         return _CER, (f"the right answers are transcripts: {_CER[0]}",)
     scored: dict[tuple[str, ...], str] = {}

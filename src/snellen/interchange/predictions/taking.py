@@ -27,6 +27,7 @@ from snellen.common.paths import slug
 from snellen.errors import DataError
 from snellen.formats.rows import is_row_file
 from snellen.formats.whole_files import write_atomically
+from snellen.interchange.predictions.answer_tables import answers_in
 from snellen.interchange.predictions.joining import (
     PlacedRow,
     absent_questions,
@@ -44,6 +45,7 @@ from snellen.interchange.predictions.own_questions import (
 from snellen.interchange.predictions.question_types import (
     as_named,
     check_answers_met,
+    check_answers_possible,
     check_numbers_said,
     check_options_named,
     with_types,
@@ -59,6 +61,7 @@ from snellen.interchange.predictions.tables import (
     TABLE,
     TITLE,
     binary_columns,
+    prediction_rows,
     read_predictions,
     recognise_predictions,
 )
@@ -87,6 +90,8 @@ class FileReading(Struct, frozen=True):
     """Columns by role, for tables."""
     answer_is: str = ""
     """How answers name options, for tables."""
+    answers: Mapping[str, Any] = {}
+    """The right answers by id, of a table that has no questions."""
 
 
 class TakenFile(Struct, frozen=True):
@@ -160,6 +165,11 @@ def import_runs(
     Files that ask the same questions become runs of one benchmark, so that they can be compared. `to` and `model` are
     for a single run. Raises as `import_run`.
     """
+    if reading.benchmark and is_row_file(Path(reading.benchmark)):
+        table = Path(reading.benchmark)
+        answers = answers_in(reading.benchmark, list(prediction_rows(table)))
+        if answers:
+            reading = replace(reading, benchmark="", answers=answers)
     taken: list[TakenFile] = []
     for path in paths:
         taken += taken_files(path, reading)
@@ -212,11 +222,15 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
     chosen = None
     codes: tuple[str, ...] = ()
     answers = ""
-    if reading.form != TABLE and not reading.columns:
+    if reading.form != TABLE and not reading.columns and not reading.answers:
         chosen = prediction_form(reading.form, path, reading.benchmark)
     if chosen is None:
         table = recognise_predictions(
-            path, reading.columns, reading.answer_is, is_gold_known=bool(reading.benchmark)
+            path,
+            reading.columns,
+            reading.answer_is,
+            is_gold_known=bool(reading.benchmark),
+            answers=reading.answers,
         )
         files = read_predictions(table)
         codes = binary_columns(table.roles)
@@ -238,6 +252,7 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
             check_options_named(path, cleaned, codes)
             if "reply" in reading.columns and "answer" not in reading.columns:
                 check_answers_met(path, cleaned, reading.columns["reply"][0], answers)
+            check_answers_possible(path, cleaned)
         taken.append(TakenFile(path, form, title, cleaned, questions, len(files) > 1))
     return taken
 

@@ -121,6 +121,7 @@ def _built(table: Path, title: str, folder: Path, *, lenient: bool) -> Benchmark
         title=title,
         formulation="choice",
         source=SourceSpec("mmbench", params),
+        headline="circular_accuracy",
     )
     return build_benchmark(spec, source=table, to=folder / "benchmark")
 

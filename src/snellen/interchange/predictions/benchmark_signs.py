@@ -1,0 +1,105 @@
+"""Which benchmark of the catalogue a file without right answers asked, by its name, its ids, images or questions.
+
+Ids, images and questions are those that the authors published; each sign belongs to one benchmark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from snellen.catalogue import entries
+from snellen.interchange.predictions.cells import text_in_cell
+from snellen.interchange.predictions.known_names import known_benchmark, named_within
+from snellen.interchange.predictions.scoring_call import scoring_call
+from snellen.recognition.folding import folded_name
+
+
+class Sign(NamedTuple):
+    """What the cells of a column look like in files of one benchmark."""
+
+    benchmark: str
+    pattern: re.Pattern[str]
+    is_of_names: bool = False
+    """Whether the ids of an object (`{"validation_Art_1": "A"}`) have this form as well as cells."""
+
+
+_SIGNS = (
+    Sign("modern/mmmu", re.compile(r"(?:validation|dev)_[A-Z][A-Za-z_]+_\d+"), True),
+    Sign("modern/mmmu-test", re.compile(r"test_[A-Z][A-Za-z_]+_\d+"), True),
+    Sign("modern/mm-vet", re.compile(r"v1_\d+"), True),
+    Sign("modern/vizwiz", re.compile(r"VizWiz_val_\d+(?:\.jpg)?"), True),
+    Sign("modern/vizwiz-test", re.compile(r"VizWiz_test_\d+(?:\.jpg)?"), True),
+    Sign("modern/chartqa", re.compile(r"(?:.*/)?(?:two|multi)_col_\d+(?:\.png)?")),
+    Sign("modern/pope", re.compile(r"Is there an? [\w -]+ in the (?:image|imange)\?.*", re.DOTALL)),
+    Sign("modern/mme", re.compile(r".*\? ?Please answer yes or no\.", re.DOTALL)),
+)
+FITTING = 0.2
+"""The share of the cells that have to look so; a column of images has other forms beside it."""
+LOOKED_AT = 300
+_NAMES_OF_DATA = frozenset(
+    "dataset benchmark data_source dataset_name benchmark_name task task_name".split()
+)
+
+
+def asked_benchmark_of(path: Path, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the name of the benchmark that a file asked; empty if nothing in it tells.
+
+    Examples:
+        >>> asked_benchmark_of(Path("replies.json"), [{"id": "validation_Art_1", "response": "A"}])
+        'modern/mmmu'
+    """
+    known = known_benchmark(path.name.partition(".")[0])
+    if known is not None:
+        return known.spec.name
+    looked_at = rows[:LOOKED_AT]
+    return (
+        _by_column_of_names(looked_at)
+        or _by_signs(looked_at)
+        or named_within(path.name.partition(".")[0])
+    )
+
+
+def _by_column_of_names(rows: Sequence[Mapping[str, Any]]) -> str:
+    names: set[str] = set()
+    for cells in rows:
+        for column, cell in cells.items():
+            if folded_name(column.rpartition(".")[2]) in _NAMES_OF_DATA:
+                names.add(text_in_cell(cell))
+    if len(names) != 1:
+        return ""
+    known = known_benchmark(names.pop())
+    return known.spec.name if known is not None else ""
+
+
+def _by_signs(rows: Sequence[Mapping[str, Any]]) -> str:
+    texts_by_column: dict[str, list[str]] = {}
+    for cells in rows:
+        for column, cell in cells.items():
+            texts_by_column.setdefault(column, []).append(text_in_cell(cell))
+    for sign in _SIGNS:
+        columns = list(texts_by_column.values())
+        if sign.is_of_names:
+            columns.append(list(texts_by_column))
+        for texts in columns:
+            fitting = sum(sign.pattern.fullmatch(text) is not None for text in texts)
+            if fitting and fitting >= FITTING * len(texts) and sign.benchmark in entries():
+                return sign.benchmark
+    return ""
+
+
+TABLE_TO_GIVE = "ANSWERS.csv"
+"""How a command calls the table of right answers that the user has to have."""
+
+
+def how_to_give_answers(path: Path, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return what to type for a file that has replies and not the right answers."""
+    name = asked_benchmark_of(path, rows)
+    own = scoring_call(path, benchmark=TABLE_TO_GIVE)
+    column = scoring_call(path, columns={"answer": "NAME"})
+    table = f"if a column has the right answers: {column}; if not, give them in a table with the columns id and answer: {own}"
+    if not name:
+        return table
+    return f"it looks like {entries()[name].title}: {scoring_call(path, benchmark=name)}; otherwise {table}"

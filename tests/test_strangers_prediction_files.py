@@ -1,0 +1,472 @@
+"""Files of predictions of strangers, by kind: small invented ones, with the number that counting by hand gives."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import snellen as sn
+from snellen.errors import DataError
+from snellen.formats.containers import records_in
+from snellen.formats.listed_cells import python_literal
+from snellen.interchange.predictions.json_replies import answer_field, field_of_reply
+from snellen.interchange.predictions.shown_options import listed_options
+from snellen.interchange.predictions.taking import FileReading, import_runs
+from snellen.recognition.verdicts import verdict_of_cell
+from snellen.runs.run_folder import read_manifest
+
+N = 40
+FEELINGS = ("happy", "sad", "angry", "neutral")
+THINGS = ("a red cube", "a blue ball", "a green cone", "a grey mug")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def lines(name: str, rows: Sequence[dict[str, Any]]) -> str:
+    Path(name).write_text("\n".join(map(json.dumps, rows)))
+    return name
+
+
+def table(name: str, rows: Sequence[dict[str, Any]]) -> str:
+    with Path(name).open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return name
+
+
+def feeling(n: int) -> str:
+    """What a model says that is wrong in one of four."""
+    return FEELINGS[n % 4] if n % 4 else "sad"
+
+
+# --- which column is which -------------------------------------------------------------------------------------------
+
+
+def test_a_predicted_attribute_is_compared_with_the_attribute() -> None:
+    rows = [
+        {"image": f"{n}.jpg", "emotion": FEELINGS[n % 4], "pred_emotion": feeling(n)}
+        for n in range(N)
+    ]
+    assert sn.score(table("faces.csv", rows)).value() == 0.75
+
+
+def test_each_of_several_predicted_attributes_is_a_question() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        gender = ("female", "male")[n % 2]
+        rows.append(
+            {
+                "image": f"{n}.jpg",
+                "gender": gender,
+                "emotion": FEELINGS[n % 4],
+                "pred_gender": gender if n % 8 else "male",  # wrong where n is 0, 8, 16, 24, 32
+                "pred_emotion": feeling(n),  # 30 of 40
+            }
+        )
+    assert sn.score(table("faces.csv", rows)).value() == pytest.approx((35 + 30) / 80)
+
+
+def test_fields_of_a_reply_in_json_are_compared_with_columns() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(12):
+        said = {"order_total": {"value": f"{n}.00"}, "payment": "cash" if n % 3 else "card"}
+        rows.append(
+            {
+                "sample_id": n,
+                "is_gold": 1,
+                "order_total_gt_value": str(n),
+                "payment_gt_value": "cash",
+                "model_json": json.dumps(said),
+            }
+        )
+    # 12 totals, which are written otherwise, and 8 of 12 ways to pay.
+    assert sn.score(table("orders.csv", rows)).value() == pytest.approx(20 / 24)
+
+
+def test_what_was_read_in_a_raw_reply_counts_if_only_that_has_the_words_of_the_right_answers() -> (
+    None
+):
+    rows = [
+        {
+            "file": f"{n}.tif",
+            "gt_defect_present": n % 2 == 0,
+            "llava_defect_present": n % 4 == 0,
+            "llava_raw_response": f"DEFECT: {('Yes', 'No')[n % 4 > 0]}\nTYPE: colour",
+        }
+        for n in range(N)
+    ]
+    assert sn.score(table("defects.csv", rows)).value() == 0.75
+
+
+def test_models_are_told_by_their_columns_of_verdicts() -> None:
+    rows = [
+        {
+            "file": f"{n}.tif",
+            "gt_defect_present": n % 2 == 0,
+            "clip_defect_predicted": True,
+            "llava_defect_present": n % 4 == 0,
+            "clip_correct": n % 2 == 0,
+            "llava_correct": n % 4 != 2,
+        }
+        for n in range(N)
+    ]
+    runs = import_runs([Path(table("defects.csv", rows))], FileReading())
+    assert [sn.score(run).value() for run in runs] == [0.5, 0.75]
+
+
+def test_answers_before_and_after_a_check_are_runs() -> None:
+    rows = [
+        {
+            "question": f"Is there a dog in image {n}?",
+            "answer": ("yes", "no")[n % 2],
+            "initial_answer": "yes",
+            "final_answer": ("Yes, there is.", "No.")[n % 2],
+            "initial_correct": n % 2 == 0,
+            "verified_correct": True,
+        }
+        for n in range(N)
+    ]
+    runs = import_runs([Path(lines("checked.jsonl", rows))], FileReading())
+    assert [sn.score(run).value() for run in runs] == [0.5, 1.0]
+
+
+def test_a_caption_beside_its_foil_is_right_and_what_a_model_chose_is_its_reply() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        caption, foil = f"a cat and a dog on bed {n}", f"a cat and a cow on bed {n}"
+        chosen = "" if n % 8 == 0 else foil if n % 8 == 1 else caption
+        answer = {"free_form_answer": "(1)", "multiple_choice_answer": chosen}
+        rows.append(
+            {
+                "answer": answer,
+                "caption": caption,
+                "negative_caption": foil,
+                "filename": f"{n}.jpg",
+                "correct": chosen == caption,
+            }
+        )
+    # Rows without a choice count as not right, as the file says: 30 of 40.
+    assert sn.score(lines("foils.jsonl", rows)).value() == 0.75
+
+
+def test_captions_of_models_are_compared_with_the_given_ones() -> None:
+    words = "the small ship sails along a far coast at dusk".split()
+    rows = [
+        {
+            "image": f"{n}.jpg",
+            "base_caption": f"a picture {n}",
+            "lora_caption": f"{' '.join(words)} {n}",
+            "given_caption": f"{' '.join(words)} {n}",
+        }
+        for n in range(N)
+    ]
+    runs = import_runs([Path(table("captions.csv", rows))], FileReading())
+    first, second = [sn.score(run) for run in runs]
+    assert {row.metric for row in first.rows} >= {"cider"}
+    assert first.value() < second.value()
+
+
+def test_points_are_compared_with_boxes() -> None:
+    rows = [
+        {
+            "img_path": f"{n}.png",
+            "prompt_to_evaluate": f"Close window {n}",
+            "pred": [50.0 if n % 4 else 500.0, 20.0],
+            "raw_response": '{"name": "left_click", "coordinate": [50, 20]}',
+            "bbox": [10, 10, 100, 30],
+            "correctness": "correct" if n % 4 else ("wrong_format" if n % 8 else "wrong"),
+        }
+        for n in range(N)
+    ]
+    Path("clicks.json").write_text(json.dumps({"details": rows, "metrics": {"acc": 0.75}}))
+    assert sn.score("clicks.json").value() == 0.75
+
+
+def test_a_column_of_facts_whose_cells_replies_have_holds_the_right_answers() -> None:
+    rows = [{"image": f"{n}.jpg", "domain": FEELINGS[n % 4], "pred": feeling(n)} for n in range(N)]
+    assert sn.score(table("domains.csv", rows)).value() == 0.75
+    without = [{**row, "pred": FEELINGS[(n // 4) % 4]} for n, row in enumerate(rows)]
+    with pytest.raises(DataError, match="without right answers"):
+        sn.score(table("unrelated.csv", without))
+
+
+def test_right_answers_that_no_reply_can_be_are_refused() -> None:
+    rows = [
+        {
+            "image": f"{n}.png",
+            "ground_truth": f"finding_{n % 10}",
+            "prompt_text": ("Is this an MRI scan? (Yes/No)", "Which is it: [A] CT [B] MRI?")[n % 2],
+            "model_response": ("Yes", "A. A CT scan")[n % 2],
+        }
+        for n in range(N)
+    ]
+    rows += [
+        {**row, "prompt_text": "Is this a CT scan? (Yes/No)", "model_response": "No"}
+        for row in rows
+    ]
+    with pytest.raises(DataError, match=r"do not answer these questions.*'answer': 'NAME'"):
+        sn.score(table("probes.csv", rows))
+
+
+def test_verdicts_on_sentences_are_no_right_answers() -> None:
+    rows = [
+        {
+            "question": "Describe the image.",
+            "image": f"{n}.jpg",
+            "response": f"A person rides horse {n} across a field.",
+            "label": "ACCURATE" if n % 8 else "INACCURATE",
+        }
+        for n in range(N)
+    ]
+    with pytest.raises(DataError, match="without right answers"):
+        sn.score(lines("sentences.jsonl", rows))
+
+
+def test_the_share_of_each_model_is_told_of_verdicts_alone() -> None:
+    rows = [
+        {"image": f"{n}.jpg", "caption": "a dog", "clip_correct": n % 2, "xvlm_correct": 1}
+        for n in range(N)
+    ]
+    with pytest.raises(DataError, match=r"'clip_correct' 50.0% of 40, 'xvlm_correct' 100.0%"):
+        sn.score(table("verdicts.csv", rows))
+
+
+# --- how replies are read --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_fenced", [True, False])
+@pytest.mark.parametrize("kind", ["number", "choice", "text", "yes-no"])
+def test_the_answer_in_a_reply_in_json_is_read(kind: str, *, is_fenced: bool) -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        wrong = n % 4 == 0
+        row: dict[str, Any] = {"id": n, "question": f"What about {n}?"}
+        match kind:
+            case "number":
+                row["answer"], said = str(n), n + wrong
+            case "choice":
+                row |= {"options": THINGS, "answer": "ABCD"[n % 4]}
+                said = "B" if wrong else "ABCD"[n % 4]
+            case "text":
+                row["answer"], said = f"{n} euros", f"{n + wrong} euros"
+            case _:
+                row["question"] = f"Is there a dog in {n}?"
+                row["answer"], said = ("yes", "no")[n % 2], "No" if wrong else ("Yes", "No")[n % 2]
+        reply = json.dumps({"reason": "A is red; no doubt: 3 of 4. Yes", "answer": said})
+        row["response"] = f"```json\n{reply}\n```" if is_fenced else reply
+        rows.append(row)
+    assert sn.score(lines("json.jsonl", rows)).value() == 0.75
+
+
+def test_fields_of_replies() -> None:
+    replies = ['{"thought": "b", "final_answer": "A", "answer": "x"}', "{'final_answer': 'B'}"]
+    assert answer_field(replies, ["A", "B"], "label") == "final_answer"
+    assert answer_field([r"\frac{a}{b}", "{3}"], ["A"], "label") == ""
+    assert answer_field(['{"total": 1}'], ['{"total": 2}'], "answer") == ""
+    assert field_of_reply('So: {"a": {"b": 1}, "label": "cat"}', "label") == "cat"
+    assert field_of_reply("a cat", "label") == "a cat"
+
+
+def test_an_answer_in_an_object_of_the_reply_is_the_reply() -> None:
+    rows = [
+        {
+            "id": n,
+            "question": f"What does it cost in {n}?",
+            "answer": f"{n} euros",
+            "response": {"answer": f"{n + (n % 4 == 0)} euros", "explanation": "it says so"},
+        }
+        for n in range(N)
+    ]
+    assert sn.score(lines("objects.jsonl", rows)).value() == 0.75
+
+
+def test_short_words_for_yes_and_no_choose_an_option() -> None:
+    rows = [
+        {
+            "question": f"Is there a dog in {n}?",
+            "options": ["yes", "no"],
+            "answer": "AB"[n % 2],
+            "response": "It isn't."
+            if n % 4 == 0
+            else ("Sure, there is.", "I don't think so.")[n % 2],
+        }
+        for n in range(N)
+    ]
+    assert sn.score(lines("choices.jsonl", rows)).value() == 0.75
+
+
+def test_a_reply_that_names_none_of_a_closed_set_has_nothing_right() -> None:
+    findings = [
+        "there is no sign of a fracture in the bone",
+        "there is a clear fracture of the left bone",
+        "there is a small tumour in the upper lobe",
+    ]
+    rows = [
+        {
+            "question": "What does the scan show?",
+            "answer": findings[n % 3],
+            "response": findings[n % 3] if n % 30 == 0 else "a scan of a bone",
+        }
+        for n in range(60)
+    ]
+    assert sn.score(lines("closed.jsonl", rows)).value() == pytest.approx(2 / 60)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Which? A. red cube B. blue ball C. green cone. Choose one letter and answer with it only.",
+        "Which?\nA.red cube\nB.blue ball\nC.green cone\nAnswer with the letter.",
+        "Which?\n**A.** red cube\n**B.** blue ball\n**C.** green cone",
+        "Which?\n[A] red cube\n[B] blue ball\n[C] green cone",
+        "Which?\nA - red cube\nB - blue ball\nC - green cone",
+        "Choose from the following:\na) red cube\nb) blue ball\nc) green cone\nanswer:",
+        "Options:\n1. red cube\n2. blue ball\n3. green cone\nChoose the number.",
+    ],
+)
+def test_options_are_listed_in_many_ways(prompt: str) -> None:
+    options = [option.rstrip(".") for option in listed_options(prompt)]
+    assert options == ["red cube", "blue ball", "green cone"]
+
+
+def test_steps_with_numbers_are_no_options() -> None:
+    assert listed_options("Do this:\n1. Look at the image.\n2. Count the dogs.") == ()
+    assert listed_options("Which? A. left B. right C. choose freely")[-1] == "choose freely"
+
+
+def test_the_files_verdicts_are_the_headline_where_its_replies_are_read_otherwise() -> None:
+    rows = [
+        {
+            "question": f"Which thing is {n}?",
+            "choices": THINGS,
+            "answer": THINGS[n % 4],
+            "response": f"I see {THINGS[n % 4]}, {THINGS[(n + 1) % 4]} and more. Any questions?",
+            "true_false": n % 5 != 0,
+        }
+        for n in range(N)
+    ]
+    assert sn.score(lines("judged.jsonl", rows)).value() == 0.8
+
+
+# --- layouts ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_item_with_a_list_of_words_beside_its_questions_is_read() -> None:
+    questions = [
+        {"question": f"Is there thing {n}?", "llava_answer": "Yes", "label": "yes"}
+        for n in range(3)
+    ]
+    content = {f"{n}.jpg": {"detected": ["a", "b"], "questions": questions} for n in range(4)}
+    records = records_in(content)
+    assert records is not None
+    assert len(records) == 4
+    Path("items.json").write_text(json.dumps(content))
+    assert sn.score("items.json").value() == 1.0
+
+
+def test_rows_two_levels_down_are_found_beside_sums() -> None:
+    row = {"question": "is it red?", "choices": ["yes", "no"], "answer": "yes", "scores": 1}
+    details = {f"{n}.jpg": {f"is it {m}?": row for m in range(4)} for n in range(3)}
+    content = {"average": 1.0, "by_type": {"color": 1, "object": 0.5}, "details": details}
+    records = records_in(content)
+    assert records is not None
+    assert len(records) == 12
+    assert records[0]["answer"] == "yes"
+
+
+def test_the_main_question_of_a_record_counts_and_not_its_variants() -> None:
+    rows = [
+        {
+            "question_id": n,
+            "original": {
+                "question": f"What is {n}?",
+                "answer": f"thing {n}",
+                "model_prediction": f"thing {n}",
+            },
+            "variants": [
+                {
+                    "variant_question": "And if not?",
+                    "expected_answer": "unknown",
+                    "model_prediction": "no",
+                }
+            ],
+        }
+        for n in range(N)
+    ]
+    [run] = import_runs([Path(lines("variants.jsonl", rows))], FileReading())
+    assert sn.score(run).value() == 1.0
+
+
+def test_rows_without_a_right_answer_are_named_and_left_out() -> None:
+    rows = [
+        {
+            "id": n,
+            "question": f"Which is {n}?",
+            "options": THINGS,
+            "answer": "" if n == 7 else "ABCD"[n % 4],
+            "response": "B",
+        }
+        for n in range(N)
+    ]
+    run = sn.import_run(lines("hidden.jsonl", rows))
+    assert sn.score(run).value() == pytest.approx(10 / 39)
+    assert "without a right answer: 1 (7)" in "; ".join(read_manifest(run).notes)
+
+
+def test_a_text_that_is_a_literal_of_python_alone_stays_a_text() -> None:
+    assert python_literal("[...]") is None
+    assert python_literal("[b'x']") is None
+    rows = [
+        {"question": f"{n}?", "answer": "[...]", "response": "[...] is left out"} for n in range(N)
+    ]
+    sn.score(lines("literal.jsonl", rows))
+
+
+def test_words_with_the_kind_of_a_mistake_are_verdicts() -> None:
+    assert verdict_of_cell("wrong_format") == 0.0
+    assert verdict_of_cell("Inaccurate") == 0.0
+    assert verdict_of_cell("wrongly") is None
+
+
+# --- refusals lead on ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "benchmark"),
+    [
+        ("mine.jsonl", {"question_id": "validation_Art_{}", "text": "B"}, "modern/mmmu"),
+        ("mine.jsonl", {"question_id": "v1_{}", "text": "a man"}, "modern/mm-vet"),
+        (
+            "mine.jsonl",
+            {"image": "VizWiz_val_0000000{}.jpg", "prediction": "a can"},
+            "modern/vizwiz",
+        ),
+        ("textvqa_llava_7b.jsonl", {"question_id": "{}", "text": "a"}, "modern/textvqa"),
+    ],
+)
+def test_a_refusal_names_the_benchmark(name: str, row: dict[str, str], benchmark: str) -> None:
+    rows = [{key: text.format(n) for key, text in row.items()} for n in range(9)]
+    rows = [{**cells, "prompt": f"What is thing {n}?"} for n, cells in enumerate(rows)]
+    with pytest.raises(DataError, match=f"benchmark='{benchmark}'"):
+        sn.score(lines(name, rows))
+
+
+def test_a_table_of_right_answers_can_be_given() -> None:
+    replies = [{"question_id": n, "prompt": f"What is {n}?", "text": feeling(n)} for n in range(N)]
+    path = lines("replies.jsonl", replies)
+    with pytest.raises(DataError, match=r"benchmark='ANSWERS.csv'"):
+        sn.score(path)
+    table("ANSWERS.csv", [{"id": n, "answer": FEELINGS[n % 4]} for n in range(N)])
+    assert sn.score(sn.import_run(path, benchmark="ANSWERS.csv")).value() == 0.75
+    table("others.csv", [{"id": f"x{n}", "answer": "A"} for n in range(N)])
+    with pytest.raises(DataError, match="give each right answer the id of its row"):
+        sn.import_run(path, benchmark="others.csv")
