@@ -53,7 +53,7 @@ def with_types(file: PredictionFile) -> PredictionFile:
 
     Where the file's own verdicts are others than its replies are read here, they are the headline.
     """
-    return _with_verdicts_that_differ(_typed(file))
+    return _with_verdicts(_with_replies_confirmed(_typed(file)))
 
 
 def _typed(file: PredictionFile) -> PredictionFile:
@@ -90,12 +90,7 @@ def _typed(file: PredictionFile) -> PredictionFile:
         typed = _noted(typed, f"{subject} {kind.why}: {kind.metrics[0]}")
     if kind.kind == "number":
         typed = _as_measured(typed)
-    typed = _with_confirmed_reading(typed, kind)
-    if typed.headline == RECORDED:
-        return typed
-    ruled = _with_rule_of_scores(typed)
-    overall = _with_overall(ruled, len(open_rows))
-    return overall if ruled is not typed else _with_verdicts(overall, kind)
+    return _with_overall(_with_rule_of_scores(typed), len(open_rows))
 
 
 SENTENCE = 5
@@ -202,45 +197,24 @@ def _as_measured(file: PredictionFile) -> PredictionFile:
 # --- verdicts and headlines ------------------------------------------------------------------------------------------
 
 
-def _with_verdicts(file: PredictionFile, kind: AnswerType) -> PredictionFile:
-    """A file of open questions with its own verdicts among the metrics, where it has one on nearly every reply.
-
-    They are the headline of texts, numbers and expressions: which of the many rules for these its authors meant, only
-    they can tell, and a judge knows which texts mean the same. Other answers have a rule of their own. Verdicts that
-    call replies wrong which repeat the right answer are of something else.
-    """
-    answered = _answered(file)
-    judged = [row for row in answered if row.verdict is not None]
-    if not judged or len(judged) <= (1 - FEW) * len(answered):
-        return file
-    file = replace(file, metrics=(*file.metrics, RECORDED))
-    if file.headline or kind.kind not in WITHOUT_RULE or not _are_repetitions_right(judged):
-        return file
-    note = (
-        "no rule can tell which of such replies its authors call right, so the file's own verdicts are the headline, "
-        f"and {kind.metrics[0]} is in the report"
-    )
-    return _noted(replace(file, headline=RECORDED), note)
-
-
 DIFFERING = 0.01
 """How far the share of right replies, as read here, is from that by the file's verdicts, for these to be the headline."""
 SHARES = ("", "accuracy", OVERALL)
 """Headlines that are shares of right replies."""
 
 
-def _with_verdicts_that_differ(file: PredictionFile) -> PredictionFile:
-    """A file whose verdicts on nearly all replies differ from how these are read here, with the verdicts as its headline.
+def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
+    """A file that is read so that its own verdicts agree, or whose headline these are.
 
-    Who wrote them knew by which rule a reply is right, and the number that they printed follows from them. If what the
-    file says was read in each reply agrees with its verdicts, that is read instead. Verdicts that call replies wrong which
-    are the right answer word for word are of something else.
+    Who wrote verdicts knew by which rule a reply is right, and the number that they printed follows from them. Where they
+    differ from how the replies are read here, what the file says was read in each reply counts if that agrees with them,
+    or the replies shifted by one, where they count options from another number than the right answers.
     """
     answered = _answered(file)
     judged = [row for row in answered if row.verdict in (0.0, 1.0) and (row.gold or row.references)]
     if file.headline not in SHARES or file.judged or len(judged) <= (1 - FEW) * len(answered):
         return file
-    looked_at = judged[:: max(1, len(judged) // MOST_READ)]
+    looked_at = judged[:: max(1, len(judged) // MOST_COMPARED)]
     measure = _measure_of(file)
     share_right = sum(row.verdict or 0.0 for row in looked_at) / max(1, len(looked_at))
     if measure is None or not 0 < share_right < 1:
@@ -252,21 +226,62 @@ def _with_verdicts_that_differ(file: PredictionFile) -> PredictionFile:
     if abs(own_share - share_right) <= DIFFERING or not _are_repetitions_right(judged):
         return file
 
-    as_read = list(map(_reply_as_read, looked_at))
-    n_alike = sum(_is_right(row, measure) == row.verdict for row in as_read if row.reply)
-    if n_alike >= SAME * len(as_read):
-        note = (
-            f"the file's own verdicts ({share_right:.1%}) agree with what it says was read in each reply, and not with the "
-            f"replies as they are read here ({own_share:.1%}), so that counts"
-        )
+    both = f"the file's own verdicts call {share_right:.1%} of the replies right, and as they are read here {own_share:.1%} are"
+    if _is_confirmed(list(map(_reply_as_read, looked_at)), measure):
         rows = [row if row.reading is None else _reply_as_read(row) for row in file.rows]
-        return _with_rows(file, rows, note)
-    note = (
-        f"the file's own verdicts call {share_right:.1%} of the replies right, and as they are read here {own_share:.1%} are: "
-        "its verdicts are the headline"
-    )
+        return _with_rows(
+            file, rows, f"{both}; what the file says was read in each agrees, so that counts"
+        )
+    for step in (-1, 1):
+        shifted = [_shifted(row, step) for row in file.rows]
+        if shifted != list(file.rows) and _is_confirmed(
+            [_shifted(row, step) for row in looked_at], measure
+        ):
+            note = (
+                f"{both}; they agree only if {step:+d} is added to each reply: they count the options from another number "
+                "than the right answers"
+            )
+            return _with_rows(file, shifted, note)
     metrics = file.metrics if RECORDED in file.metrics else (*file.metrics, RECORDED)
+    note = f"{both}: its verdicts are the headline"
     return _noted(replace(file, metrics=metrics, headline=RECORDED), note)
+
+
+MOST_COMPARED = 1000
+"""Replies whose reading is compared with the file's verdicts."""
+
+
+def _is_confirmed(rows: Sequence[PredictedRow], measure: Measure) -> bool:
+    """Whether replies as they are read here are right in nearly all rows where the file says so, and only there."""
+    n_alike = sum(_is_right(row, measure) == row.verdict for row in rows)
+    return n_alike >= (1 - FEW) * len(rows)
+
+
+def _with_verdicts(file: PredictionFile) -> PredictionFile:
+    """A file of open questions with its own verdicts among the metrics, where it has one on nearly every reply.
+
+    They are the headline of texts and numbers: which of the many rules for these its authors meant, only they can tell,
+    and a judge knows which texts mean the same. Verdicts that call replies wrong which repeat the right answer are of
+    something else.
+    """
+    answered = _answered(file)
+    judged = [row for row in answered if row.verdict is not None]
+    is_open = any(row.references for row in judged) and not any(row.options for row in judged)
+    if not is_open or len(judged) <= (1 - FEW) * len(answered) or RECORDED in file.metrics:
+        return file
+    usual = file.metrics[0] if file.metrics else ""
+    with_own = replace(file, metrics=(*file.metrics, RECORDED))
+    if file.headline or usual not in OF_MANY_RULES or not _are_repetitions_right(judged):
+        return with_own
+    note = (
+        "no rule can tell which of such replies its authors call right, so the file's own verdicts are the headline, "
+        f"and {usual} is in the report"
+    )
+    return _noted(replace(with_own, headline=RECORDED), note)
+
+
+OF_MANY_RULES = ("typed_match", "rouge_l", "number_accuracy")
+"""The first metrics of answers that scripts compare by many rules: texts, long texts and numbers."""
 
 
 def _measure_of(file: PredictionFile) -> Measure | None:
@@ -296,8 +311,6 @@ def _is_right(row: PredictedRow, measure: Measure) -> float | None:
         return None
 
 
-WITHOUT_RULE = ("text", "long text", "number")
-"""Kinds of answers that scripts compare by many rules."""
 FEWEST_REPETITIONS = 5
 """Replies that repeat the right answer, from which verdicts on them are checked."""
 
@@ -327,55 +340,6 @@ def _names_letter(row: PredictedRow) -> bool:
         return letter_in(row.reply or "") in right
     [reference, *_] = row.references or ("",)
     return reference.strip() in LETTERS and letter_in(row.reply or "") == reference.strip()
-
-
-FAR_APART = 0.2
-"""How much the share of right replies by a metric has to be below that by the file's verdicts to contradict them."""
-
-
-def _with_confirmed_reading(file: PredictionFile, kind: AnswerType) -> PredictionFile:
-    """A file whose replies are far more often right by its own verdicts than by its metric, read so that both agree.
-
-    What the file says was read in each reply counts if that agrees with the verdicts, or the replies shifted by one, where
-    they count options from 1 and the right answers from 0. If neither does, the verdicts are the headline.
-    """
-    judged = [row for row in _answered(file) if row.references and row.verdict in (0.0, 1.0)]
-    metric = registry.find_registered("metrics", file.metrics[0])
-    measure: Measure | None = metric.measure if isinstance(metric, ReplyMetric) else None
-    if kind.kind == "number":
-        measure = _is_same_number
-    if not judged or len(judged) <= (1 - FEW) * len(_answered(file)) or file.headline:
-        return file
-    share_right = sum(row.verdict or 0.0 for row in judged) / len(judged)
-    if measure is None or not FEW < share_right < 1:
-        return file
-    try:
-        scores = [measure(row.reply or "", row.references) for row in judged]
-    except DataError:  # it takes answers of another kind
-        return file
-    by_metric = sum(scores) / len(scores)
-    if share_right - by_metric < FAR_APART:
-        return file
-
-    if _share_alike(list(map(_reply_as_read, judged)), measure) >= 1 - FEW:
-        note = "the file's own verdicts contradict the replies, and agree with what it says was read in each, so that counts"
-        rows = [row if row.reading is None else _reply_as_read(row) for row in file.rows]
-        return _with_rows(file, rows, note)
-    for step in (-1, 1):
-        if _share_alike([_shifted(row, step) for row in judged], measure) >= 1 - FEW:
-            note = (
-                f"the file's own verdicts agree with the replies only if {step:+d} is added to each: they count the options "
-                "from another number than the right answers"
-            )
-            return _with_rows(file, [_shifted(row, step) for row in file.rows], note)
-
-    if kind.kind not in WITHOUT_RULE:
-        return file
-    note = (
-        f"the file's own verdicts ({share_right:.1%}) contradict {file.metrics[0]} ({by_metric:.1%}), and are the headline: "
-        "compare some replies with their right answers"
-    )
-    return _noted(replace(file, metrics=(*file.metrics, RECORDED), headline=RECORDED), note)
 
 
 Measure = Callable[[str, Sequence[str]], float]
