@@ -123,6 +123,38 @@ def test_models_are_told_by_their_columns_of_verdicts() -> None:
     assert [sn.score(run).value() for run in runs] == [0.5, 0.75]
 
 
+def test_facts_that_are_always_the_right_answer_are_no_models() -> None:
+    rows = [
+        {
+            "image": f"{n}.jpg",
+            "label": FEELINGS[n % 4],
+            "emotion_text": FEELINGS[n % 4],
+            "clip": feeling(n),
+            "blip2": FEELINGS[n % 4] if n % 5 else "angry",
+        }
+        for n in range(N)
+    ]
+    runs = import_runs([Path(table("models.csv", rows))], FileReading())
+    # clip is wrong where n is 0, 4, ...; blip2 where n is 0, 5, ... and not angry.
+    assert [sn.score(run).value() for run in runs] == [0.75, pytest.approx(34 / 40)]
+
+
+def test_verdicts_tell_which_of_several_columns_has_the_replies() -> None:
+    rows = [
+        {
+            "question": f"Which is {n}?",
+            "choices": FEELINGS,
+            "answer": FEELINGS[n % 4],
+            "element": FEELINGS[n % 4] if n % 2 else "sad",
+            "free_form_vqa": FEELINGS[(n + 1) % 4],
+            "multiple_choice_vqa": feeling(n),
+            "scores": int(feeling(n) == FEELINGS[n % 4]),
+        }
+        for n in range(N)
+    ]
+    assert sn.score(lines("tifa.jsonl", rows)).value() == 0.75
+
+
 def test_answers_before_and_after_a_check_are_runs() -> None:
     rows = [
         {

@@ -98,7 +98,8 @@ def _may_be_model(words: str) -> bool:
 
 _CONDITION_IS_NONE = frozenset(
     "gt gold golden true truth ground reference references ref expected target ideal wrong incorrect correct right "
-    "distractor short long full multiple human sample other alternative alternate best accepted question num n".split()
+    "distractor short long full multiple human sample other alternative alternate best accepted question num n judge judged "
+    "evaluator".split()
 )
 """Words before `answer` that name no way of asking a model: the right answer in another form, or a wrong one."""
 _OF_CONDITION = frozenset(

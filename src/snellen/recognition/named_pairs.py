@@ -65,7 +65,11 @@ def gold_beside(reply: str, names: Iterable[str]) -> str:
         is_plain = other == [*transcribed]
         if name != reply and ((thing or transcribed) in (right, by_people) or is_plain):
             golds.append(name)
-        elif thing and tuple(word.removesuffix("s") for word in other) == thing:
+        elif (
+            thing
+            and not reply.startswith(f"{name}.")
+            and tuple(word.removesuffix("s") for word in other) == thing
+        ):
             plain.append(name)
     if thing and not golds and _OFTEN_ASKED.isdisjoint(thing):
         golds = plain

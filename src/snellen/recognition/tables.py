@@ -43,6 +43,7 @@ from snellen.recognition.columns import (
     usual_names,
 )
 from snellen.recognition.folding import as_text, folded, folded_name, folded_words
+from snellen.recognition.model_columns import is_name_of_model
 from snellen.recognition.named_pairs import gold_beside, rest_of_gold
 from snellen.recognition.profiles import LOOKED_AT, ColumnProfile, profiles_of
 from snellen.recognition.reply_columns import (
@@ -513,6 +514,7 @@ class _Assignment:
         verdicts = verdict_column(self._still_free(others), answers)
         flags = [name for name in flags_beside_replies(free) if name not in self._taken]
         self._settle("verdict", (verdicts or tuple(flags[:1]), None))
+        self._settle_several_replies(self._still_free(free))
         for role in ("reading", "judge"):
             self._settle(role, (one_by_name(role, others, self._taken), None))
         if len(self._roles["reply"]) > 1:
@@ -647,6 +649,46 @@ class _Assignment:
                 self._roles[role] = without
             why = f"{twins[0]!r} says what {answer!r} says, and {reply!r} hardly does"
             self._doubts.append(Doubt("reply", (twins[0], reply), why))
+
+    def _settle_several_replies(self, free: Mapping[str, ColumnProfile]) -> None:
+        """Of columns that were taken for replies by their cells alone, drop facts that repeat the right answers.
+
+        If the file has one verdict on each row, the reply is the column that is the right answer where the verdict says
+        so, and only there.
+        """
+        replies = self._roles["reply"]
+        [answer, *_] = self._roles.get("answer") or ("",)
+        by_cells = [
+            name
+            for name in replies
+            if not (is_name_of_reply(name) or is_name_of_model(name) or name.endswith("caption"))
+        ]
+        if len(replies) < 2 or "reply" in self._given or not by_cells or not answer:
+            return
+        [verdict, *_] = self._roles.get("verdict") or ("",)
+        candidates = [*replies, *(name for name, profile in free.items() if profile.is_scalar)]
+        equal: Counter[str] = Counter()
+        as_judged: Counter[str] = Counter()
+        judged: Counter[bool] = Counter()
+        n_rows = 0
+        for row in self._rows():
+            right = folded(as_text(row.cells.get(answer, "")))
+            is_right = verdict_of_cell(as_text(row.cells.get(verdict, "")))
+            n_rows += 1
+            judged[bool(is_right)] += is_right in (0, 1)
+            for name in candidates:
+                is_equal = folded(as_text(row.cells.get(name, ""))) == right
+                equal[name] += is_equal
+                as_judged[name] += is_equal == is_right
+        if min(judged[True], judged[False]) >= FEWEST_JUDGED:
+            confirmed = [name for name in candidates if as_judged[name] >= ALL * n_rows]
+            best = [name for name in confirmed if name in replies] or confirmed
+            if len(best) == 1:
+                self._roles["reply"] = (best[0],)
+                return
+        kept = [name for name in replies if name not in by_cells or equal[name] < ALL * n_rows]
+        if kept and n_rows >= FEWEST_EQUAL:
+            self._roles["reply"] = tuple(kept)
 
     def _settle_met_answer(self, free: Mapping[str, ColumnProfile]) -> None:
         """Take another column of labels for the right answers if replies have its cells, and hardly those of the first.
@@ -1029,6 +1071,12 @@ _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
 HARDLY = 0.05
 OFTEN_MET = 0.2
 """Shares of the replies in which the cells of a column of right answers stand at most, and those of a better one at least."""
+ALL = 0.99
+"""The share of the rows in which cells have to be alike, for two columns to say the same."""
+FEWEST_JUDGED = 3
+"""Replies that verdicts have to call right, and as many wrong, for them to tell which column has the replies."""
+FEWEST_EQUAL = 10
+"""Rows from which a column that is always the right answer is no reply."""
 FEWEST_CONSTANT = 5
 """Rows from which a flag that is the same in all of them is no right answer."""
 MOST_TWIN_VALUES = 20

@@ -220,10 +220,14 @@ def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
     if measure is None or not 0 < share_right < 1:
         return file
     own = [_is_right(row, measure) for row in looked_at]
-    if None in own:
+    if not {0.0, 1.0}.issuperset(own):  # none, or shares such as those of ANLS
         return file
-    own_share = sum(map(float, filter(None, own))) / len(own)
-    if abs(own_share - share_right) <= DIFFERING or not _are_repetitions_right(judged):
+    own_share = own.count(1.0) / len(own)
+    denied = [row for row, score in zip(looked_at, own, strict=True) if score and not row.verdict]
+    is_mostly_sure = 2 * sum(map(_is_surely_right, denied)) > len(denied)
+    if abs(own_share - share_right) <= DIFFERING or (own_share > share_right and is_mostly_sure):
+        return file
+    if not _are_repetitions_right(judged):
         return file
 
     both = f"the file's own verdicts call {share_right:.1%} of the replies right, and as they are read here {own_share:.1%} are"
@@ -316,20 +320,18 @@ FEWEST_REPETITIONS = 5
 
 
 def _are_repetitions_right(judged: Sequence[PredictedRow]) -> bool:
-    """Whether verdicts call replies right that surely are, or there are few such replies.
-
-    Such replies repeat a right answer word for word, or name the letter of the right option.
-    """
-    verdicts: list[float] = []
-    for row in judged:
-        reply = folded(row.reply or "")
-        right = (*row.references, *(row.options[place] for place in row.gold))
-        is_repeated = any(folded(text) == reply for text in right)
-        if is_repeated or _names_letter(row):
-            verdicts.append(row.verdict or 0.0)
+    """Whether verdicts call replies right that surely are, or there are few such replies."""
+    verdicts = [row.verdict or 0.0 for row in judged if _is_surely_right(row)]
     if len(verdicts) < FEWEST_REPETITIONS:
         return True
     return sum(verdicts) >= (1 - 2 * FEW) * len(verdicts)
+
+
+def _is_surely_right(row: PredictedRow) -> bool:
+    """Whether a reply is a right answer word for word, or names the letter of the right option."""
+    right = (*row.references, *(row.options[place] for place in row.gold))
+    reply = folded(row.reply or "")
+    return any(folded(text) == reply for text in right) or _names_letter(row)
 
 
 def _names_letter(row: PredictedRow) -> bool:
