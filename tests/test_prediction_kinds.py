@@ -480,7 +480,9 @@ def test_verdicts_that_contradict_a_far_lower_number_are_the_headline() -> None:
     Path("numbers.jsonl").write_text(as_lines(rows))
     assert sn.score("numbers.jsonl").value() == pytest.approx(0.8)
     [taken] = taken_files(Path("numbers.jsonl"), FileReading())
-    assert any("80.0%" in note and "its verdicts are the headline" in note for note in taken.file.notes)
+    assert any(
+        "80.0%" in note and "its verdicts are the headline" in note for note in taken.file.notes
+    )
 
 
 @pytest.mark.parametrize("reply", ["", "output", "cleaned_output"])

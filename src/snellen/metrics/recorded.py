@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from snellen.errors import DataError
 from snellen.extraction.asked_reply import verdict_of
-from snellen.metrics.declaration import MetricScores, ReplyMetric, ScoringContext, share_row
+from snellen.metrics.declaration import ReplyMetric, share_row
 from snellen.metrics.questions import AskedQuestion, Unscored, why_unanswered
+from snellen.metrics.scoring_context import MetricScores, ScoringContext
 from snellen.reasons import NEVER_ANSWERED
 from snellen.records import Score
 

@@ -131,8 +131,8 @@ def _columns_called_alike(names: Iterable[str]) -> list[str]:
             by_word[f"... {words[-1]}"].append(name)
         elif len(words) > 1 and is_verdict(words[0]):
             by_word[f"{words[0]} ..."].append(name)
-    most = max(by_word.values(), key=len, default=[])
-    return most if len(most) > 1 else []
+    several = [columns for columns in by_word.values() if len(columns) > 1]
+    return max(several, key=len) if several else []
 
 
 def _only_column_of_verdicts(
