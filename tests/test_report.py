@@ -436,7 +436,7 @@ def test_wrong_ones_come_first_and_each_entry_tells_the_whole_story(four: str) -
     assert "Which animal is number 1?" in words
     assert "assistant, to be continued The answer is" in words
     assert "reply (B)" in words
-    assert "read as (B) dog by label, in the requested format right answer cat" in words
+    assert "read as (B) dog by label, in the requested format correct answer cat" in words
     assert "reply I'm sorry, I cannot tell. finish: stop" in words
     assert "read as nothing (" in words
     assert "error timeout after 3 attempts: no answer in 60 s" in words
@@ -526,7 +526,7 @@ def test_hidden_answers_still_make_a_report(make: Callable[..., Benchmark]) -> N
     assert row.unscored == 6
     parsed = Page(read(results))
     assert set(parsed.attributes("article", "data-outcome")) == {"answer not known"}
-    assert "right answer hidden" in parsed.words
+    assert "correct answer hidden" in parsed.words
     assert "hidden answer 6" in read(results, "r.md")
 
 

@@ -333,10 +333,10 @@ def test_a_question_says_the_letter_of_its_right_answer_and_shares_as_shares(
     circled: Shown,
 ) -> None:
     page = circled.page("/question", of="animals", sample="q001", protocol="vanilla")
-    gold = page[page.index("<dt>right answer</dt>") :].split("</dd>")[0]
+    gold = page[page.index("<dt>correct answer</dt>") :].split("</dd>")[0]
     letter = re.findall(r'<span class="none">\((\w) above\)</span>', gold)
     options = re.findall(
-        r'<li dir="auto">([^<]*)</li>', page[: page.index("<dt>right answer</dt>")]
+        r'<li dir="auto">([^<]*)</li>', page[: page.index("<dt>correct answer</dt>")]
     )
     assert letter == ["B"] and f"<bdi>{options[1]}</bdi>" in gold, (
         "question 1 is answered by its second option"
@@ -401,7 +401,7 @@ def test_the_worst_benchmark_is_the_one_least_above_guessing(circled: Shown) -> 
         "four",
         "none",
     ]
-    assert '<th scope="col" class="num">guessing</th>' in circled.page(
+    assert '<th scope="col" class="num">chance</th>' in circled.page(
         "/run", run="run", protocol="vanilla"
     )
 

@@ -178,7 +178,7 @@ def test_answers_of_a_board_stay_hidden_whatever_the_explorer_is_told(folders: l
         asyncio.run(index_public_runs(server.services))
         page = server.visitor().get("/explorer/question?of=hidden&sample=hidden-q005").text
         assert (
-            '<dt>right answer</dt><dd><span class="none">hidden</span>' in page
+            '<dt>correct answer</dt><dd><span class="none">hidden</span>' in page
             and "chosen</td>" in page
         )
         assert "correct</td>" not in page and 'class="badge right"' not in page

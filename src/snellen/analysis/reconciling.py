@@ -36,7 +36,7 @@ Cause = Literal[
 ]
 
 CAUSES: dict[Cause, str] = {
-    "right answer": "another right answer",
+    "right answer": "another correct answer",
     "options": "other options",
     "prompt": "another prompt",
     "option order": "options in another order",

@@ -240,8 +240,8 @@ def _level(numbers: Sequence[ModelNumbers]) -> str:
 
     if model.share_in_file is not None:
         opening += (
-            f", but {percent_text(model.share_in_file)} by the file's own verdicts, so compare some replies with their right "
-            "answers"
+            f", but {percent_text(model.share_in_file)} by the file's own verdicts; compare some replies with the "
+            "correct answers"
         )
     interval = interval_range(model.headline, model.unit)
     if interval != NO_INTERVAL:
@@ -256,7 +256,11 @@ def _level(numbers: Sequence[ModelNumbers]) -> str:
 
 
 def _contradictions(models: Sequence[ModelNumbers]) -> str:
-    """Return which numbers of several models are far from the verdicts in their files; empty if none is."""
+    """Return a warning that names the models whose numbers are far from the verdicts in their imported files.
+
+    Returns:
+        The warning; empty if there is no such model.
+    """
     shares: list[str] = []
     for model in models:
         if model.share_in_file is not None:
@@ -265,8 +269,8 @@ def _contradictions(models: Sequence[ModelNumbers]) -> str:
     if not shares:
         return ""
     return (
-        f"By their files' own verdicts the numbers are others, so compare some replies with their right answers: "
-        f"{', '.join(shares)}."
+        f"The verdicts in the files give other numbers: {', '.join(shares)}. Compare some replies with the correct "
+        "answers."
     )
 
 

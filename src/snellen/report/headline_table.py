@@ -57,7 +57,8 @@ class _HeadlineRow(Struct, frozen=True):
     label: str
     """Name of the benchmark, or what the mean is over."""
     metric: str
-    guessing: str
+    chance: str
+    """Chance level as text."""
     """Chance level, or the range of levels if the models were asked different questions."""
     cells: tuple[Cell, ...]
     """One cell for each model and method."""
@@ -80,7 +81,7 @@ def headline_table(reported_runs: Sequence[ReportedRun], *, values_alone: bool =
     columns: list[Column[_HeadlineRow]] = [
         Column("benchmark", lambda row: row.label, is_label=True),
         Column("metric", lambda row: row.metric, is_label=True),
-        Column("guessing", lambda row: row.guessing, is_label=True),
+        Column("chance", lambda row: row.chance, is_label=True),
     ]
     names = _model_names(model_rows)
     for index, model_row in enumerate(model_rows):
@@ -158,7 +159,7 @@ def _benchmark_row(model_rows: Sequence[ModelMethodRow], benchmark: str) -> _Hea
 
 def _without_intervals(row: _HeadlineRow) -> _HeadlineRow:
     cells = tuple(_value_alone(cell) for cell in row.cells)
-    return _HeadlineRow(row.label, row.metric, row.guessing, cells)
+    return _HeadlineRow(row.label, row.metric, row.chance, cells)
 
 
 def _value_alone(cell: Cell) -> Cell:

@@ -50,9 +50,9 @@ def provenance_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
         Column("benchmark", lambda row: row.name, is_label=True),
         Column("version", lambda row: row.version),
         Column("built from", lambda row: row.origin),
-        Column("where", lambda row: row.condition),
+        Column("condition", lambda row: row.condition),
         Column("limit", lambda row: row.limit),
-        Column("part asked", lambda row: row.part),
+        Column("part evaluated", lambda row: row.part),
     ]
     facts: list[_FactRow] = []
     benchmarks: list[_BenchmarkRow] = []

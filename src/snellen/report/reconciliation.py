@@ -263,7 +263,7 @@ def _example_table(reconciliation: Reconciliation) -> Table:
         Column("result", lambda row: row.result, is_label=True),
         Column("reply", lambda row: _shorten(row.item.reply, missing="none")),
         Column("read as", lambda row: _shorten(row.item.reading, missing="not recorded")),
-        Column("right answer", lambda row: " / ".join(map(_shorten, row.item.correct_answers))),
+        Column("correct answer", lambda row: " / ".join(map(_shorten, row.item.correct_answers))),
         Column("verdict", lambda row: f"{float(row.item.verdict):g}"),
     ]
     return tabulate("Examples of each cause", columns, rows)

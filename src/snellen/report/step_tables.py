@@ -186,7 +186,7 @@ def _correct_answer_tables(benchmarks: Sequence[_SteppedBenchmark]) -> list[Tabl
     columns: list[Column[_CorrectAnswerRow]] = [
         Column("model", lambda row: row.run, is_label=True),
         Column("benchmark", lambda row: row.scored.spec.name, is_label=True),
-        Column("right answer", lambda row: row.correct_answer, is_label=True),
+        Column("correct answer", lambda row: row.correct_answer, is_label=True),
     ]
     columns += [_mean_score_column(protocol) for protocol in protocols]
     return [tabulate("Accuracy by correct answer", columns, rows)]

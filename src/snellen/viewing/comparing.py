@@ -100,14 +100,14 @@ def _charts(reported_runs: Sequence[ReportedRun]) -> Iterator[PageBlock]:
 
     If the runs did not answer the same questions, the charts are over the questions that all of them answered.
     """
-    were_asked_alike = _were_asked_alike(reported_runs)
-    if not were_asked_alike:
+    answered_same_questions = _answered_same_questions(reported_runs)
+    if not answered_same_questions:
         shared = replied_by_all([reported_run.run for reported_run in reported_runs])
         reported_runs = prepare_reported_runs(shared, results_of_all(shared))
     drawer = ChartDrawer(reported_runs)
     labels = tuple(reported_run.label for reported_run in reported_runs)
     n_runs_by_method = Counter[str](model_row.method for model_row in method_rows(reported_runs))
-    scope = "" if were_asked_alike else OVER_SHARED
+    scope = "" if answered_same_questions else OVER_SHARED
 
     def block(panels: Sequence[ChartPanel], caption: str) -> ChartBlock:
         # A chart of one run alone compares nothing.
@@ -129,8 +129,8 @@ def _charts(reported_runs: Sequence[ReportedRun]) -> Iterator[PageBlock]:
         yield benchmarks
 
 
-def _were_asked_alike(reported_runs: Sequence[ReportedRun]) -> bool:
-    """Return whether all runs used the same questions of each benchmark, and received a reply to each of them."""
+def _answered_same_questions(reported_runs: Sequence[ReportedRun]) -> bool:
+    """Return whether all runs used the same selection of questions of each benchmark, and none lacks a reply."""
     selections_by_benchmark: dict[str, set[bytes]] = defaultdict(set)
     for reported_run in reported_runs:
         if any(row.estimate.unanswered for row in reported_run.rows):

@@ -14,7 +14,7 @@ from snellen.viewing.index_database import RIGHT, UNPARSED, WRONG
 
 QUESTIONS_PER_PAGE = 50
 SORTS = {
-    "order": ("as asked", "question.benchmark, question.place, question.turn"),
+    "order": ("in benchmark order", "question.benchmark, question.place, question.turn"),
     "hardest": (
         "fewest right first",
         "question.share_right IS NULL, question.share_right, question.id",

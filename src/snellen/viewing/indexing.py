@@ -67,7 +67,7 @@ def run_stamp(folder: Path, manifest: RunManifest) -> str:
         paths += [folder / AUDIT_FILE, folder / LABELS_FILE]
     for use in manifest.benchmarks:
         paths.append(Path(use.folder) / MANIFEST)
-    file_states = [(path.name, *_state(path)) for path in paths]
+    file_states = [(path.name, *_size_and_time(path)) for path in paths]
 
     suites = {use.name.partition("/")[0] for use in manifest.benchmarks}
     installed_suites = suites & suite_facts().keys()
@@ -76,7 +76,7 @@ def run_stamp(folder: Path, manifest: RunManifest) -> str:
     return repr((__version__, STANDARD.version, file_states, installed))
 
 
-def _state(path: Path) -> tuple[int, int]:
+def _size_and_time(path: Path) -> tuple[int, int]:
     """Return the size of a file and when it was modified, or -1 for both if it does not exist."""
     try:
         status = path.stat()
@@ -108,14 +108,14 @@ def index_run(
     started = time.monotonic()
     uses = read_manifest(folder).benchmarks
     hidden = frozenset(use.name for use in uses if not shows_answers(use))
-    scored, fault = _score(folder, hidden)
+    scored, fault = _scored_or_fault(folder, hidden)
     results: list[Result] = []
     if scored is not None and not scored.manifest.adaptive_rules:
         # The share of correct replies says nothing if earlier replies chose the questions.
         results = visible_results(scored, hidden)
 
     with transaction(connection):
-        run = _run_row(connection, folder)
+        run = _run_id(connection, folder)
         forget_rows(connection, run)
         summary = RunSummary()
         details = RunDetails()
@@ -128,7 +128,7 @@ def index_run(
         )
 
 
-def _score(folder: Path, hidden: Collection[str]) -> tuple[ScoredRun | None, str]:
+def _scored_or_fault(folder: Path, hidden: Collection[str]) -> tuple[ScoredRun | None, str]:
     """Return a run scored by the standard rules, or why it has no numbers."""
     try:
         return score_run(folder, hidden=hidden), ""
@@ -144,7 +144,7 @@ def _score(folder: Path, hidden: Collection[str]) -> tuple[ScoredRun | None, str
     return None, fault
 
 
-def _run_row(connection: sqlite3.Connection, folder: Path) -> int:
+def _run_id(connection: sqlite3.Connection, folder: Path) -> int:
     """Return the id of a run, adding the run to the table of runs if it is new."""
     connection.execute(
         "INSERT OR IGNORE INTO run VALUES (NULL, ?, '', '', '{}', '{}', 0, 0)", (str(folder),)
@@ -294,7 +294,7 @@ class _RunWriter:
                 OUTCOMES.index(entry.outcome),
                 is_unstable,
                 len(entry.predictions),
-                short_reading(entry.shown_prediction, entry.sample.rounds[entry.turn]),
+                reading_text(entry.shown_prediction, entry.sample.rounds[entry.turn]),
             ),
         )
         self._insert(
@@ -351,11 +351,14 @@ class _RunWriter:
 
 
 def build_of(use: BenchmarkUse) -> str:
-    """Return what identifies the questions of a benchmark, whether their answers were hidden or not."""
+    """Return the digest that identifies the questions of a benchmark. It does not depend on the answers.
+
+    Runs with the same digest used the same questions, whether the answers were hidden or not.
+    """
     return use.questions or use.version
 
 
-def short_reading(prediction: Prediction, turn: Turn) -> str:
+def reading_text(prediction: Prediction, turn: Turn) -> str:
     """Return what was read from a reply, in a few words: the option or text, or why there is none."""
     if prediction.error is not None:
         return prediction.error.kind

@@ -13,6 +13,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from html import escape
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -95,7 +96,7 @@ class LocalPages(ViewPages):
         root = library.roots[0]
         is_single_run = (root / "manifest.json").exists()
         folder_of_runs = root.parent if is_single_run else root
-        self.launcher = RunStarter(folder_of_runs, snellen_home() / "views/started")
+        self.run_starter = RunStarter(folder_of_runs, snellen_home() / "views/started")
 
     def application(self, *, hosts: Sequence[str] = HOSTS) -> Starlette:
         """Return the pages as an ASGI application, which indexes new runs while it serves.
@@ -116,15 +117,15 @@ class LocalPages(ViewPages):
 
     def routes(self) -> list[Route]:
         """Return the routes of the pages, with those that change something unless the pages are read-only."""
-        changes: dict[str, Callable[[Form], str]] = {
-            "/run-note": self._keep_run_note,
-            "/note": self._keep_sample_note,
-            "/label": self._keep_label,
+        changes_by_path: dict[str, Callable[[Form], str]] = {
+            "/run-note": self._store_run_note,
+            "/note": self._store_sample_note,
+            "/label": self._store_label,
             "/start": self._start,
             "/resume": self._resume,
             "/stop": self._stop,
         }
-        reading = {
+        pages_by_path = {
             "/": self.overview,
             "/run": self.run,
             "/questions": self.questions,
@@ -132,7 +133,7 @@ class LocalPages(ViewPages):
             "/exchanges.json": self.exchanges,
             "/compare": self.compare,
             "/report": self.report,
-            "/alike": self.alike,
+            "/alike": self.similar_images,
             "/training": self.training,
             "/start": self.start_form,
             "/process": self.process,
@@ -140,17 +141,21 @@ class LocalPages(ViewPages):
             "/assets/{name}": self.asset,
         }
         return [
-            *(Route(path, page) for path, page in reading.items()),
+            *(Route(path, page) for path, page in pages_by_path.items()),
             *(
-                Route(path, self._changing(change), methods=["POST"])
-                for path, change in changes.items()
+                Route(path, self._form_endpoint(change), methods=["POST"])
+                for path, change in changes_by_path.items()
             ),
         ]
 
     # --- who may change something --------------------------------------------------------------------------------
 
     def overview(self, request: Request) -> Response:
-        """Whoever opens the address that the command printed gets the cookie."""
+        """Return the page with all runs.
+
+        A request with the token of the printed address receives the cookie that allows changes, and is redirected to
+        the address without the token.
+        """
         token = request.query_params.get("token")
         if token is None:
             return super().overview(request)
@@ -165,15 +170,20 @@ class LocalPages(ViewPages):
         return {"token": self.secret if self._is_secret(cookie) else ""}
 
     def _is_secret(self, token: str) -> bool:
+        """Return whether a token is the secret of these pages. Read-only pages have none, so no token is."""
         return bool(self.secret) and hmac.compare_digest(token.encode(), self.secret.encode())
 
-    def _changing(self, change: Callable[[Form], str]) -> Callable[[Request], Any]:
-        """An endpoint that does what a form says and leads to a page, for forms of these pages alone."""
+    def _form_endpoint(self, change: Callable[[Form], str]) -> Callable[[Request], Any]:
+        """Return the endpoint for a form that changes something.
+
+        Args:
+            change: Makes the change, given the fields of the form, and returns the URL of the page to show next.
+        """
 
         async def endpoint(request: Request) -> Response:
             """Carry out a form, if it comes from these pages and has the token; then redirect to the resulting page."""
-            # Whoever may change nothing is not even read.
-            if not self._is_from_here(request):
+            # The form is read only after these checks, so that a stranger cannot make the server work.
+            if not self._is_own_request(request):
                 raise HTTPException(403, "this form was sent from another site")
             if not self.values_for_request(request)["token"]:
                 raise HTTPException(403, NO_KEY)
@@ -184,15 +194,18 @@ class LocalPages(ViewPages):
 
         return endpoint
 
-    def _is_from_here(self, request: Request) -> bool:
-        """Return whether one of these pages led to a request, or somebody who typed the address; a browser says which."""
+    def _is_own_request(self, request: Request) -> bool:
+        """Return whether a request comes from one of these pages, or from an address that the user typed.
+
+        Browsers state that in the headers `Origin` and `Sec-Fetch-Site`.
+        """
         origin = request.headers.get("origin")
         is_ours = origin is None or urlsplit(origin).netloc == request.headers.get("host")
         return is_ours and request.headers.get("sec-fetch-site") in (None, "same-origin", "none")
 
     # --- notes and labels ----------------------------------------------------------------------------------------
 
-    def _keep_run_note(self, form: Form) -> str:
+    def _store_run_note(self, form: Form) -> str:
         """Store the note on a run from a form, and return the address of the run."""
         run = self.named_run(form.get("run", ""))
         note = RunNote(
@@ -204,7 +217,7 @@ class LocalPages(ViewPages):
         write_run_note(self.library.roots, run.folder, note)
         return f"/run?{urlencode({'run': run.name})}"
 
-    def _keep_sample_note(self, form: Form) -> str:
+    def _store_sample_note(self, form: Form) -> str:
         """Store the note that a user wrote on a question, and return the URL of the notes."""
         run = self.named_run(form.get("run", ""))
         question_id = self.question_id(form)
@@ -216,7 +229,7 @@ class LocalPages(ViewPages):
         write_sample_note(run.folder, SampleNote(benchmark, sample_id, turn, text))
         return _question_address(form, "notes")
 
-    def _keep_label(self, form: Form) -> str:
+    def _store_label(self, form: Form) -> str:
         """Store the label that a user gave to a reply on a page, and return the URL of the reply.
 
         A label is the letter of an option, `NO_OPTION`, or empty to remove the label.
@@ -264,27 +277,44 @@ class LocalPages(ViewPages):
     # --- runs under way ------------------------------------------------------------------------------------------
 
     def start_form(self, request: Request) -> Response:
-        """Return the page on which a run is started. If it was submitted for a preview, it shows errors or what would be run."""
-        may_look = bool(self.values_for_request(request)["token"]) and self._is_from_here(request)
-        is_typed = may_look and bool(request.query_params)
-        form = StartForm.from_form(request.query_params) if is_typed else StartForm()
-        faults = form.faults() if is_typed else []
-        is_looked_at = is_typed and not faults
-        runs, launches = self.library.runs(), self.launcher.all()
-        launched = {launch.run for launch in launches}
+        """Return the page with the form that starts a run.
+
+        If the form was submitted for a preview, the page shows either the errors in it or the settings and the number of
+        requests of the run.
+        """
+        has_token = bool(self.values_for_request(request)["token"])
+        is_submitted = has_token and self._is_own_request(request) and bool(request.query_params)
+        form = StartForm()
+        faults: list[str] = []
+        if is_submitted:
+            form = StartForm.from_form(request.query_params)
+            faults = form.faults()
+
+        existing_run = None
+        exam = ""
+        forecast: list[str] = []
+        if is_submitted and not faults:
+            existing_run = self._run_with_typed_name(form)
+            exam = exam_toml(form.fields, self.run_starter.runs)
+            forecast = forecast_lines(form, self.run_starter.runs)
+
+        runs = self.library.runs()
+        all_started = self.run_starter.all()
+        started_folders = {started.run for started in all_started}
+        started_runs = [run for run in runs if run.folder in started_folders]
+        finished_folders: set[Path] = set()
+        for run_row in self.run_rows(started_runs):
+            if run_row.state_name == "finished":
+                finished_folders.add(run_row.run.folder)
         values = {
-            "launches": launches,
-            "finished": {
-                run_row.run.folder
-                for run_row in self.run_rows([run for run in runs if run.folder in launched])
-                if run_row.state_name == "finished"
-            },
-            "earlier": self._earlier(form) if is_looked_at else None,
-            "folder": self.launcher.runs,
+            "launches": all_started,
+            "finished": finished_folders,
+            "earlier": existing_run,
+            "folder": self.run_starter.runs,
             "form": form,
             "faults": faults,
-            "exam": exam_toml(form.fields, self.launcher.runs) if is_looked_at else "",
-            "forecast": forecast_lines(form, self.launcher.runs) if is_looked_at else [],
+            "exam": exam,
+            "forecast": forecast,
             "read_only": not self.secret,
             "offered": offered_choices(run.manifest.model for run in runs if run.manifest),
             **self._index_state(runs),
@@ -293,12 +323,12 @@ class LocalPages(ViewPages):
 
     def process(self, request: Request) -> Response:
         """Return the page of a process that was started here: its output, and the progress of its run."""
-        launch = self.launcher.find(request.query_params.get("id", ""))
+        started = self.run_starter.find(request.query_params.get("id", ""))
         runs = self.library.runs()
-        run_rows = self.run_rows([run for run in runs if run.folder == launch.run])
+        run_rows = self.run_rows([run for run in runs if run.folder == started.run])
         run_row = run_rows[0] if run_rows else None
         values = {
-            "launch": launch,
+            "launch": started,
             "run_row": run_row,
             "is_finished": run_row is not None and run_row.state_name == "finished",
             **self._index_state(runs),
@@ -308,47 +338,52 @@ class LocalPages(ViewPages):
     def _start(self, form: Form) -> str:
         """Start a run with the settings of a form, and return the URL of the page to show next.
 
-        This is the page of the process, or the form again if it has errors, if the user only wants a preview, or if the
-        run would extend an earlier one and the user has not confirmed that.
+        If the run was started, it is the page of its process. It is the form again if the form has errors, if the user only
+        wants a preview, or if an earlier run has the typed name and the user has not confirmed that it may be extended.
         """
-        start = StartForm.from_form(form)
-        earlier = self._earlier(start)
-        is_known_to_grow = earlier is None or form.get("grows") == earlier.name
-        if form.get("look") or start.faults() or not is_known_to_grow:
-            return f"/start?look=1&{start.query}"
-        process = self.launcher.start(start.named_fields)
+        settings = StartForm.from_form(form)
+        existing_run = self._run_with_typed_name(settings)
+        may_extend = existing_run is None or form.get("grows") == existing_run.name
+        wants_preview = bool(form.get("look"))
+        if wants_preview or settings.faults() or not may_extend:
+            return f"/start?look=1&{settings.query}"
+        process = self.run_starter.start(settings.named_fields)
         return f"/process?id={process.id}"
 
-    def _earlier(self, form: StartForm) -> ShownRun | None:
-        """The run that is there under the name that was typed, which would grow."""
-        folder = self.launcher.runs / form.name
-        return next(
-            (
-                run
-                for run in self.library.runs()
-                if form.name and run.folder == folder and run.manifest
-            ),
-            None,
-        )
+    def _run_with_typed_name(self, form: StartForm) -> ShownRun | None:
+        """Return the existing run that has the name which the user typed into the form, and which a new run would extend.
+
+        Returns:
+            None if there is no such run, or if no name was typed.
+        """
+        if not form.name:
+            return None
+        folder = self.run_starter.runs / form.name
+        for run in self.library.runs():
+            if run.folder == folder and run.manifest is not None:
+                return run
+        return None
 
     def _resume(self, form: Form) -> str:
         """Continue a run that has stopped, and return the URL of the page of its process."""
         run = self.named_run(form.get("run", ""))
         if run.manifest is None:
             raise DataError(run.fault)
-        process = self.launcher.resume(run.folder, run.manifest)
+        process = self.run_starter.resume(run.folder, run.manifest)
         return f"/process?id={process.id}"
 
     def _stop(self, form: Form) -> str:
-        self.launcher.stop(form.get("id", ""))
-        return f"/process?{urlencode({'id': form.get('id', '')})}"
+        """Stop the process that a form names, and return the URL of its page."""
+        process_id = form.get("id", "")
+        self.run_starter.stop(process_id)
+        return f"/process?{urlencode({'id': process_id})}"
 
     def values_for_run(self, run: ShownRun) -> dict[str, Any]:
-        return {"launch": self.launcher.latest_of_run(run.folder)}
+        return {"launch": self.run_starter.latest_of_run(run.folder)}
 
     def is_working(self, run: ShownRun) -> bool | None:
-        launch = self.launcher.latest_of_run(run.folder)
-        return None if launch is None else launch.exit_code is None
+        started = self.run_starter.latest_of_run(run.folder)
+        return None if started is None else started.exit_code is None
 
     # --- reports and comparisons ---------------------------------------------------------------------------------
 
@@ -357,7 +392,7 @@ class LocalPages(ViewPages):
 
         The last report is remembered for as long as its runs do not change.
         """
-        runs = self._picked(request, 1)
+        runs = self._selected_runs(request, 1)
 
         stamps = tuple((run.id, run.indexed) for run in runs)
         remembered_stamps, _ = self._last_report
@@ -383,7 +418,7 @@ class LocalPages(ViewPages):
 
     def compare(self, request: Request) -> Response:
         """Answer with the page that compares the picked runs."""
-        runs = self._picked(request, 2)
+        runs = self._selected_runs(request, 2)
         comparison = self.library.cached(
             ("compare", *(run.id for run in runs)), lambda: compare_shown(self.library, runs)
         )
@@ -437,12 +472,10 @@ class LocalPages(ViewPages):
             headlines[step] = headline_by_benchmark
         return headlines
 
-    def alike(self, request: Request) -> Response:
-        """Failures of a run under a protocol, by how their images look."""
-        run, protocol = (
-            self.named_run(request.query_params.get("run", "")),
-            request.query_params.get("protocol", ""),
-        )
+    def similar_images(self, request: Request) -> Response:
+        """Return the page with groups of similar images on which a run has significantly more wrong answers."""
+        run = self.named_run(request.query_params.get("run", ""))
+        protocol = request.query_params.get("protocol", "")
         clusters = self.library.cached(
             ("alike", run.id, protocol),
             lambda: failures_by_image_similarity(self.library, run, protocol),
@@ -455,7 +488,7 @@ class LocalPages(ViewPages):
         }
         return self._page(request, "alike.html", values)
 
-    def _picked(self, request: Request, least: int) -> list[ShownRun]:
+    def _selected_runs(self, request: Request, least: int) -> list[ShownRun]:
         """Return the runs that a request names.
 
         Raises:
@@ -487,7 +520,7 @@ async def _read_form(request: Request) -> Form:
 
 
 def _cookie(request: Request) -> str:
-    """Cookies are of a machine, not of a port; so each port has a name of its own."""
+    """Return the name of the cookie. It contains the port, because browsers share cookies between ports of a host."""
     return f"snellen-view-{request.url.port or 80}"
 
 
@@ -512,7 +545,7 @@ def _question_address(form: Form, anchor: str) -> str:
 
 
 def make_server(pages: LocalPages) -> uvicorn.Server:
-    """A server of the pages that has not started; `should_exit` stops it."""
+    """Return a server for the pages, not started yet. Set its `should_exit` to stop it."""
     settings = uvicorn.Config(
         pages.application(),
         http=http_protocol(),  # type: ignore[arg-type]
@@ -525,7 +558,7 @@ def make_server(pages: LocalPages) -> uvicorn.Server:
 
 
 def serve_pages(pages: LocalPages, listener: socket.socket) -> None:
-    """Serve until Ctrl-C."""
+    """Serve the pages at an open socket until the user presses Ctrl-C. The index is updated in the background."""
     pages.library.refresh_in_background()
     with suppress(KeyboardInterrupt):
         make_server(pages).run(sockets=[listener])

@@ -27,7 +27,10 @@ Exempt = Callable[[str], bool]
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """One connection. Replies may take as long as they need; only what a client sends is limited."""
+    """An HTTP connection with limits on what a client sends, and on how long that takes.
+
+    The time that the server needs for a response is not limited.
+    """
 
     def __init__(
         self, *args: Any, open_connections: Counter[str], is_exempt: Exempt, **keywords: Any
@@ -47,7 +50,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._awaited = ""
         """What the client has to send now: `head`, `body`, or nothing."""
         self._framing = 0
-        """Bytes of the request so far that are not body."""
+        """Bytes of the request received so far, without the bytes of its body."""
         self._body = 0
         self._timer: asyncio.TimerHandle | None = None
 

@@ -94,27 +94,35 @@ def overall_row(rows: Iterable[Result]) -> Result | None:
 
 
 def headline_of(run: ScoredRun, rows: Sequence[Result]) -> Headline | None:
-    """Return the one number that stands for a run, with a description of what it is over.
+    """Return the one number that stands for a run in the table of runs, with a title that says what it is.
+
+    For a single benchmark the title is for example `accuracy under circular`, for several it is
+    `accuracy on average over 3 benchmarks`.
+
+    Args:
+        run: The run.
+        rows: Its results.
 
     Returns:
-        None if the benchmarks have no common scale, or none has a value.
+        None if no benchmark has a value, or if the benchmarks have no common scale.
     """
     overall = overall_row(rows)
     if overall is None:
         return None
     headlines = headline_rows(run, rows)[overall.method]
-    metrics = {row.metric for row in headlines}
-    metric = metrics.pop() if len(metrics) == 1 else HEADLINE
     first = headlines[0]
-    if len(headlines) > 1 and metric == HEADLINE:
-        description = describe_average(len(headlines), overall.over)
-    elif len(headlines) > 1:
-        description = f"{metric_title(metric)} {describe_average(len(headlines), overall.over)}"
-    elif len(run.benchmarks) > 1:
-        description = f"{metric_title(metric)} under {first.protocol} of {first.benchmark}"
+    distinct_metrics = {row.metric for row in headlines}
+    metric = distinct_metrics.pop() if len(distinct_metrics) == 1 else HEADLINE
+
+    if len(headlines) == 1:
+        title = f"{metric_title(metric)} under {first.protocol}"
+        if len(run.benchmarks) > 1:
+            title += f" of {first.benchmark}"
     else:
-        description = f"{metric_title(metric)} under {first.protocol}"
-    return Headline(description, overall.estimate, overall.unit, first.protocol, metric)
+        title = describe_average(len(headlines), overall.over)
+        if metric != HEADLINE:
+            title = f"{metric_title(metric)} {title}"
+    return Headline(title, overall.estimate, overall.unit, first.protocol, metric)
 
 
 class OutcomeCounter:

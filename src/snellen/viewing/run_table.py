@@ -73,7 +73,7 @@ class RunFilter(Struct, frozen=True):
 
 
 class RunTableRow(Struct, frozen=True):
-    """A row of the table."""
+    """A row of the table of runs: a run with the user's note on it and its progress."""
 
     run: ShownRun
     note: RunNote
@@ -125,7 +125,7 @@ class RunTableRow(Struct, frozen=True):
 
     @property
     def changes(self) -> bool:
-        """Whether the row will soon change."""
+        """Whether the run is under way or being indexed, so that the page is reloaded soon."""
         return self.state_name in ("under way", "indexing")
 
     @property
@@ -219,7 +219,7 @@ def trend_of(run_row: RunTableRow, run_rows: Sequence[RunTableRow]) -> Trend | N
     comparable = []
     for other in run_rows:
         has_same_headline = other.headline and other.headline.title == run_row.headline.title
-        if has_same_headline and _asks_the_same(other.run, run_row.run):
+        if has_same_headline and _has_same_questions(other.run, run_row.run):
             comparable.append(other)
     if len(comparable) < 2:
         return None
@@ -227,16 +227,16 @@ def trend_of(run_row: RunTableRow, run_rows: Sequence[RunTableRow]) -> Trend | N
     return Trend(tuple(comparable), _trend_chart(comparable))
 
 
-def _asks_the_same(first: ShownRun, second: ShownRun) -> bool:
+def _has_same_questions(first: ShownRun, second: ShownRun) -> bool:
     """Return whether two runs are of the same model, and used the same questions of the same builds of benchmarks."""
     if first.manifest is None or second.manifest is None:
         return False
     if first.manifest.model != second.manifest.model:
         return False
-    return _asked_parts(first.manifest) == _asked_parts(second.manifest)
+    return _selected_questions(first.manifest) == _selected_questions(second.manifest)
 
 
-def _asked_parts(manifest: RunManifest) -> set[tuple[str, Any, Any]]:
+def _selected_questions(manifest: RunManifest) -> set[tuple[str, Any, Any]]:
     return {(use.name, build_of(use), use.selection) for use in manifest.benchmarks}
 
 

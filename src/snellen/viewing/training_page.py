@@ -71,16 +71,16 @@ def shown_trainings(run_rows: Sequence[RunTableRow]) -> list[ShownTraining]:
 
     If a step was evaluated several times, the latest run of it counts.
     """
-    by_name: dict[str, dict[int, RunTableRow]] = {}
+    run_rows_by_training: dict[str, dict[int, RunTableRow]] = {}
     for run_row in sorted(run_rows, key=lambda run_row: run_row.started, reverse=True):
         name_and_step = step_of(run_row)
         if name_and_step is not None:
             name, step = name_and_step
-            by_name.setdefault(name, {}).setdefault(step, run_row)
+            run_rows_by_training.setdefault(name, {}).setdefault(step, run_row)
     trainings = []
-    for name, line_by_step in by_name.items():
-        if len(line_by_step) > 1:
-            trainings.append(ShownTraining(name, dict(sorted(line_by_step.items()))))
+    for name, run_row_by_step in run_rows_by_training.items():
+        if len(run_row_by_step) > 1:
+            trainings.append(ShownTraining(name, dict(sorted(run_row_by_step.items()))))
     return trainings
 
 
@@ -103,12 +103,12 @@ def training_page(
     steps = []
     rows_by_benchmark: dict[str, dict[int, Result]] = defaultdict(dict)
     for step, run_row in training.run_rows.items():
-        valued = {}
+        results_with_value = {}
         for name, row in headlines[step].items():
             if row.estimate.value is not None:
-                valued[name] = row
+                results_with_value[name] = row
                 rows_by_benchmark[name][step] = row
-        steps.append(TrainingStep(step, run_row, valued))
+        steps.append(TrainingStep(step, run_row, results_with_value))
 
     names = sorted(rows_by_benchmark, key=bool)  # the mean first
     if len(names) == 2:
