@@ -147,6 +147,55 @@ def test_printed_and_measured_numbers_stand_side_by_side(
     )
 
 
+ABSENT = """
+[[numbers]]
+benchmark = "reform-eval/vqav2"
+printed = "VQAv2"
+values = { S = 80.0 }
+"""
+ABSENT_WITH_PROMPTS = """
+[[numbers]]
+benchmark = "modern/mmstar"
+printed = "MMStar, in a run of its own"
+templates = "lmms-eval"
+values = { S = 60.0 }
+"""
+
+
+def test_numbers_are_compared_without_the_benchmarks_that_cannot_be_fetched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(MINE + ABSENT + ABSENT_WITH_PROMPTS)
+    arguments = ["reproduce", "snellen:tiny", "--recipe", str(recipe), "--limit", "30"]
+    code, out, err = small.command(capsys, *arguments, "--runs", str(tmp_path / "runs"), "--json")
+    rows = {row["benchmark"]: row for row in map(json.loads, out.splitlines())}
+    assert rows["eyechart/colour"]["measured"] == "66.7"
+    for absent in ("reform-eval/vqav2", "modern/mmstar"):
+        assert rows[absent]["measured"] == rows[absent]["agrees"] == ""
+        assert rows[absent]["what differs"].startswith("not run: ")
+    assert code == 3 and "skipped: reform-eval/vqav2, modern/mmstar; " in err.splitlines()[-1]
+
+    numbers = sn.reproduce(
+        "snellen:tiny", recipe=str(recipe), limit=30, runs=str(tmp_path / "runs"), name="again"
+    )
+    absent_numbers = [number for number in numbers if number.measured is None]
+    assert len(absent_numbers) == 2
+    assert all(number.differs[0].startswith("not run: ") for number in absent_numbers)
+
+
+def test_a_card_of_which_nothing_can_be_fetched_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(MINE.partition("[[numbers]]")[0] + ABSENT)
+    arguments = ["reproduce", "snellen:tiny", "--recipe", str(recipe)]
+    code, _, err = small.command(capsys, *arguments, "--runs", str(tmp_path / "runs"))
+    assert code != 0 and "cannot be fetched" in err.splitlines()[-1]
+
+
 def test_a_metric_of_a_card_that_the_run_does_not_have_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

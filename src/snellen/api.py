@@ -296,7 +296,8 @@ def reproduce(
 
     Returns:
         For each number of the card: `printed`, `measured`, `low` and `high` (its 95% interval) in the unit of the card,
-        `agrees`, and `differs`, what is known to differ. Numbers that disagree come first.
+        `agrees`, and `differs`, what is known to differ. Numbers that disagree come first. A benchmark that could not be
+        fetched has no measured number, and `differs` says why.
 
     Raises:
         DataError: No recipe is for the model, or its card prints nothing of the benchmarks.
@@ -319,7 +320,8 @@ def reproduce(
 
     def evaluated(part: RunSpec) -> list[FinishedRun]:
         finished = evaluate_spec(part, progress=progress, announce=say)
-        check_finished(finished, part.execution.error_budget)
+        for run in finished:
+            check_budget(run.outcome, part.execution.error_budget)
         return finished
 
     return compare_with_card(spec, evaluated, recipe, say)

@@ -16,7 +16,7 @@ from snellen.catalogue.recipes import (
     VendorRecipe,
     find_recipe,
 )
-from snellen.errors import DataError
+from snellen.errors import DataError, MissingExtraError, NoSourceError, SnellenError
 from snellen.experiments.evaluation import FinishedRun
 from snellen.experiments.results import Results
 from snellen.models.model_strings import ModelSpec, model_string, parse_spec
@@ -58,6 +58,8 @@ class Reproduced(Struct, frozen=True):
     """Known differences between the two evaluations."""
     questions: int = 0
     """Number of questions behind the measured number."""
+    fault: str = ""
+    """Why the benchmark could not be fetched, so that there is no measured number."""
 
     @property
     def agrees(self) -> bool | None:
@@ -240,10 +242,11 @@ def compare_with_card(
         announce: Receives lines for the user.
 
     Returns:
-        The numbers of the card, those that disagree first, in the order of the card otherwise.
+        The numbers of the card, those that disagree first, in the order of the card otherwise. A benchmark that could not
+        be fetched has no measured number, and `differs` says why.
 
     Raises:
-        DataError: No recipe is of the model, or its card prints nothing of the benchmarks.
+        DataError: No recipe is of the model, its card prints nothing of the benchmarks, or none can be fetched.
     """
     first = apply_recipe(spec.with_question(benchmarks=()), name)
     chosen = {
@@ -267,19 +270,48 @@ def compare_with_card(
         declared = all(wanted in prompts_of(found) for found in matching_specs(number.benchmark))
         groups[wanted if wanted and declared else ""].append(number.benchmark)
 
+    faults: dict[str, str] = {}
+    first_error: SnellenError | None = None
     measured: dict[str, tuple[list[Result], AppliedRecipe]] = {}
     for templates, benchmarks in groups.items():
         templates = spec.question.templates or templates
         recipe_spec = spec.with_question(benchmarks=tuple(benchmarks), templates=templates)
         applied = apply_recipe(recipe_spec, name, announce)
-        finished = evaluate_runs(applied.spec)
+        try:
+            finished = evaluate_runs(applied.spec)
+        except (NoSourceError, MissingExtraError) as error:
+            # None of these benchmarks can be fetched.
+            faults.update(dict.fromkeys(benchmarks, str(error)))
+            first_error = first_error or error
+            continue
         results = Results([run.scored for run in finished])
+        for run in finished:
+            faults.update({absent.name: absent.fault for absent in run.absent})
         for benchmark in benchmarks:
             rows = [row for row in results.rows if row.benchmark == benchmark and not row.slice]
             rows += [row for row in results.headlines if row.benchmark == benchmark]
             measured[benchmark] = (rows, applied)
 
-    compared = [_compared(number, value, *measured[number.benchmark]) for number, value in printed]
+    if first_error and not measured:
+        raise first_error
+    compared: list[Reproduced] = []
+    for number, value in printed:
+        if number.benchmark in faults:
+            fault = faults[number.benchmark]
+            compared.append(
+                Reproduced(
+                    number.benchmark,
+                    number.printed,
+                    value,
+                    None,
+                    None,
+                    None,
+                    (f"not run: {fault}",),
+                    fault=fault,
+                )
+            )
+            continue
+        compared.append(_compared(number, value, *measured[number.benchmark]))
     return sorted(compared, key=lambda one: one.agrees is not False)
 
 

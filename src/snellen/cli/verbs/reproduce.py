@@ -78,7 +78,8 @@ def reproduce_command(
     A number agrees if the printed one is within the 95% interval of the measured one. If it does not agree, the last
     column lists the settings that differ or are not known (docs/recipes.md).
     """
-    from snellen.experiments.evaluation import check_finished, evaluate_spec
+    from snellen.experiments.evaluation import FinishedRun, evaluate_spec
+    from snellen.experiments.outcome_checks import check_absent, check_budget
     from snellen.experiments.vendor_recipes import compare_with_card
 
     if (Path(model) / RUN_MANIFEST).is_file():
@@ -88,21 +89,24 @@ def reproduce_command(
     fields = flags_given(flags)
     spec = run_spec({**fields, "models": (model,), "benchmarks": benchmarks})
 
-    folders: list[Path] = []
+    all_finished: list[FinishedRun] = []
 
-    def evaluated(part: RunSpec) -> list[Any]:
+    def evaluated(part: RunSpec) -> list[FinishedRun]:
         with run_progress() as progress:
             finished = evaluate_spec(part, progress=progress, announce=announce)
-        check_finished(finished, part.execution.error_budget)
-        folders.extend(run.scored.folder for run in finished)
+        all_finished.extend(finished)
         return finished
 
     compared = compare_with_card(spec, evaluated, recipe, partial(announce))
     rows = [_cells(reproduced) for reproduced in compared]
     show_table("The numbers of the card, and those measured", HEADER, rows, as_json)
     if not as_json:
-        view = command_line("view", *folders)
+        view = command_line("view", *(run.scored.folder for run in all_finished))
         announce_next(f"{view} shows every question and reply")
+    # After the table, which is worth having without the benchmarks that could not be fetched.
+    for run in all_finished:
+        check_budget(run.outcome, spec.execution.error_budget)
+    check_absent({number.benchmark: number.fault for number in compared if number.fault})
 
 
 def _cells(reproduced: Reproduced) -> tuple[str, ...]:
