@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from snellen.errors import DataError
 from snellen.extraction.asked_reply import AskedReply
-from snellen.extraction.short_answers import short_yes_or_no
+from snellen.extraction.yes_no import short_yes_or_no
 from snellen.metrics.hallucination import POPE, pope_counts, pope_rows, pope_yes_no, read_yes_no
 from snellen.metrics.normalise import vqa_normalise
 from snellen.metrics.numbers import relaxed_accuracy

@@ -13,7 +13,7 @@ import snellen as sn
 from snellen.common.paths import slug
 from snellen.errors import DataError
 from snellen.extraction.asked_reply import AskedReply
-from snellen.extraction.closed_answers import breaks_off
+from snellen.extraction.yes_no import breaks_off
 from snellen.interchange.predictions.several_answers import places_named
 from snellen.interchange.predictions.shown_options import ShownOptions
 from snellen.interchange.predictions.tables import prediction_rows, recognise_predictions

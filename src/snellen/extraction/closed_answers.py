@@ -6,16 +6,18 @@ in the same way as for questions with options.
 
 from __future__ import annotations
 
+import re
+
 from snellen.common.late import late_pattern
 from snellen.extraction.asked_reply import question_of
-from snellen.extraction.cue_words import refusal_count, words_of
+from snellen.extraction.cue_words import refusal_count
 from snellen.extraction.final_answer import find_final_answer
 from snellen.extraction.normalisation import normalise_reply
-from snellen.extraction.short_answers import YesNo, short_yes_or_no
+from snellen.extraction.propositions import last_question
 from snellen.extraction.standard import read_choice
 from snellen.extraction.tokens import tokenise
+from snellen.extraction.yes_no import YES_NO, YesNo
 
-YES_NO: tuple[YesNo, YesNo] = ("yes", "no")
 LETTERS = tuple("ABCDEFGHIJ")
 
 
@@ -40,44 +42,42 @@ def says_yes_or_no(reply: str) -> YesNo | None:
         >>> says_yes_or_no(AskedReply("There are three pens.", "Are there two pens?"))
         'no'
     """
-    short_answer = short_yes_or_no(str(reply))
-    if short_answer is not None:
-        return short_answer
-    if breaks_off(str(reply)):
-        return None
-    question = question_of(reply)
-    reading = read_choice(str(reply), YES_NO, (), question=question)
+    reading = read_choice(str(reply), YES_NO, (), question=question_of(reply))
     return None if reading.choice is None else YES_NO[reading.choice]
 
 
-_SAYS_EITHER = late_pattern(r"\b(?:yes|yeah|yep|no|nope|not|none|never|cannot)\b|n['’]t\b")
-_FIRST_WORD = late_pattern(r"([^\s,.:;!?，。、！]+)[,.:;!，。、！]")
-"""The first word of a reply, if punctuation follows: "Ja, ..." and not "Right lung ..."."""
-_UNFINISHED = late_pattern(
-    r"(?:,|(?:,|\bthat) there|\b(?:is|are|was|were|be|been|appears?|seems?|has|have|does|do|shows?|contains?)"
-    r"(?: (?:a|an|the|some|any|to|be|in|of|on|at|with))*)\s*\Z"
+_IN_THE_IMAGE = late_pattern(
+    r"\b(?:in|on|of) (?:the|this) (?:image|picture|photo(?:graph)?|scene|video|chart|figure|drawing|map|scan)\b",
+    re.IGNORECASE,
 )
-"""The end of a reply that was cut before it said anything: a comma, or a verb without what it is about."""
-FEWEST_CUT = 3
-"""Words of a reply that may have been cut; "it is" may be an answer."""
+_LONGEST_OFFERED = 4
+"""Words of the longest answer that a question offers."""
+_ALTERNATIVE = late_pattern(r",?\s+or\s+", re.IGNORECASE)
+_ITEM_SIGNS = late_pattern(r"[,:;]\s*")
 
 
-def breaks_off(reply: str) -> bool:
-    """Return whether a reply was cut before it said yes or no, as one with too few tokens is.
-
-    A yes or no at its beginning may be of any language that the word lists know: "Ja, es gibt einen Hund,".
+def offered_answers(question: str) -> tuple[str, ...]:
+    """Return the answers that a question offers; none if it offers no choice of a few words.
 
     Examples:
-        >>> breaks_off("The heart appears to be"), breaks_off("There is no evidence of an aort"), breaks_off("It is")
-        (True, False, False)
+        >>> offered_answers("Which is bigger in this image, liver, spleen or kidney?")
+        ('liver', 'spleen', 'kidney')
+        >>> offered_answers("Is the tumor hyperdense or hypodense?")
+        ('hyperdense', 'hypodense')
+        >>> offered_answers("Is it raining?")
+        ()
     """
-    text = reply.strip().casefold()
-    if len(text.split()) < FEWEST_CUT or _SAYS_EITHER.search(text):
-        return False
-    first_word = _FIRST_WORD.match(text)
-    if first_word and first_word[1] in words_of("yes") | words_of("no"):
-        return False
-    return _UNFINISHED.search(text) is not None
+    asked = _IN_THE_IMAGE.sub(" ", last_question(question)).strip(" ?\n")
+    *before, last = _ALTERNATIVE.split(asked)
+    n_words = len(last.split())
+    if not before or not 0 < n_words <= _LONGEST_OFFERED:
+        return ()
+    _, *listed = _ITEM_SIGNS.split(before[0])
+    if not listed:  # "Is the car red or blue?": as many words before "or" as behind it
+        listed = [" ".join(before[0].split()[-n_words:])]
+    offered = [text.strip() for text in (*listed, *before[1:], last)]
+    are_short = all(0 < len(text.split()) <= _LONGEST_OFFERED for text in offered)
+    return tuple(offered) if are_short else ()
 
 
 def letter_in(reply: str) -> str | None:

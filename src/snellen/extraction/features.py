@@ -132,7 +132,9 @@ def describe(
         _add_related(described, none, related)
 
     if forms.yes_option is not None:
-        rejects_all = not whole and _announces_no_option(marked)
+        rejects_all = (
+            not whole and _announces_no_option(marked) and not _announces_claim(marked, question)
+        )
         rejected = frozenset(range(len(options))) if rejects_all else frozenset[int]()
         return ReplyFeatures(described, none, related, rejected)
 
@@ -627,6 +629,20 @@ def _announces_no_option(marked: MarkedReply) -> bool:
                     return False
             return True
     return False
+
+
+def _announces_claim(marked: MarkedReply, question: str) -> bool:
+    """Return whether the last sentence of a reply announces the claim of a yes-no question, or the contrary.
+
+    "Conclusion: the lung is not healthy" names neither yes nor no, but answers "Is the lung healthy?".
+    """
+    start, end = marked.sentences[-1]
+    sentence = marked.tokens[start:end]
+    is_announcement = any(has_cue(token.normalised, "answer") for token in sentence)
+    if not is_announcement or refusal_count(marked.text):
+        return False
+    relation = relate(sentence, claim_words(last_question(question)))
+    return relation is not None and relation.covered == 1
 
 
 def _add_refusing_option(

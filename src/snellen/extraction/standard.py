@@ -40,7 +40,6 @@ from snellen.extraction.reading import (
     labels_alone,
     no_choice,
 )
-from snellen.extraction.short_answers import short_yes_or_no
 from snellen.extraction.statements import (
     Statement,
     certain_statement,
@@ -48,9 +47,10 @@ from snellen.extraction.statements import (
     find_statements,
     whole_mentions,
 )
+from snellen.extraction.yes_no import breaks_off, short_yes_or_no, verdict_part
 from snellen.reasons import NoChoiceReason
 
-VERSION = "snellen-choice-18"
+VERSION = "snellen-choice-19"
 """Version of the rules, stored with every prediction. Any change that can change a reading changes it."""
 _MOST_SEARCHED = 64_000
 """Characters of a reply in which reasoning, tags and boxes are looked for."""
@@ -151,10 +151,17 @@ def view_answer(
     answer = _without_middle(reply[part.start : part.end], _MOST_READ)
     text = normalise_reply(answer)
     forms = option_forms(options, labels)
-    marked = mark_mentions(without_listed_choices(text.text), forms)
+    shown = without_listed_choices(text.text)
+    if _asks_yes_or_no(forms):
+        shown = verdict_part(shown)
+    marked = mark_mentions(shown, forms)
     statements = find_statements(marked, question)
     is_cut = finish == "length" and part.end == len(reply) and not part.framed
     return AnswerView(part, text, forms, marked, statements, is_cut)
+
+
+def _asks_yes_or_no(forms: OptionForms) -> bool:
+    return forms.yes_option is not None and forms.no_option is not None
 
 
 def _without_middle(text: str, most: int) -> str:
@@ -252,14 +259,15 @@ def exact_label(
 
 def exact_yes_or_no(reply: str, options: Sequence[str]) -> ExtractedChoice | None:
     """Return the reading of a reply such as "Sure, there is." where the options are yes and no; None for any other."""
-    words = [option.strip().strip(_OUTER_SIGNS).casefold() for option in options]
-    if sorted(words) != ["no", "yes"]:
-        return None
-    said = short_yes_or_no(reply)
+    if len(options) > 3:
+        return None  # without the work of finding their words
+    forms = option_forms(tuple(options), ())
+    said = short_yes_or_no(reply) if _asks_yes_or_no(forms) else None
     if said is None:
         return None
+    choice = forms.yes_option if said == "yes" else forms.no_option
     start = len(reply) - len(reply.lstrip())
-    return ExtractedChoice(words.index(said), "text", "certain", span=(start, len(reply.rstrip())))
+    return ExtractedChoice(choice, "text", "certain", span=(start, len(reply.rstrip())))
 
 
 # --- all other replies ------------------------------------------------------------------------------------------------
@@ -287,6 +295,9 @@ def _read_view(
         return no_choice("reasoning cut off" if is_cut_reasoning else "empty")
     if not options:
         return no_choice("no match")
+    has_no_verdict = breaks_off(view.text.text) or not view.marked.text.strip()
+    if _asks_yes_or_no(view.forms) and has_no_verdict:
+        return no_choice("cut off")
 
     statement = certain_statement(view.marked, view.statements, cut=view.cut)
     if statement is not None:

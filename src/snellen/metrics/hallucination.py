@@ -11,8 +11,9 @@ import msgspec
 from snellen.common.late import late_pattern
 from snellen.errors import DataError
 from snellen.extraction.asked_reply import question_of
-from snellen.extraction.closed_answers import answer_text, breaks_off, says_yes_or_no
-from snellen.extraction.short_answers import YesNo, short_yes_or_no
+from snellen.extraction.closed_answers import answer_text, says_yes_or_no
+from snellen.extraction.cue_words import has_cue
+from snellen.extraction.yes_no import YesNo, breaks_off, short_yes_or_no, verdict_part
 from snellen.metrics.declaration import CorpusCountMetric, MetricRow, pooled_row, reply_by_reply
 from snellen.metrics.normalise import standard_normalise
 from snellen.metrics.question_counts import Counts
@@ -22,8 +23,13 @@ _IDIOM = late_pattern(
     r"\bno (?:doubt|question|problem|wonder)\b|\bwithout (?:a |any )?doubt\b|\bnot only\b"
 )
 _LETTER = late_pattern(r"\W*([YyNn])\W*")
-_YES = late_pattern(r"\b(?:yes|yeah|yep)\b")
-_NO = late_pattern(r"^(?:no|nope)\b|\b(?:yes|or|and|is|be|answer|say|says|said) no$|\bno or yes\b")
+_YES = late_pattern(
+    r"\b(?:yes|yeah|yep)\b|^true$|^(?:so |thus |hence )?the (?:final )?(?:answer|statement) is true$"
+)
+_NO = late_pattern(
+    r"^(?:no|nope)\b|^false$|^(?:so |thus |hence )?the (?:final )?(?:answer|statement) is false$"
+    r"|\b(?:yes|or|and|is|be|answer|say|says|said) no$|\bno or yes\b"
+)
 _REFUSED = late_pattern(
     r"\b(?:whether|(?:difficult|hard|impossible) to (?:say|tell|determine|see|judge))\b"
     r"|\b(?:sorry|unable|cannot|can t|could not|couldn t|do not|don t|not (?:sure|clear|possible|able))\b"
@@ -48,12 +54,13 @@ def read_yes_no(reply: str) -> YesNo | None:
     - a letter alone: "Y" is yes;
     - a short answer alone: "Sure, there is" is yes, and "I don't think so" is no;
     - a yes, or a no that answers ("No, ...", "the answer is no") and does not count things ("there are no dogs");
-    - the first clause that denies ("there is no dog": no), asserts ("there is a dog": yes) or refuses (None).
+    - the first clause that denies ("there is no dog": no), asserts ("there is a dog": yes) or refuses (None), beginning
+      with the conclusion ("so it is not ...") if there is one.
 
     Idioms such as "there is no doubt" deny nothing. A reply that was cut before its verb says anything ("The heart
     appears to be") says neither.
     """
-    text = answer_text(reply)
+    text = verdict_part(answer_text(reply)).strip()
     letter = _LETTER.fullmatch(text)
     if letter:
         return "yes" if letter[1] in "Yy" else "no"
@@ -71,11 +78,7 @@ def read_yes_no(reply: str) -> YesNo | None:
 
 def _by_words(reply: str) -> YesNo | None:
     """Return the answer of a reply to an unknown yes-no question; None if it says neither, or both."""
-    clauses: list[str] = []
-    for clause in re.split(r"[.,;:!?()\"\n]+", reply):
-        without_idioms = _IDIOM.sub(" ", standard_normalise(clause))
-        clauses.append(" ".join(without_idioms.split()))
-
+    clauses = _clauses(reply)
     has_yes = any(_YES.search(clause) for clause in clauses)
     has_no = any(_NO.search(clause) for clause in clauses)
     if has_yes and has_no:
@@ -84,7 +87,7 @@ def _by_words(reply: str) -> YesNo | None:
         return "yes"
     if has_no:
         return "no"
-    for clause in clauses:
+    for clause in (*_concluding_clauses(reply), *clauses):
         if _REFUSED.search(clause):
             return None
         if _DENIED.search(clause):
@@ -92,6 +95,32 @@ def _by_words(reply: str) -> YesNo | None:
         if _ASSERTED.search(clause):
             return "yes"
     return None
+
+
+def _clauses(text: str) -> list[str]:
+    """Return the clauses of a text, normalised and without idioms."""
+    clauses: list[str] = []
+    for clause in re.split(r"[.,;:!?()\"\n]+", text):
+        without_idioms = _IDIOM.sub(" ", standard_normalise(clause))
+        clauses.append(" ".join(without_idioms.split()))
+    return clauses
+
+
+_LAST_SENTENCES = 2
+"""Sentences at the end of a reply in which its conclusion may be."""
+
+
+def _concluding_clauses(reply: str) -> list[str]:
+    """Return what follows the last "so" or "therefore", if it is near the end and not about an answer ("is wrong")."""
+    sentences = [sentence for sentence in re.split(r"[.!?\n]+", reply) if sentence.strip()]
+    clauses = _clauses("\n".join(sentences[-_LAST_SENTENCES:]))
+    for index in reversed(range(len(clauses))):
+        if not has_cue(clauses[index].partition(" ")[0], "conclusion"):
+            continue
+        words = " ".join(clauses[index:]).split()
+        is_about_answer = any(has_cue(word, "wrong") for word in words)
+        return [] if is_about_answer else clauses[index:]
+    return []
 
 
 def pope_counts(parsed: YesNo | None, gold: YesNo) -> tuple[float, ...]:
