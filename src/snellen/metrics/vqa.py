@@ -16,9 +16,13 @@ from snellen.extraction.closed_answers import (
     declines,
     letter_in,
     number_forms,
+    offered_answers,
     stated_answer,
     worked_result,
 )
+from snellen.extraction.standard import read_choice
+from snellen.extraction.tokens import compared_form
+from snellen.extraction.yes_no import verdict_part
 from snellen.formats.quantities import holds_quantities
 from snellen.metrics.dates import iso_date, states_date
 from snellen.metrics.declaration import reply_metric
@@ -105,7 +109,8 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
       question (`the share in 1994 is 1.0%`);
     - a date such as `2026-03-22`: also the only date in the reply, in digits in any order (`22/03/2026`);
     - any other text: its words must occur consecutively, plural or singular, without a negation just before them (`not
-      a dog` is not dog);
+      a dog` is not dog); if the question offers it among others ("liver or spleen?") and the reply names several of
+      these, it must be the one that the reply chooses;
     - a text whose only word is an article: only the same reply.
 
     Raises:
@@ -169,17 +174,54 @@ def _matches(reply: str, gold: str, reference: str) -> bool:
         stated_numbers = numbers_of(stated)
         return stated_numbers == expected or _ends_in(stated, expected, question_of(reply))
 
-    words = standard_normalise(reply).split()
-    singulars = [_singular(word) for word in words]
-    gold_singulars = [_singular(word) for word in gold.split()]
-    n_gold = len(gold_singulars)
-    for start in range(len(words) - n_gold + 1):
-        is_named = singulars[start : start + n_gold] == gold_singulars
+    return _names(reply, gold) and _is_chosen(reply, gold)
+
+
+def _names(text: str, gold: str) -> bool:
+    """Return whether a text has the words of a reference, which is normalised, without a negation just before them."""
+    words = standard_normalise(text).split()
+    gold_words = gold.split()
+    for start in range(len(words) - len(gold_words) + 1):
+        pairs = zip(words[start:], gold_words, strict=False)
+        is_named = all(_is_same_word(word, gold_word) for word, gold_word in pairs)
         if is_named and not _negated(words[:start]):
             return True
     return False
 
 
+def _is_same_word(word: str, gold_word: str) -> bool:
+    """Return whether two words are equal, or differ in number or spelling: "buses" and "bus", "grey" and "gray"."""
+    if word == gold_word:
+        return True
+    forms = {compared_form(word), compared_form(_singular(word))}
+    gold_forms = {compared_form(gold_word), compared_form(_singular(gold_word))}
+    return not forms.isdisjoint(gold_forms)
+
+
+def _is_chosen(reply: str, gold: str) -> bool:
+    """Return whether a reply that names a reference chooses it among the answers that its question offers.
+
+    "The spleen is larger than the liver" names both answers to "Which is larger, liver or spleen?". The first sentence
+    that surely means one of them decides; without such a sentence, the reference counts as chosen.
+    """
+    question = question_of(reply)
+    offered = offered_answers(question)
+    are_gold = [_names(text, gold) for text in offered]
+    if are_gold.count(True) != 1:
+        return True  # the question offers no choice, or the reference is not one of its answers
+    n_named = sum(_names(reply, standard_normalise(text)) for text in offered)
+    if n_named < 2:
+        return True
+    for sentence in _SENTENCE_END.split(verdict_part(reply)):
+        reading = read_choice(sentence, offered, (), question=question, error=_UNSURE)
+        if reading.choice is not None:
+            return are_gold[reading.choice]
+    return True
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?\n])\s+")
+_UNSURE = 0.2
+"""Error probability above which a sentence does not tell which of the offered answers a reply chooses."""
 _COPULA = re.compile(r"\b(?:is|are|was|were)\b", re.IGNORECASE)
 
 
