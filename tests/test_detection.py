@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import modern_tables
 import snellen as sn
@@ -148,3 +150,28 @@ def test_overlap_in_space_by_hand() -> None:
 def test_rows_whose_boxes_are_of_another_form(boxes: str, labels: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         _boxes_and_labels([boxes, labels], DetectionParams(), "test.parquet: row 0")
+
+
+def test_a_question_with_two_accepted_lists_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    dog = json.dumps([{"bbox_2d": [1, 2, 30, 40], "label": "dog"}])
+    cat = json.dumps([{"bbox_2d": [1, 2, 30, 40], "label": "cat"}])
+    questions = []
+    for number, answers in enumerate(([dog, cat], [dog])):
+        Image.new("RGB", (64, 64), ("red", "blue")[number]).save(f"{number}.png")
+        row = {
+            "id": str(number),
+            "image": f"{number}.png",
+            "question": "Find it",
+            "answer": answers,
+        }
+        questions.append(row)
+    Path("pets.jsonl").write_text("\n".join(map(json.dumps, questions)))
+    results = sn.evaluate(
+        sn.Scripted(lambda _: dog), "pets.jsonl", metrics=["detection"], report=False
+    )
+    for tally in results.runs[0].benchmarks[0].tallies:
+        assert tally.detail.startswith("pets 0: 2 accepted answers")

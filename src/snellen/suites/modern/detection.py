@@ -514,7 +514,12 @@ def _why_not_countable(question: AskedQuestion) -> Unscored | None:
 
 
 def _objects_of(question: AskedQuestion, length: int) -> list[Found]:
-    """Return the objects of a question. Raises DataError if its reference is not a list of them."""
+    """Return the objects of a question. Raises DataError unless it has one reference, which is a list of them."""
+    if len(question.reference_answers) != 1:
+        raise DataError(
+            f"{question.place}: {len(question.reference_answers)} accepted answers, but boxes are compared with one "
+            "JSON list of all objects; leave one answer"
+        )
     [gold] = question.reference_answers
     objects = read_objects(gold, length)
     if not has_objects(gold, length):
