@@ -275,6 +275,12 @@ def test_results_become_frames_files_and_a_chart(results: sn.Results, tmp_path: 
         chart.save("chart.gif")
 
 
+def test_a_file_alone_is_exported_as_a_table(results: sn.Results, tmp_path: Path) -> None:
+    assert results.export(str(tmp_path / "replies.csv")) == [tmp_path / "replies.csv"]
+    by_name = results.export("samples", tmp_path / "same.csv")[0]
+    assert (tmp_path / "replies.csv").read_text() == by_name.read_text()
+
+
 def test_runs_are_compared_however_they_are_held(results: sn.Results) -> None:
     first, second = results["snellen:oracle"], results["snellen:always-a"]
     folders = [run.folder for run in results.runs]
@@ -289,6 +295,14 @@ def test_runs_are_compared_however_they_are_held(results: sn.Results) -> None:
 def test_lists_hold_names_that_work() -> None:
     assert "eyechart/shape" in sn.list_benchmarks()
     assert sn.list_benchmarks("mmstar") == ["modern/mmstar"]
+    own = {"image": Image.new("RGB", (16, 16)), "question": "Which colour?", "answer": "black"}
+    sn.build([own], name="black-squares")
+    assert "black-squares" in sn.list_benchmarks()
+    for pattern in ("squares", "black-*", "black-squares"):
+        assert sn.list_benchmarks(pattern) == ["black-squares"]
+    assert sn.list_benchmarks("mmstar", built=True) == []
+    assert "black-squares" in sn.list_benchmarks(built=True)
+    assert "modern/mmstar" not in sn.list_benchmarks(built=True)
     assert {"pope", "mmbench", "eyechart"} <= set(sn.list_suites())
     assert "circular" in sn.list_protocols()
     assert "accuracy" in sn.list_metrics()

@@ -103,6 +103,7 @@ _HINTS = {
     "generate": "sn.load_model(MODEL).generate(image, question) answers one question",
     "plot": "results.plot() of what sn.evaluate returns",
     "report": "results.report('report.html') of what sn.evaluate returns",
+    "export": "results.export('replies.csv') of what sn.evaluate or sn.load_run returns",
     "view": "run `snellen view` in a terminal, or results.report('report.html')",
     "accuracy": "results.value('accuracy') of what sn.evaluate returns; sn.score(rows) scores predictions",
     "accuracy_score": "sn.score(rows) scores rows with `prediction` and `answer`",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from snellen import registry
+from snellen.building.benchmark import own_benchmarks
+from snellen.building.source_state import is_built
 from snellen.catalogue import entries
 from snellen.catalogue.selection import select, suite_members
 from snellen.errors import UnknownNameError
@@ -13,25 +16,36 @@ from snellen.models.known_models import known_models
 from snellen.runs.run_folder import RUN_MANIFEST
 
 
-def list_benchmarks(pattern: str = "") -> list[str]:
-    """Return the names of the benchmarks in the catalogue.
+def list_benchmarks(pattern: str = "", *, built: bool = False) -> list[str]:
+    """Return the names of the benchmarks: those of the catalogue, then your own that are built on this machine.
 
     Args:
         pattern: A part of names, a glob or a suite. By default all benchmarks are listed.
+        built: Whether to list only benchmarks that are built on this machine.
 
     Examples:
         >>> sn.list_benchmarks("eyechart/s*")
         ['eyechart/shape', 'eyechart/size']
         >>> sn.list_benchmarks("mmstar")
         ['modern/mmstar']
+        >>> _ = sn.build([{"image": "dog.png", "question": "Which animal?", "answer": "dog"}], name="pets")
+        >>> sn.list_benchmarks("pets", built=True)
+        ['pets']
     """
-    names = list(entries())
+    catalogue = entries()
+    own = own_benchmarks()
+    if built:
+        names = [name for name, spec in catalogue.items() if is_built(spec)]
+    else:
+        names = list(catalogue)
+    names += own
     if not pattern:
         return names
     containing = [name for name in names if pattern.casefold() in name.casefold()]
     selected: list[str] = []
     with suppress(UnknownNameError):
-        selected = [spec.name for spec in select(pattern)]
+        selected = [spec.name for spec in select(pattern) if spec.name in names]
+    selected += [name for name in own if fnmatchcase(name, pattern)]
     return list(dict.fromkeys([*selected, *containing]))
 
 

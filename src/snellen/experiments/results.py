@@ -902,10 +902,10 @@ class Results:
     ) -> list[Path]:
         """Write the replies as a table, or the runs in the format of another tool, and return the files.
 
-        `export("csv", "samples.csv")` writes a row for each reply. docs/exports.md describes all formats.
+        `export("samples.csv")` writes a row for each reply. docs/exports.md describes all formats.
 
         Args:
-            form: Name of the format.
+            form: Name of the format, or the file of a table, whose suffix decides.
             path: File or folder to write, depending on the format.
             images: Whether to include images, if the format has a place for them.
             answers: Whether to include ground truths in formats that are made to be published.
@@ -918,6 +918,9 @@ class Results:
         from snellen.interchange.exports.base import ExportJob, export_path
         from snellen.interchange.exports.sample_files import is_sample_table
 
+        if path is None and Path(form).suffix:
+            path = form
+            form = "samples"
         exporter: Exporter = find_registered("exporters", form)
         name = self.runs[0].folder.name
         if len(self.runs) > 1:
