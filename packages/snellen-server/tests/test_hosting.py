@@ -222,7 +222,7 @@ def test_a_flood_is_told_to_come_back(
 ) -> None:
     luis = server.signed_in("Luis")
     token = luis.token()
-    monkeypatch.setattr(database, "MOST_WAITING", 0)
+    monkeypatch.setattr(database, "MAX_WAITING_WRITES", 0)
     refused = luis.http.post("/account/keys", data={"csrf_token": token, "title": "x"})
     assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
 

@@ -219,7 +219,7 @@ def test_a_database_that_cannot_be_used_is_refused_without_its_password(
 
 
 def test_a_flood_of_writes_is_turned_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "MOST_WAITING", 0)
+    monkeypatch.setattr(database, "MAX_WAITING_WRITES", 0)
     opened = open_database(Configuration(folder=tmp_path))
     with pytest.raises(BusyError, match="waiting"):
         opened.write_now(note_one)

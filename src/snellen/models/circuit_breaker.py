@@ -67,7 +67,7 @@ class CircuitBreaker:
         """Return the result of `send` for a request, once it may be sent; a fatal fault if the server counts as gone."""
         while self.is_open:
             async with self._lock():
-                if self.is_open and self._is_spent():
+                if self.is_open and self._has_used_all_probes():
                     return self._give_up()
                 if self.is_open:
                     probe = self._answered
@@ -122,12 +122,17 @@ class CircuitBreaker:
         self._pause = max(longest, min(fault.retry_after or 0.0, self._retry.patience))
         self._fault = fault
 
-    def _is_spent(self) -> bool:
-        retries = self._retry.retries
+    def _has_used_all_probes(self) -> bool:
+        """Return whether the server counts as gone, because it did not answer enough probes or for long enough.
+
+        A server that was never reached gets fewer probes.
+        """
+        max_probes = self._retry.retries
         if not self._is_reached:
-            retries = min(retries, FIRST_PROBES)
-        has_used_probes = self._probes > 0 and self._probes >= retries
-        return has_used_probes or self._waited > self._retry.patience
+            max_probes = min(max_probes, FIRST_PROBES)
+        has_sent_enough = self._probes > 0 and self._probes >= max_probes
+        has_waited_enough = self._waited > self._retry.patience
+        return has_sent_enough or has_waited_enough
 
     def _give_up(self) -> ServerFault:
         """Return the fault that ends the run. A later run with the same model starts with a probe."""

@@ -242,25 +242,32 @@ class Client:
             tried.append(server)
 
     async def ask_about_server(self, compose: Compose, url: str = "") -> HttpReply | None:
-        """Return the reply to a question about the server itself, such as its list of models; None if there is none.
+        """Send an optional request for facts about the server itself, such as its list of models.
 
-        With several servers, the one at `url` is asked, or any if it is empty. The question is optional, so its failure
-        counts neither against a request nor against the server. Temporary errors are retried, timeouts are not, nor are
-        refused connections before any server was reached: there the requests themselves find out whether one comes up.
+        A failure counts neither as that of an evaluated request nor against the server. After temporary errors, the
+        request is repeated. It is not repeated after a timeout, or if no server was ever reached and connections are
+        refused: whether a server will start is found out by the evaluated requests.
+
+        Args:
+            compose: Returns the request.
+            url: The server to query, if there are several; empty for any.
+
+        Returns:
+            The reply; None if there is none.
         """
         limit = min(self._options.timeout, COURTESY_SECONDS)
         for pause in COURTESY_PAUSES:
             if pause:
                 await self._sleep(pause)
-            tried = self._servers.others_than(url) if url else []
+            excluded_servers = self._servers.others_than(url) if url else []
             is_absent = False
             while True:
-                server = self._servers.choose(tried)
+                server = self._servers.choose(excluded_servers)
                 if server is None and is_absent:
                     return None
                 if server is None:
                     break
-                tried.append(server)
+                excluded_servers.append(server)
                 outcome = await self._exchange_with(server, compose, None, limit)
                 if isinstance(outcome, ServerFault):
                     is_absent = outcome.kind == "connection" and not self._servers.is_reached

@@ -205,24 +205,30 @@ async def begin_battle(
 async def ask_further(
     name: str, body: QuestionRequest, services: ServicesDep, caller: BrowserDep
 ) -> StreamingResponse:
-    """Ask both models of a battle one more question; the events are the same."""
+    """Send one more question to both models of a battle, and stream their replies as `begin_battle` does."""
     arena = arena_of(services)
     await _moderate(services, arena, body.question)
     max_turns = arena.settings.turns
 
     def read_own_battle(connection: Connection) -> tuple[Row[Any], list[ImageRef]]:
+        """Return the battle of the caller, and those of its images that are still stored."""
         battle = find_battle(connection, caller, name)
         check_further(battle, max_turns)
-        images = [find_image_ref(connection, digest) for digest in battle.images]
-        return battle, [image for image in images if image is not None]
+        stored_images = []
+        for digest in battle.images:
+            image = find_image_ref(connection, digest)
+            if image is not None:
+                stored_images.append(image)
+        return battle, stored_images
 
     battle, images = await services.database.read(read_own_battle)
     if len(images) < len(battle.images):
         raise HTTPException(404, "an image is no longer available; start another battle")
-    known_models = arena.pool.models.keys()
-    if not known_models >= {side for side in (battle.left, battle.right) if side}:
-        # Of a honeypot, or taken out of the arena since: the words are those for a model that is down.
-        raise BusyError(UNAVAILABLE)
+    for model in (battle.left, battle.right):
+        # An unknown model is one of a honeypot battle, or was removed from the arena. The message is the one for a
+        # model that does not answer, so that it does not reveal a honeypot.
+        if model and model not in arena.pool.models:
+            raise BusyError(UNAVAILABLE)
     async with arena.spending.spend((battle.left, battle.right)):
         with arena.reserve(battle.left, battle.right) as sides:
             battle = await services.database.write(

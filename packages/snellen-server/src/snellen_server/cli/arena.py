@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LOGS = click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path))
 ELO_RESAMPLES = 100
-"""Resamples of Elo unless others are asked for; each goes through all votes one by one."""
+"""Default number of resamples for Elo. It is small, because each resample processes all votes one by one."""
 SHOWN_VOTERS = 20
 
 _CHOICE = (
@@ -169,25 +169,26 @@ def rate(
 
     log = _read(logs)
     if check is not None:
-        frozen = read_snapshot(check)
-        if differences := snapshot_differences(frozen, log):
-            for line in differences:
-                announce(line)
+        saved_snapshot = read_snapshot(check)
+        differences = snapshot_differences(saved_snapshot, log)
+        for line in differences:
+            announce(line)
+        if differences:
             raise click.exceptions.Exit(1)
-        click.echo(f"{check}: the same ratings from the same {frozen.rating.votes:,} votes")
+        click.echo(f"{check}: the same ratings from the same {saved_snapshot.rating.votes:,} votes")
         return
     rating = rate_votes(log, _settings(flags))
     if snapshot is not None:
         write_snapshot(snapshot, rating)
         announce(f"wrote {snapshot}")
-    rows = [_flat(row) for row in rating.models]
+    rows = [_flat_row(model) for model in rating.models]
     if csv is not None:
         csv.write_text(csv_table(rows), "utf-8")
         announce(f"wrote {csv}")
     if as_json:
         _print_json(rows)
         return
-    _show(rating)
+    _print_rating(rating)
 
 
 @command.command()
@@ -199,20 +200,22 @@ def pairs(logs: tuple[Path, ...], as_json: bool, **flags: Any) -> None:
     from snellen_server.arena_ratings.bradley_terry import win_rates
     from snellen_server.arena_ratings.rating import counted_votes
 
-    records = win_rates(counted_votes(_read(logs), _settings(flags)))
+    votes = counted_votes(_read(logs), _settings(flags))
     header = ("model", "opponent", "wins", "losses", "ties", "both bad", "win share")
-    rows = [
-        (
-            row.model,
-            row.opponent,
-            f"{row.wins:,}",
-            f"{row.losses:,}",
-            f"{row.ties:,}",
-            f"{row.both_bad:,}",
-            "-" if row.win_share is None else f"{row.win_share:.1%}",
+    rows = []
+    for record in win_rates(votes):
+        win_share = "-" if record.win_share is None else f"{record.win_share:.1%}"
+        rows.append(
+            (
+                record.model,
+                record.opponent,
+                f"{record.wins:,}",
+                f"{record.losses:,}",
+                f"{record.ties:,}",
+                f"{record.both_bad:,}",
+                win_share,
+            )
         )
-        for row in records
-    ]
     show_table("pairs of models; a tie is half a win", header, rows, as_json)
 
 
@@ -232,8 +235,9 @@ def voters(logs: tuple[Path, ...], show_all: bool, as_json: bool, **flags: Any) 
     checks = check_voters(votes)
     flagged = [check for check in checks if check.flagged]
     shown_checks = checks if show_all else checks[:SHOWN_VOTERS]
-    rows = [
-        (
+    rows = []
+    for check in shown_checks:
+        row = (
             check.voter,
             f"{check.votes:,}",
             f"{check.left:.0%} ({check.expected_left:.0%})",
@@ -243,8 +247,7 @@ def voters(logs: tuple[Path, ...], show_all: bool, as_json: bool, **flags: Any) 
             f"{check.adjusted:.1g}",
             "yes" if check.flagged else "",
         )
-        for check in shown_checks
-    ]
+        rows.append(row)
     header = (
         "voter",
         "votes",
@@ -257,15 +260,16 @@ def voters(logs: tuple[Path, ...], show_all: bool, as_json: bool, **flags: Any) 
     )
     show_table("voters against all others", header, rows, as_json)
     if not as_json:
-        share = sum(check.votes for check in flagged)
+        flagged_votes = sum(check.votes for check in flagged)
         click.echo(
             f"{len(flagged):,} of {len(checks):,} voters with at least {FEWEST_VOTES} votes are flagged "
-            f"(adjusted p below {FALSE_DISCOVERIES}), with {share:,} of {votes.count:,} votes; "
+            f"(adjusted p below {FALSE_DISCOVERIES}), with {flagged_votes:,} of {votes.count:,} votes; "
             "`snellen arena rate --without-anomalous` leaves them out",
         )
 
 
 def _read(logs: tuple[Path, ...]) -> VoteLog:
+    """Read the votes in files, and print how many rows are left out, and why."""
     from snellen_server.arena_ratings.log import read_votes
 
     log = read_votes(logs)
@@ -275,63 +279,69 @@ def _read(logs: tuple[Path, ...]) -> VoteLog:
 
 
 def _settings(flags: dict[str, Any]) -> RatingSettings:
+    """Return the settings of a rating from the values of flags, by the names of their parameters.
+
+    The defaults of the intervals and resamples depend on the method.
+    """
     from snellen_server.arena_ratings.votes import RatingSettings
 
     settings = dict(flags)
     settings["anonymous_only"] = not settings.pop("named")
     settings["leave_out_anomalous"] = settings.pop("without_anomalous")
     if "method" in settings:
-        settings["interval"] = settings["interval"] or (
-            "sandwich" if settings["style"] else "bootstrap"
-        )
-        settings["resamples"] = settings["resamples"] or (
-            ELO_RESAMPLES if settings["method"] == "elo" else 1000
-        )
+        default_interval = "sandwich" if settings["style"] else "bootstrap"
+        default_resamples = ELO_RESAMPLES if settings["method"] == "elo" else 1000
+        settings["interval"] = settings["interval"] or default_interval
+        settings["resamples"] = settings["resamples"] or default_resamples
     return RatingSettings(**settings)
 
 
-def _show(rating: ArenaRating) -> None:
+def _print_rating(rating: ArenaRating) -> None:
+    """Print a rating: a table for each group of models, other estimates, and notes."""
+    has_several_groups = rating.groups > 1
     for group in range(rating.groups):
-        members = [row for row in rating.models if row.group == group]
-        if members[0].rating is None:
+        models = [model for model in rating.models if model.group == group]
+        if models[0].rating is None:
             continue
-        title = f"{rating.settings.method} ratings" + (
-            f", group {group + 1}" if rating.groups > 1 else ""
-        )
+        title = f"{rating.settings.method} ratings"
+        if has_several_groups:
+            title += f", group {group + 1}"
+        title += f": mean {rating.settings.initial:.0f}"
         header = ("rank", "model", "rating [95%]", "votes", "win share", "both bad")
-        show_table(
-            f"{title}: mean {rating.settings.initial:.0f}",
-            header,
-            [_cells(row) for row in members],
-            False,
-        )
-    alone = [row.model for row in rating.models if row.rating is None]
-    if alone:
+        rows = [_cells(model) for model in models]
+        show_table(title, header, rows, False)
+    unrated = [model.model for model in rating.models if model.rating is None]
+    if unrated:
         click.echo(
             "not rated, because no chain of votes connects them with other models in both directions: "
-            f"{', '.join(alone)}",
+            f"{', '.join(unrated)}",
         )
-    if rating.groups - len(alone) > 1:
+    if rating.groups - len(unrated) > 1:
         click.echo(
             "ratings of different groups are not comparable: no chain of votes connects them in both directions"
         )
     for term in rating.terms:
-        where = f" (group {term.group + 1})" if rating.groups > 1 else ""
-        points = "" if term.name == "nu" else " points"
+        group_text = f" (group {term.group + 1})" if has_several_groups else ""
+        unit = "" if term.name == "nu" else " points"
         interval = "" if term.low is None else f" [{term.low:.2f}, {term.high:.2f}]"
-        click.echo(f"{term.name}{where}: {term.value:.2f}{interval}{points}")
-    click.echo(f"the left side won {_share(rating.left_share)} of votes for a better side")
+        click.echo(f"{term.name}{group_text}: {term.value:.2f}{interval}{unit}")
+    click.echo(f"the left side won {_percent(rating.left_share)} of votes for a better side")
     click.echo(
         f"{rating.votes:,} votes of {rating.voters:,} voters, {rating.both_bad:,} of them both bad; digest "
         f"{rating.digest[:12]}",
     )
+    _print_rating_notes(rating)
+
+
+def _print_rating_notes(rating: ArenaRating) -> None:
+    """Print notes on a rating: votes that are left out, and limits of its intervals."""
     if rating.unknown_voters:
         announce(
             f"note: {rating.unknown_voters:,} votes have no voter; each counts as a vote by a different voter"
         )
     for reason, count in sorted(rating.excluded_votes.items()):
         announce(f"left out: {count:,} {reason}")
-    if any(row.rating is not None and row.low is None for row in rating.models):
+    if any(model.rating is not None and model.low is None for model in rating.models):
         announce("note: all votes are by one voter, so there are no intervals")
     if rating.settings.method == "elo":
         announce(
@@ -339,33 +349,39 @@ def _show(rating: ArenaRating) -> None:
         )
 
 
-def _cells(row: ModelRating) -> tuple[str, ...]:
+def _cells(model: ModelRating) -> tuple[str, ...]:
+    """Return the row of a rated model in the table on the terminal."""
+    rating = f"{model.rating:.0f}"
+    if model.low is not None:
+        rating += f" [{model.low:.0f}, {model.high:.0f}]"
     return (
-        str(row.rank),
-        row.model,
-        f"{row.rating:.0f}" + ("" if row.low is None else f" [{row.low:.0f}, {row.high:.0f}]"),
-        f"{row.votes:,}",
-        _share(row.win_share),
-        _share(row.both_bad),
+        str(model.rank),
+        model.model,
+        rating,
+        f"{model.votes:,}",
+        _percent(model.win_share),
+        _percent(model.both_bad),
     )
 
 
-def _share(estimate: Estimate) -> str:
+def _percent(estimate: Estimate) -> str:
+    """Return a share with its 95% interval in percent, such as `52.0% [48.1%, 55.9%]`; a dash if there is none."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return "-"
     return f"{estimate.value:.1%} [{estimate.low:.1%}, {estimate.high:.1%}]"
 
 
-def _flat(row: ModelRating) -> dict[str, Any]:
-    """One row of a file: a model and its numbers."""
-    flat: dict[str, Any] = {
-        name: getattr(row, name)
-        for name in ("model", "group", "rank", "rating", "low", "high", "votes")
-    }
+def _flat_row(model: ModelRating) -> dict[str, Any]:
+    """Return the row of a model in a file: its rating and shares, each bound of an interval under a name of its own."""
+    row: dict[str, Any] = {}
+    for name in ("model", "group", "rank", "rating", "low", "high", "votes"):
+        row[name] = getattr(model, name)
     for name in ("win_share", "both_bad"):
-        estimate: Estimate = getattr(row, name)
-        flat |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-    return flat
+        estimate: Estimate = getattr(model, name)
+        row[name] = estimate.value
+        row[f"{name}_low"] = estimate.low
+        row[f"{name}_high"] = estimate.high
+    return row
 
 
 def _print_json(rows: list[dict[str, Any]]) -> None:

@@ -47,12 +47,12 @@ VISITOR = click.option("--visitor", metavar="ID", help="Pseudonym of a visitor w
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """Let no other user read what is written in the block: images, uploads and logs of a server."""
-    previous = os.umask(0o077)
+    """Create files inside the block so that only their owner can read them: images, uploads and logs of a server."""
+    previous_mask = os.umask(0o077)
     try:
         yield
     finally:
-        os.umask(previous)
+        os.umask(previous_mask)
 
 
 @click.command()
@@ -123,13 +123,21 @@ def serve(
         )
     click.echo(f"{configuration.public_url}  (listening on {host}:{port}; press Ctrl-C to stop)")
     log_to_stderr()
-    # uvicorn raises the signal that stopped it once more; the log has said so already.
+    # After it has stopped, uvicorn raises the signal again. The log has reported the stop already.
     with suppress(KeyboardInterrupt):
         HostingServer(services).run(sockets=[listener])
 
 
 def arena_of_flag(source: str) -> Mapping[str, Any]:
-    """Return the settings of the arena that `--arena` names. Raises DataError, MissingExtraError."""
+    """Return the settings of the arena that the flag `--arena` names.
+
+    Args:
+        source: A TOML file, or `demo` for the models that come with Snellen.
+
+    Raises:
+        DataError: The file cannot be read.
+        MissingExtraError: A package that the models of the demo need is not installed.
+    """
     from snellen_server.arena.settings import read_arena_file
 
     if source != "demo":
@@ -140,7 +148,7 @@ def arena_of_flag(source: str) -> Mapping[str, Any]:
     return DEMO
 
 
-# --- what a server keeps ---------------------------------------------------------------------------------------------
+# --- commands for the data of a server ---------------------------------------------------------------------------------
 
 
 @click.group()
@@ -188,8 +196,9 @@ def export(account: str | None, visitor: str | None, **server: Any) -> None:
     """Print all data about a person as JSON."""
     from snellen_server.hosting.accounts import export_person
 
-    records = _of_person(account, visitor, server, export_person)
-    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(records), indent=2) + b"\n")
+    records = _write_for_person(account, visitor, server, export_person)
+    content = msgspec.json.format(msgspec.json.encode(records), indent=2)
+    sys.stdout.buffer.write(content + b"\n")
 
 
 @serve_data.command()
@@ -202,9 +211,9 @@ def erase(account: str | None, visitor: str | None, **server: Any) -> None:
     """Erase a person: the account, and everything that refers to it."""
     from snellen_server.hosting.accounts import erase_person
 
-    _print_counts(
-        _of_person(account, visitor, server, partial(erase_person, asked_by="command line"))
-    )
+    erase_as_operator = partial(erase_person, asked_by="command line")
+    erased = _write_for_person(account, visitor, server, erase_as_operator)
+    _print_counts(erased)
 
 
 @serve_data.command("purge")
@@ -216,37 +225,56 @@ def purge_old(**server: Any) -> None:
     from snellen_server.hosting.accounts import purge
 
     configuration = _configuration(**server)
-    _print_counts(
-        _write_in_database(configuration, lambda connection: purge(connection, configuration))
-    )
+    deleted = _write_in_database(configuration, lambda connection: purge(connection, configuration))
+    _print_counts(deleted)
 
 
 def _configuration(folder: Path, file: Path | None, database: str | None) -> Configuration:
+    """Return the configuration of a server.
+
+    Args:
+        folder: The folder of the server.
+        file: Its TOML file; None if it has none.
+        database: The URL of its database; None for the one in the configuration.
+    """
     from snellen_server.hosting.configuration import load_configuration
 
-    return load_configuration(folder, file, **({"database": database} if database else {}))
+    if database:
+        return load_configuration(folder, file, database=database)
+    return load_configuration(folder, file)
 
 
-def _of_person(
+def _write_for_person(
     account: str | None,
     visitor: str | None,
     server: dict[str, Any],
     work: Callable[[Connection, str], Any],
 ) -> Any:
+    """Call a function with the database of a server and the identifier of a person, and return its result.
+
+    Args:
+        account: The name of the person's account; None for a visitor.
+        visitor: The pseudonym of a visitor; None for an account.
+        server: The arguments of `_configuration`.
+        work: The function.
+
+    Raises:
+        DataError: Neither an account nor a visitor is given, or both are.
+    """
     from snellen_server.hosting.accounts import find_actor
 
     if (account is None) == (visitor is None):
         raise DataError("name the person: --account NAME, or --visitor ID")
-    return _write_in_database(
-        _configuration(**server),
-        lambda connection: work(
-            connection, find_actor(connection, account) if account else f"visitor:{visitor}"
-        ),
-    )
+
+    def work_for_person(connection: Connection) -> Any:
+        person = find_actor(connection, account) if account else f"visitor:{visitor}"
+        return work(connection, person)
+
+    return _write_in_database(_configuration(**server), work_for_person)
 
 
 def _write_in_database(configuration: Configuration, work: Callable[[Connection], Any]) -> Any:
-    """Call `work` in the database of a server, and return its result."""
+    """Call a function in a transaction of a server's database, and return its result."""
     from snellen_server.hosting.services import open_database
 
     with closing(open_database(configuration)) as database:

@@ -1,12 +1,12 @@
-"""The database's door: functions that read, and functions that write, each in a transaction of its own.
+"""The database of a server: read and write in transactions, migrate the schema, back up and restore.
 
-On SQLite one thread writes. While it waits for the disk, what comes in queues up, and the next commit takes all of it
-(group commit), each in a savepoint, so that one that fails takes no other with it. A write is acknowledged after its
-commit is on disk (WAL, `synchronous=FULL`), so neither `kill -9` nor a power cut loses one that was. On
-PostgreSQL a pool of threads writes, and the database groups commits itself.
+On SQLite one thread writes. While it waits for the disk, further writes are queued, and the next commit contains all of
+them (group commit). Each has a savepoint, so that one that fails does not undo the others. A write is acknowledged after
+its commit is on the disk (WAL, `synchronous=FULL`), so that neither `kill -9` nor a power cut loses an acknowledged
+write. On PostgreSQL a pool of threads writes, and the database groups commits itself.
 
-Migrations bring it to the schema of this version, step by step. A whole server folder is copied while it serves, and
-put back into an empty one.
+Migrations change the schema step by step to that of this version. A backup contains the complete folder of a server,
+and can be made while the server runs.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from snellen import DataError, SnellenError, StoreError
 from snellen.plugin_api import open_file, write_ahead
 from snellen_server.hosting.configuration import DATABASE, KEY_FILE, PICTURES, Configuration
 
-Found = TypeVar("Found")
-Given = ParamSpec("Given")
-Work = Callable[Concatenate[Connection, Given], Found]
-"""A function of a connection, and of what else a caller of the door gives."""
-LARGEST_COMMIT = 200
-"""Writes of one commit at most."""
-MOST_WAITING = 4000
-"""Writes that wait at most; more are turned away, so that a flood is refused and not remembered."""
+ResultT = TypeVar("ResultT")
+ArgumentsT = ParamSpec("ArgumentsT")
+Work = Callable[Concatenate[Connection, ArgumentsT], ResultT]
+"""A function that receives a connection and further arguments, and returns a result."""
+MAX_WRITES_PER_COMMIT = 200
+MAX_WAITING_WRITES = 4000
+"""Maximum number of writes in the queue. Further ones are rejected, so that a flood of them does not fill the memory."""
 READERS = 4
+"""Threads that read."""
 WRITERS = 8
 """Threads that write to PostgreSQL."""
 BUSY_MILLISECONDS = 10_000
@@ -63,38 +63,41 @@ STORAGE_FAULTS = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN,
 }
-"""What SQLite reports when its file cannot be used; its other errors are of the statement."""
+"""Codes of SQLite's errors about its file. Other codes are about a faulty statement."""
 CONNECT_SECONDS = 5
-"""For a connection to PostgreSQL."""
+"""Time limit for a connection to PostgreSQL."""
 
 
 class BusyError(StoreError):
-    """Too much waits to be written; asking again a little later will do."""
+    """Too many writes are waiting. Repeating the request a little later will succeed."""
 
 
 class UnavailableError(StoreError):
-    """The database cannot be reached, or cannot write; told to the client as 503."""
+    """The database cannot be reached or written. The client receives the status 503."""
 
 
 class MissingError(DataError):
-    """There is no such thing, or it is somebody else's; the error does not say which. Told to the client as 404."""
+    """An object does not exist or belongs to another person, without saying which. The client receives the status 404."""
 
 
 class ConflictError(DataError):
-    """It is not in the state that this step needs; told to the client as 409."""
+    """An object is not in the state that a request needs. The client receives the status 409."""
 
 
 @dataclass(frozen=True)
 class _Write:
+    """A write in the queue: the function that writes, and the future of its result."""
+
     work: Callable[[Connection], Any]
     future: Future[Any]
 
 
 class Database:
-    """A database of one server. Functions given to it are short, touch nothing but their connection, and must not
-    ask it for anything in turn. What else is given with one goes to it after the connection.
+    """The database of a server.
 
-    `on_commit` is told after each commit how many writes it took, and how many seconds."""
+    Its methods call functions with a connection. These functions must be short, use only their connection, and must not
+    call the database again. Further arguments of the methods are passed to the function after the connection.
+    """
 
     def __init__(
         self, url: str, on_commit: Callable[[int, float], None] = lambda writes, seconds: None
@@ -114,12 +117,14 @@ class Database:
             raise DataError(
                 f"database {_without_password(url)} is not of PostgreSQL; write postgresql://USER@HOST/NAME"
             )
+        self.is_sqlite = url.startswith("sqlite")
         try:
-            self.is_sqlite = url.startswith("sqlite")
-            self.engine = (
-                _sqlite_engine(url, reads=False) if self.is_sqlite else _server_engine(url)
-            )
-            reading = _sqlite_engine(url, reads=True) if self.is_sqlite else self.engine
+            if self.is_sqlite:
+                self.engine = _sqlite_engine(url, reads=False)
+                self._reading_engine = _sqlite_engine(url, reads=True).execution_options()
+            else:
+                self.engine = _postgresql_engine(url)
+                self._reading_engine = self.engine.execution_options(postgresql_readonly=True)
         except ModuleNotFoundError as error:
             raise SnellenError(
                 f"the database {_without_password(url)} needs the package {error.name}: pip install 'psycopg[binary]'"
@@ -128,58 +133,81 @@ class Database:
             raise DataError(
                 f"database {_without_password(url)}: {error}; write postgresql://USER@HOST/NAME"
             ) from None
-        self._reading = (
-            reading.execution_options()
-            if self.is_sqlite
-            else reading.execution_options(postgresql_readonly=True)
-        )
         self._readers = ThreadPoolExecutor(READERS, "snellen-read")
         self._writers = None if self.is_sqlite else ThreadPoolExecutor(WRITERS, "snellen-write")
         self._waiting: queue.Queue[_Write | None] = queue.Queue()
         self._is_closed = False
         if self.is_sqlite:
             self._writer = threading.Thread(
-                target=self._write_on, name="snellen-write", daemon=True
+                target=self._commit_waiting, name="snellen-write", daemon=True
             )
             self._writer.start()
 
-    # --- the door ------------------------------------------------------------------------------------------------
+    # --- methods that read and write -------------------------------------------------------------------------------
 
     async def read(
-        self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs
-    ) -> Found:
-        """Call `work` with a connection that cannot write, and return its result."""
-        return await asyncio.wrap_future(
-            self._readers.submit(self._read, lambda connection: work(connection, *args, **keywords))
-        )
+        self, work: Work[ArgumentsT, ResultT], *args: ArgumentsT.args, **keywords: ArgumentsT.kwargs
+    ) -> ResultT:
+        """Call a function with a connection that cannot write, and return its result.
+
+        Args:
+            work: The function.
+            args: Its arguments after the connection.
+            keywords: Its keyword arguments.
+
+        Raises:
+            UnavailableError: The database cannot be reached.
+        """
+
+        def read_with(connection: Connection) -> ResultT:
+            return work(connection, *args, **keywords)
+
+        return await asyncio.wrap_future(self._readers.submit(self._read, read_with))
 
     async def write(
-        self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs
-    ) -> Found:
-        """Call `work` in a transaction, and return its result once what it wrote is on disk.
+        self, work: Work[ArgumentsT, ResultT], *args: ArgumentsT.args, **keywords: ArgumentsT.kwargs
+    ) -> ResultT:
+        """Call a function in a transaction, and return its result after the transaction is on the disk.
 
-        An exception of `work` undoes all it wrote, and is raised here. Raises BusyError when too much is waiting.
+        An exception of the function undoes all that it wrote, and is raised here.
+
+        Args:
+            work: The function.
+            args: Its arguments after the connection.
+            keywords: Its keyword arguments.
+
+        Raises:
+            BusyError: Too many writes are waiting.
+            UnavailableError: The database cannot be reached or written.
         """
-        return await asyncio.wrap_future(
-            self._begin_write(lambda connection: work(connection, *args, **keywords))
-        )
+
+        def write_with(connection: Connection) -> ResultT:
+            return work(connection, *args, **keywords)
+
+        return await asyncio.wrap_future(self._begin_write(write_with))
 
     def read_now(
-        self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs
-    ) -> Found:
-        """`read` for code that is not asynchronous; it blocks."""
-        return self._readers.submit(
-            self._read, lambda connection: work(connection, *args, **keywords)
-        ).result()
+        self, work: Work[ArgumentsT, ResultT], *args: ArgumentsT.args, **keywords: ArgumentsT.kwargs
+    ) -> ResultT:
+        """Do the same as `read` in code that is not asynchronous. The call blocks until the result is there."""
+
+        def read_with(connection: Connection) -> ResultT:
+            return work(connection, *args, **keywords)
+
+        return self._readers.submit(self._read, read_with).result()
 
     def write_now(
-        self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs
-    ) -> Found:
-        """`write` for code that is not asynchronous; it blocks."""
-        return self._begin_write(lambda connection: work(connection, *args, **keywords)).result()
+        self, work: Work[ArgumentsT, ResultT], *args: ArgumentsT.args, **keywords: ArgumentsT.kwargs
+    ) -> ResultT:
+        """Do the same as `write` in code that is not asynchronous. The call blocks until the result is there."""
+
+        def write_with(connection: Connection) -> ResultT:
+            return work(connection, *args, **keywords)
+
+        return self._begin_write(write_with).result()
 
     def close(self) -> None:
-        """Finish what waits, and let go of the database."""
+        """Finish the writes in the queue, and close the database."""
         self._is_closed = True
         if self._writers is None:
             self._waiting.put(None)
@@ -187,69 +215,81 @@ class Database:
         else:
             self._writers.shutdown()
         self._readers.shutdown()
-        self._reading.dispose()
+        self._reading_engine.dispose()
         self.engine.dispose()
 
     @property
     def waiting(self) -> int:
-        """Writes that wait, roughly."""
+        """Approximate number of writes in the queue."""
         return self._waiting.qsize()
 
     # --- threads -------------------------------------------------------------------------------------------------
 
-    def _read(self, work: Callable[[Connection], Found]) -> Found:
-        with _available(), self._reading.connect() as connection, connection.begin():
+    def _read(self, work: Callable[[Connection], ResultT]) -> ResultT:
+        """Call a function with a connection that cannot write. This runs in a thread for reading."""
+        with _database_errors(), self._reading_engine.connect() as connection, connection.begin():
             return work(connection)
 
-    def _begin_write(self, work: Callable[[Connection], Found]) -> Future[Found]:
-        """Queue a write; the result is the future value of `work`.
+    def _begin_write(self, work: Callable[[Connection], ResultT]) -> Future[ResultT]:
+        """Queue a write, and return the future of its result.
 
-        PostgreSQL writes on several threads, SQLite on a single one that joins waiting writes into one commit.
+        Writes to PostgreSQL run in several threads. Those to SQLite run in a single thread, which puts the waiting
+        writes into one commit.
+
+        Args:
+            work: The function that writes.
+
+        Raises:
+            StoreError: The database is closed.
+            BusyError: Too many writes are waiting.
         """
         if self._is_closed:
             raise StoreError("the database is closed because the server is stopping")
         if self._writers is not None:
             return self._writers.submit(self._write_alone, work)
-        if self._waiting.qsize() >= MOST_WAITING:
-            raise BusyError(f"{MOST_WAITING} writes are waiting; try again in a moment")
-        future: Future[Found] = Future()
+        if self._waiting.qsize() >= MAX_WAITING_WRITES:
+            raise BusyError(f"{MAX_WAITING_WRITES} writes are waiting; try again in a moment")
+        future: Future[ResultT] = Future()
         self._waiting.put(_Write(work, future))
         return future
 
-    def _write_alone(self, work: Callable[[Connection], Found]) -> Found:
-        """Do one write in a transaction of its own."""
+    def _write_alone(self, work: Callable[[Connection], ResultT]) -> ResultT:
+        """Call a function that writes in a transaction of its own, and return its result."""
         started_at = time.perf_counter()
-        with _available(), self.engine.begin() as connection:
+        with _database_errors(), self.engine.begin() as connection:
             result = work(connection)
         self._on_commit(1, time.perf_counter() - started_at)
         return result
 
-    def _write_on(self) -> None:
-        """Commit all waiting writes together, again and again; None ends the queue.
+    def _commit_waiting(self) -> None:
+        """Commit all waiting writes together, again and again, until None is taken from the queue.
 
         This is the thread that writes to SQLite.
         """
         is_open = True
         while is_open:
-            writes: list[_Write | None] = [self._waiting.get()]
-            while len(writes) < LARGEST_COMMIT and not self._waiting.empty():
-                writes.append(self._waiting.get())
-            is_open = None not in writes
+            taken: list[_Write | None] = [self._waiting.get()]
+            while len(taken) < MAX_WRITES_PER_COMMIT and not self._waiting.empty():
+                taken.append(self._waiting.get())
+            is_open = None not in taken
             started_at = time.perf_counter()
-            pending = [
-                write for write in writes if write and write.future.set_running_or_notify_cancel()
-            ]
-            if pending:
-                self._commit(pending)
-                self._on_commit(len(pending), time.perf_counter() - started_at)
+            writes = []
+            for write in taken:
+                # A write whose caller has gone is cancelled, and left out.
+                if write is not None and write.future.set_running_or_notify_cancel():
+                    writes.append(write)
+            if writes:
+                self._commit(writes)
+                self._on_commit(len(writes), time.perf_counter() - started_at)
 
     def _commit(self, writes: list[_Write]) -> None:
-        """Carry out all of them in one transaction, and only then say so."""
+        """Carry out several writes in one transaction, and pass each result or error to its future after the commit."""
         outcomes: list[tuple[Any, Exception | None]] = []
         try:
-            with _available(), self.engine.begin() as connection:
-                outcomes.extend(_in_savepoint(connection, write.work) for write in writes)
-        except Exception as error:  # whatever it is, each of those that wait is told
+            with _database_errors(), self.engine.begin() as connection:
+                for write in writes:
+                    outcomes.append(_in_savepoint(connection, write.work))
+        except Exception as error:  # any error fails all writes of the transaction
             outcomes = [(None, error)] * len(writes)
         for write, (result, fault) in zip(writes, outcomes, strict=True):
             if fault is None:
@@ -259,13 +299,15 @@ class Database:
 
 
 @contextmanager
-def _available() -> Iterator[None]:
-    """Raise UnavailableError for what is the fault of the database and not of what was asked."""
+def _database_errors() -> Iterator[None]:
+    """Raise UnavailableError in place of errors that are the fault of the database, and not of a statement."""
     try:
         yield
     except (OperationalError, InterfaceError, SQLAlchemyTimeoutError) as error:
-        code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
-        if code is not None and code & 0xFF not in STORAGE_FAULTS:
+        driver_error = getattr(error, "orig", None)
+        extended_code = getattr(driver_error, "sqlite_errorcode", None)
+        # The lowest byte of SQLite's extended code is the primary code.
+        if extended_code is not None and extended_code & 0xFF not in STORAGE_FAULTS:
             raise
         message = "the database does not answer; try again in a moment"
         raise UnavailableError(message) from error
@@ -274,16 +316,20 @@ def _available() -> Iterator[None]:
 def _in_savepoint(
     connection: Connection, work: Callable[[Connection], Any]
 ) -> tuple[Any, Exception | None]:
-    """Do one of several writes of a transaction; if it fails, only this one is undone.
+    """Carry out one of several writes of a transaction. If it fails, only this write is undone.
+
+    Args:
+        connection: The connection, inside the transaction.
+        work: The function that writes.
 
     Returns:
-        The value of `work` and None, or None and the error.
+        The result of the function and None, or None and its error.
     """
     try:
-        with _available(), connection.begin_nested():
+        with _database_errors(), connection.begin_nested():
             return work(connection), None
-    except Exception as error:  # it belongs to the one who asked
-        # A full disk makes SQLite give up the whole transaction, and with it the writes before this one.
+    except Exception as error:  # it is passed to the caller of this write
+        # If the disk is full, SQLite undoes the complete transaction, and with it the writes before this one.
         driver = connection.connection.dbapi_connection
         if driver is None or not driver.in_transaction:
             raise
@@ -309,13 +355,14 @@ def _sqlite_engine(url: str, *, reads: bool) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # A write takes its lock at once: one that reads first could not get it any more after another's commit.
+        # A transaction that writes is locked at its beginning. If it read first, it could not be locked any more
+        # after a commit of another process.
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     return engine
 
 
-def _server_engine(url: str) -> Engine:
+def _postgresql_engine(url: str) -> Engine:
     """Return an engine for a PostgreSQL server."""
     return create_engine(
         url,
@@ -327,27 +374,34 @@ def _server_engine(url: str) -> Engine:
 
 
 def _without_password(url: str) -> str:
-    """Return the URL without what may be a password."""
-    scheme, _, place = url.partition("://")
-    return f"{scheme}://{place.rpartition('@')[2]}"
+    """Return the URL of a database without the user and the password."""
+    scheme, _, address = url.partition("://")
+    _, _, host_and_path = address.rpartition("@")
+    return f"{scheme}://{host_and_path}"
 
 
 _ENVIRONMENT = "snellen_server.hosting.migrations"
 _LOCK = 0x536E656C
-"""A number of our own, under which PostgreSQL lets one process migrate at a time."""
+"""Number of the PostgreSQL lock that lets only one process migrate at a time."""
 
 
 def migrate(database: Database, packages: Sequence[str], target: str = "heads") -> None:
-    """Carry out the migrations of the house and of `packages` that are still to be done.
+    """Carry out all migrations that a database still needs.
 
-    Raises StoreError for a database of a later version, or of a feature that is not installed.
+    Args:
+        database: The database.
+        packages: Packages with migrations, in addition to those of the server itself.
+        target: The revision to stop at; by default the latest ones.
+
+    Raises:
+        StoreError: The database is of a later version, or has tables of a feature that is not installed.
     """
     with database.engine.connect() as connection:
         if not database.is_sqlite:
             connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
             connection.commit()
         try:
-            settings = _settings(packages)
+            settings = _alembic_settings(packages)
             settings.attributes["connection"] = connection
             command.upgrade(settings, target)
         except (CommandError, ResolutionError) as error:
@@ -363,51 +417,71 @@ def migrate(database: Database, packages: Sequence[str], target: str = "heads") 
 
 
 def steps(packages: Sequence[str]) -> list[str]:
-    """Return all revisions, in an order in which they can be carried out one by one."""
-    revisions = ScriptDirectory.from_config(_settings(packages)).walk_revisions("base", "heads")
-    return [revision.revision for revision in revisions][::-1]
+    """Return the ids of all revisions, in an order in which they can be carried out one by one."""
+    scripts = ScriptDirectory.from_config(_alembic_settings(packages))
+    latest_first = [revision.revision for revision in scripts.walk_revisions("base", "heads")]
+    return latest_first[::-1]
 
 
 def revisions_of(connection: Connection) -> tuple[str, ...]:
-    """Return the latest revision that was carried out in each branch."""
-    return tuple(sorted(MigrationContext.configure(connection).get_current_heads()))
+    """Return the latest revision that was carried out in each branch of migrations, sorted."""
+    context = MigrationContext.configure(connection)
+    return tuple(sorted(context.get_current_heads()))
 
 
 @cache
 def heads(packages: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what `revisions_of` finds in a database of this version, without revisions that others depend on."""
-    scripts = ScriptDirectory.from_config(_settings(packages))
-    needed = {
-        name for revision in scripts.walk_revisions() for name in _names(revision.dependencies)
-    }
-    return tuple(sorted(set(scripts.get_heads()) - needed))
+    """Return the revisions that `revisions_of` finds in a database with the schema of this version.
+
+    Revisions on which others depend are left out.
+    """
+    scripts = ScriptDirectory.from_config(_alembic_settings(packages))
+    dependencies: set[str] = set()
+    for revision in scripts.walk_revisions():
+        dependencies.update(_as_names(revision.dependencies))
+    return tuple(sorted(set(scripts.get_heads()) - dependencies))
 
 
-def _names(names: str | Iterable[str] | None) -> Iterable[str]:
-    return (names,) if isinstance(names, str) else names or ()
+def _as_names(dependencies: str | Iterable[str] | None) -> Iterable[str]:
+    """Return the dependencies of a revision as names. Alembic gives one name, several, or None."""
+    if dependencies is None:
+        return ()
+    if isinstance(dependencies, str):
+        return (dependencies,)
+    return dependencies
 
 
-def _settings(packages: Sequence[str]) -> Config:
-    """Return the settings of Alembic, which finds the migrations of these packages and of the server itself."""
+def _alembic_settings(packages: Sequence[str]) -> Config:
+    """Return the settings of Alembic, with the folders of migrations of these packages and of the server itself."""
+    packages_with_migrations = (f"{_ENVIRONMENT}.versions", *packages)
+    folders = [_folder(package) for package in packages_with_migrations]
     settings = Config()
     settings.set_main_option("script_location", _folder(_ENVIRONMENT))
     settings.set_main_option("path_separator", "newline")
-    settings.set_main_option(
-        "version_locations", "\n".join(map(_folder, (f"{_ENVIRONMENT}.versions", *packages)))
-    )
+    settings.set_main_option("version_locations", "\n".join(folders))
     return settings
 
 
 def _folder(package: str) -> str:
-    """Return the folder of a package, which needs no `__init__.py` if it only has revisions."""
+    """Return the folder of a package. A package that only has revisions need not have an `__init__.py`."""
     return str(import_module(package).__path__[0])
 
 
 def back_up(configuration: Configuration, archive: Path) -> int:
-    """Write the database, as of one moment, with the images and the key into a tar file; how many images.
+    """Write a backup of a server to a tar file: the database as of one moment, the images and the key.
 
-    The server may serve meanwhile: the database is copied first, and an image is never changed. The file holds the key
-    and all that people sent, and is readable by its owner alone. Raises StoreError, also for a database elsewhere.
+    The server can run meanwhile, because the database is copied first, and images never change. Only the owner of the
+    file can read it, because it contains the key and all that people have sent.
+
+    Args:
+        configuration: The configuration of the server.
+        archive: The file to write. It must not exist.
+
+    Returns:
+        The number of images.
+
+    Raises:
+        StoreError: The file cannot be written, the folder is not that of a server, or its database is elsewhere.
     """
     if configuration.database:
         raise StoreError(
@@ -418,16 +492,16 @@ def back_up(configuration: Configuration, archive: Path) -> int:
         raise StoreError(
             f"{configuration.folder} is not the folder of a server: {DATABASE} is missing"
         )
-    with tempfile.TemporaryDirectory(dir=configuration.folder) as passing:
-        copy = Path(passing) / DATABASE
+    with tempfile.TemporaryDirectory(dir=configuration.folder) as temporary_folder:
+        copy = Path(temporary_folder) / DATABASE
         with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(copy)) as copied:
             live.backup(copied)
             copied.execute("PRAGMA journal_mode=DELETE")
-        pictures = [
-            path
-            for path in sorted((configuration.folder / PICTURES).glob("??/*"))
-            if not path.suffix
-        ]
+        image_paths = []
+        for path in sorted((configuration.folder / PICTURES).glob("??/*")):
+            is_unfinished = bool(path.suffix)
+            if not is_unfinished:
+                image_paths.append(path)
         try:
             descriptor = os.open(archive, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except OSError as error:
@@ -438,26 +512,35 @@ def back_up(configuration: Configuration, archive: Path) -> int:
             with tarfile.open(fileobj=file, mode="w") as tar:
                 tar.add(copy, DATABASE)
                 tar.add(configuration.folder / KEY_FILE, KEY_FILE)
-                for path in pictures:
+                for path in image_paths:
                     tar.add(path, str(path.relative_to(configuration.folder)))
             file.flush()
             os.fsync(file.fileno())
-    return len(pictures)
+    return len(image_paths)
 
 
-_BACKED_UP = re.compile(rf"{DATABASE}|{KEY_FILE}|{PICTURES}/[^/]+/[^/]+")
+_NAME_IN_BACKUP = re.compile(rf"{DATABASE}|{KEY_FILE}|{PICTURES}/[^/]+/[^/]+")
 """Names of the files that `back_up` writes."""
 
 
 def restore(archive: Path, folder: Path) -> None:
-    """Put a backup into a folder that is empty or not there, and check the database. Raises StoreError, DataError."""
+    """Restore a backup to a folder, and check its database.
+
+    Args:
+        archive: The file that `back_up` wrote.
+        folder: The folder, which must be empty or not exist.
+
+    Raises:
+        StoreError: The folder is not empty.
+        DataError: The file is not a backup, or is damaged.
+    """
     if folder.exists() and any(folder.iterdir()):
         raise StoreError(f"{folder} is not empty; restore into a new folder, then move it")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with open_file(archive) as file, tarfile.open(fileobj=file) as tar:
             for member in tar:
-                if not (member.isfile() and _BACKED_UP.fullmatch(member.name)):
+                if not (member.isfile() and _NAME_IN_BACKUP.fullmatch(member.name)):
                     raise DataError(
                         f"{archive} is not a backup of a server: it holds {member.name!r}, which a backup never does"
                     )

@@ -238,7 +238,7 @@ def _entry_address(entry: Submission) -> str:
 @router.get(API_BOARDS, tags=["leaderboard"])
 async def show_boards(services: ServicesDep) -> list[BoardFacts]:
     """What may be submitted to."""
-    boards = [_opened(board) for board in settings_of(services).boards]
+    boards = [_checked_board(board) for board in settings_of(services).boards]
     return [await _board_facts(services, board) for board in boards]
 
 
@@ -297,38 +297,38 @@ async def send_submission(
     facts: FactsDep,
     is_public: Annotated[bool, Form()] = False,
 ) -> EntryFacts:
-    """Upload predictions (.jsonl, .parquet, .xlsx) with columns id and prediction; they are scored in a moment."""
-    return _entry_facts(
-        await _take(services, account, _board(services, board), file, model, facts, is_public)
-    )
+    """Upload predictions (.jsonl, .parquet, .xlsx) with columns id and prediction. They are scored in the background."""
+    chosen_board = _board(services, board)
+    entry = await _receive_upload(services, account, chosen_board, file, model, facts, is_public)
+    return _entry_facts(entry)
 
 
 @router.get(f"{API_SUBMISSIONS}/{{submission_id}}", tags=["leaderboard"])
 async def show_submission(
     submission_id: SubmissionId, services: ServicesDep, caller: CallerDep
 ) -> EntryFacts:
-    """A submission of the caller's, or a public entry."""
-    return _entry_facts(
-        await services.database.read(find_submission, submission_id, caller.account)
-    )
+    """Return a submission of the caller, or a public entry."""
+    entry = await services.database.read(find_submission, submission_id, caller.account)
+    return _entry_facts(entry)
 
 
 @router.patch(f"{API_SUBMISSIONS}/{{submission_id}}", tags=["leaderboard"])
 async def change_submission(
     submission_id: SubmissionId, visibility: Visibility, account: SubmitDep, services: ServicesDep
 ) -> EntryFacts:
-    """Show an entry of one's own to everybody, or to oneself alone."""
+    """Make a submission of the caller public, or visible to the caller alone."""
     await services.database.write(
         set_public, account, submission_id, is_public=visibility.is_public
     )
-    return _entry_facts(await services.database.read(find_submission, submission_id, account))
+    entry = await services.database.read(find_submission, submission_id, account)
+    return _entry_facts(entry)
 
 
 @router.delete(f"{API_SUBMISSIONS}/{{submission_id}}", status_code=204, tags=["leaderboard"])
 async def delete_submission(
     submission_id: SubmissionId, account: SubmitDep, services: ServicesDep
 ) -> Response:
-    """Withdraw a submission of one's own. It still counts towards its day."""
+    """Withdraw a submission of the caller. It still counts towards the limit of submissions per day."""
     await _withdraw(services, account, submission_id)
     return Response(status_code=204)
 
@@ -358,38 +358,49 @@ async def board_page(
     An unknown `benchmark` or `order` is ignored. A person also sees their own submissions.
     """
     chosen_board = _board(services, board)
-    ordered = cast(Order, order) if order in get_args(Order) else "rank"
-    names = [member.name for member in board_benchmarks(chosen_board)]
-    by = benchmark if benchmark in names else ""
+    chosen_order = cast(Order, order) if order in get_args(Order) else "rank"
+    benchmark_names = [member.name for member in board_benchmarks(chosen_board)]
+    chosen_benchmark = benchmark if benchmark in benchmark_names else ""
     board_standings, submissions = await read_standings(
-        services, chosen_board, caller.account, by, ordered
+        services, chosen_board, caller.account, chosen_benchmark, chosen_order
     )
     facts = await _board_facts(services, chosen_board)
+
+    columns = [chosen_benchmark]
+    shown_benchmarks = facts.benchmarks
+    if chosen_benchmark:
+        shown_benchmarks = [
+            member for member in facts.benchmarks if member.name == chosen_benchmark
+        ]
+    else:
+        columns = list(benchmark_names)
+        if len(benchmark_names) > 1:
+            columns.append(OVERALL)
+    too_small = []
+    for benchmark_facts in shown_benchmarks:
+        if benchmark_facts.n_questions < chosen_board.questions_needed:
+            too_small.append(benchmark_facts)
+    own_submissions = []
+    if caller.account:
+        for entry in submissions:
+            if entry.account_id == caller.account.id:
+                own_submissions.append(entry)
     values = {
         "board": chosen_board,
         "facts": facts,
         "standings": board_standings,
-        "too_small": [
-            benchmark_facts
-            for benchmark_facts in facts.benchmarks
-            if benchmark_facts.n_questions < chosen_board.questions_needed
-            and by in ("", benchmark_facts.name)
-        ],
-        "columns": [by] if by else [*names, *([OVERALL] if len(names) > 1 else [])],
-        "benchmark": by,
-        "order": ordered,
-        "own": [
-            entry
-            for entry in submissions
-            if caller.account and entry.account_id == caller.account.id
-        ],
+        "too_small": too_small,
+        "columns": columns,
+        "benchmark": chosen_benchmark,
+        "order": chosen_order,
+        "own": own_submissions,
     }
     return services.pages.render(request, "leaderboard/board.html", values)
 
 
 @router.get(f"{PAGES}/{{board}}/template.jsonl", include_in_schema=False)
 async def upload_template(board: BoardName, services: ServicesDep) -> Response:
-    """All questions of a board, a line each, with room for the prediction."""
+    """Return a file with a line for each question of a board, to which predictions can be added."""
     benchmarks = board_benchmarks(_board(services, board))
     headers = {"content-disposition": f'attachment; filename="{board}.jsonl"'}
     return StreamingResponse(
@@ -418,10 +429,15 @@ async def submit_predictions(
     facts: FactsDep,
     is_public: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Take an upload of predictions; a faulty one shows the form again, filled in, with the reason (422)."""
+    """Accept an upload of predictions from the form.
+
+    If it has a fault, the form is shown again with the values and the reason (status 422).
+    """
     chosen_board = _board(services, board)
     try:
-        entry = await _take(services, account, chosen_board, file, model, facts, is_public)
+        entry = await _receive_upload(
+            services, account, chosen_board, file, model, facts, is_public
+        )
     except DataError as error:
         form_values = {"model": model, **asdict(facts), "is_public": is_public}
         return await _submission_page(request, services, chosen_board, form_values, str(error), 422)
@@ -474,11 +490,15 @@ def _board(services: Services, name: str) -> Board:
     board = find_board(services, name)
     if board is None:
         raise HTTPException(404, "there is no board with this name")
-    return _opened(board)
+    return _checked_board(board)
 
 
-def _opened(board: Board) -> Board:
-    """Return the board, whose benchmarks can be opened. What is wrong with them is the operator's to know."""
+def _checked_board(board: Board) -> Board:
+    """Return the board unchanged, after checking that its benchmarks can be opened.
+
+    Raises:
+        HTTPException: 503 if they cannot. The reason is only logged, because it is for the operator of the server.
+    """
     try:
         board_benchmarks(board)
     except SnellenError:
@@ -489,7 +509,7 @@ def _opened(board: Board) -> Board:
     return board
 
 
-async def _take(
+async def _receive_upload(
     services: Services,
     account: Account,
     board: Board,
@@ -498,20 +518,33 @@ async def _take(
     facts: DeclaredFacts,
     is_public: bool,
 ) -> Submission:
-    """Keep an upload, which is scored in a moment. Raises DataError, HTTPException 403 for words that are refused."""
+    """Store an upload of predictions as a submission, and start scoring it in the background.
+
+    Args:
+        services: The services of the server.
+        account: The account that submits.
+        board: The board to submit to.
+        file: The upload.
+        model: The name of the model.
+        facts: What the form says about the model, such as its size.
+        is_public: Whether the entry becomes public when it is scored.
+
+    Raises:
+        DataError: The name, the address or the file is not valid, or the account has no submissions left.
+        HTTPException: 403 if moderation rejects a text of the form.
+    """
     if not model.strip():
         raise DataError("the model has no name; give one")
     if facts.address and urlsplit(facts.address).scheme not in ("http", "https"):
         raise DataError("the model's address must begin with https:// or be empty")
     content = await file.read()
     suffix = upload_suffix(file.filename or "", content[:16])
-    declared_text = "\n".join(filter(None, (model, *asdict(facts).values())))
-    verdict = await services.moderation.judge(
-        Contribution("text", text=declared_text, purpose="leaderboard entry")
-    )
+    form_texts = [text for text in (model, *asdict(facts).values()) if text]
+    contribution = Contribution("text", text="\n".join(form_texts), purpose="leaderboard entry")
+    verdict = await services.moderation.judge(contribution)
     if not verdict.is_allowed:
         raise HTTPException(403, f"this was rejected: {verdict.reason}")
-    new = NewSubmission(
+    new_submission = NewSubmission(
         model=model.strip(),
         facts=facts,
         is_public=is_public,
@@ -519,19 +552,20 @@ async def _take(
         file_digest=hashlib.sha256(content).hexdigest(),
         file_bytes=len(content),
     )
-    name = new_id()
-    # The file comes first: what is recorded can be scored.
-    await asyncio.to_thread(keep_upload, services, name, suffix, content)
+    submission_id = new_id()
+    # The file is stored first, so that every submission in the database can be scored.
+    await asyncio.to_thread(keep_upload, services, submission_id, suffix, content)
     try:
-        await services.database.write(add_submission, account, board, new, name)
+        await services.database.write(add_submission, account, board, new_submission, submission_id)
     except SnellenError:
-        await asyncio.to_thread(delete_upload, services, name)
+        await asyncio.to_thread(delete_upload, services, submission_id)
         raise
     services.jobs.wake(SCORE_SUBMISSIONS)
-    return await services.database.read(find_submission, name, account)
+    return await services.database.read(find_submission, submission_id, account)
 
 
 async def _withdraw(services: Services, account: Account, submission_id: str) -> None:
+    """Withdraw a submission of an account, and delete its upload."""
     await services.database.write(withdraw, account, submission_id)
     await asyncio.to_thread(delete_upload, services, submission_id)
 
@@ -544,7 +578,16 @@ async def _submission_page(
     fault: str = "",
     status: int = 200,
 ) -> HTMLResponse:
-    """Show the form to submit predictions, filled with earlier values and the reason of a refusal, if any."""
+    """Return the page with the form to submit predictions.
+
+    Args:
+        request: The request.
+        services: The services of the server.
+        board: The board to submit to.
+        form_values: The values of the fields, if the form is shown again after a fault.
+        fault: The reason why the upload was rejected; empty at first.
+        status: The HTTP status of the page.
+    """
     values = {
         "board": board,
         "facts": await _board_facts(services, board),
@@ -571,12 +614,14 @@ def _template_lines(benchmarks: tuple[Benchmark, ...]) -> Iterator[str]:
 
 
 FORM_BYTES = 64 * 1024
-"""What a form adds to the file in it."""
+"""Maximum bytes of a form in addition to the file in it."""
 
 
 def _upload_bytes(configuration: Configuration) -> Mapping[str, int]:
+    """Return the maximum bytes of a request with an upload, by the beginning of its path."""
     settings = msgspec.convert(configuration.feature.get(NAME, {}), LeaderboardSettings)
-    return dict.fromkeys((f"{PAGES}/", f"{API_BOARDS}/"), settings.upload_bytes + FORM_BYTES)
+    max_bytes = settings.upload_bytes + FORM_BYTES
+    return {f"{PAGES}/": max_bytes, f"{API_BOARDS}/": max_bytes}
 
 
 FEATURE = Feature(
