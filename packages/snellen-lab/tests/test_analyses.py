@@ -67,7 +67,7 @@ def test_every_analysis_of_a_paper_gives_numbers_and_differs_from_print_only_by_
     name: str,
 ) -> None:
     outcome = published(name)
-    assert outcome.rows and [check.printed.place for check in outcome.unexplained] == []
+    assert outcome.rows and [check.printed.location for check in outcome.unexplained] == []
     assert len(outcome.checks) == PRINTED.get(name.rpartition("/")[2], 0)
 
 

@@ -192,7 +192,7 @@ def test_98_in_100_figures_agree_where_no_whole_column_is_in_doubt(
 
 def test_each_misprint_of_the_specification_is_found(reports: dict[str, PaperReport]) -> None:
     found = {
-        check.cell.place: str(check.agreeing)
+        check.cell.location: str(check.agreeing)
         for report in reports.values()
         for check in report.misprints
     }
@@ -319,7 +319,7 @@ def test_mmbench_counts_of_the_derivations_are_those_of_its_taxonomy() -> None:
 
 def test_repeated_pairs_are_suspected(reports: dict[str, PaperReport]) -> None:
     pairs = {
-        (repeated.first.place, repeated.second.place)
+        (repeated.first.location, repeated.second.location)
         for repeated in reports["reform-eval"].repeated
     }
     assert (
@@ -427,7 +427,7 @@ def test_the_figures_of_another_model_follow_from_its_values_as_the_printed_ones
         for cell in cells(paper)
         if cell.model == "BLIVA" and cell.metric and cell.table in {*map(str, range(9, 22))}
     ]
-    figures = {cell.place: cell.printed for cell in derived_figures(paper, of_copy)}
+    figures = {cell.location: cell.printed for cell in derived_figures(paper, of_copy)}
     assert (figures["28: copy: Complete"], figures["28: copy: Complete Rank"]) == ("42.40", "7.88")
     assert (figures["1: generation, copy: R"], figures["1: likelihood, copy: R"]) == (
         "8",
@@ -435,7 +435,7 @@ def test_the_figures_of_another_model_follow_from_its_values_as_the_printed_ones
     )  # 3: Table 1 misprints 2
     assert figures["26: likelihood, copy: Dialog"] == "58.2"  # Table 26 misprints 58.4
     without = [cell for cell in of_copy if cell.column != "WikiHow Acc" and cell.table != "19"]
-    places = {cell.place for cell in derived_figures(paper, without)}
+    places = {cell.location for cell in derived_figures(paper, without)}
     assert not places & {
         "28: copy: Complete",
         "1: generation, copy: R",

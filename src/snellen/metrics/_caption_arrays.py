@@ -215,7 +215,7 @@ def bleu_count_arrays(corpus: Corpus) -> Floats:
     length = corpus.lengths[corpus.n_references :]
     n = np.arange(1, _ORDERS + 1)[:, None]  # shape (4, 1)
     n_ngrams = np.maximum(0, length - n + 1)  # shape (4, images)
-    rows = [_clipped(corpus), n_ngrams, length, _nearest_lengths(corpus, length)]
+    rows = [_count_matching_ngrams(corpus), n_ngrams, length, _nearest_lengths(corpus, length)]
     return np.vstack(rows).astype(float)
 
 
@@ -237,24 +237,32 @@ def _nearest_lengths(corpus: Corpus, reply_lengths: Ints) -> Ints:
     return reference_lengths[order[first_of_image]]
 
 
-def _clipped(corpus: Corpus) -> Floats:
-    """Count the n-grams of each reply that match the references of its image, for n = 1 to 4; shape (4, images).
+def _count_matching_ngrams(corpus: Corpus) -> Floats:
+    """Count the n-grams of each reply that match the references of its image, for n = 1 to 4.
 
-    An n-gram counts at most as often as it occurs in the reference that has most of it. For n > 1, only those n-grams
-    are compared whose first n - 1 words match, so that each n has far fewer candidates than the one before.
+    An n-gram counts at most as often as it occurs in the reference in which it is most frequent (BLEU's clipped counts).
+    For n > 1, only n-grams whose first n - 1 words matched are compared, so that there are fewer and fewer candidates.
+
+    Args:
+        corpus: The captions: first all references, then the reply of each image.
+
+    Returns:
+        The counts; shape (4, images).
     """
     words = corpus.words
     n_replies = corpus.n_images
-    caption = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)  # of each word
+    # For each word, the index of its caption.
+    caption = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
     caption_ends = np.cumsum(corpus.lengths)
     image_of_caption = np.concatenate([corpus.image_of_reference, np.arange(n_replies)])
-    # The captions of an image are numbered: its references from 0, and its reply gets the last number.
+    # A slot is the number of a caption within its image: references from 0 on, and the last number for the reply.
     n_slots = int(np.bincount(corpus.image_of_reference).max()) + 1
-    reply_slots = np.full(n_replies, n_slots - 1)
+    reply_slot = n_slots - 1
+    reply_slots = np.full(n_replies, reply_slot)
     slot_of_caption = np.concatenate([_within(corpus.image_of_reference), reply_slots])
 
-    # For each candidate: the index of its first word, and the number of (image, first n - 1 words). That number
-    # begins as the image, and `image_of_prefix` leads from it back to the image.
+    # A candidate is an n-gram at one position in a caption. `position` is the index of its first word. `prefix` is a
+    # number for its image and its first n - 1 words, which is the image for n = 1; `image_of_prefix` gives the image.
     n_reference_words = int(corpus.lengths[: corpus.n_references].sum())
     word_keys = image_of_caption[caption] * corpus.n_words + words
     position = np.flatnonzero(_in_reply(word_keys, n_reference_words))
@@ -270,31 +278,32 @@ def _clipped(corpus: Corpus) -> Floats:
         if not len(position):
             break
 
-        # Equal n-grams of one image become adjacent, ordered by caption, the reply's last.
+        # Sorting by image, n-gram and slot makes equal n-grams of an image adjacent, with those of the reply last.
         last_word = words[position + n - 1]
         ngram = prefix * corpus.n_words + last_word
-        ngram_and_slot, order = _sorted(ngram * n_slots + slot_of_caption[caption[position]])
+        slot = slot_of_caption[caption[position]]
+        ngram_and_slot, order = _sorted(ngram * n_slots + slot)
 
-        # A run is an n-gram in one caption; `count` says how often it occurs there.
+        # A run consists of the occurrences of an n-gram in one caption; `count` is their number.
         run_start = np.flatnonzero(_changes(ngram_and_slot))
         count = np.diff(run_start, append=len(ngram_and_slot))
         ngram_of_run, slot_of_run = np.divmod(ngram_and_slot[run_start], n_slots)
-        is_reply = slot_of_run == n_slots - 1
+        is_reply = slot_of_run == reply_slot
 
-        # A group is an n-gram in one image: all its runs, of which only the last one may be the reply's.
+        # A group consists of the runs of an n-gram in all captions of an image. Only the last one can be the reply's.
         is_new_group = _changes(ngram_of_run)
         group_start = np.flatnonzero(is_new_group)
         last_run = np.append(group_start[1:], len(run_start)) - 1
         reference_counts = np.where(is_reply, 0, count)
         highest_reference_count = np.maximum.reduceat(reference_counts, group_start)
         clipped_count = np.minimum(count[last_run], highest_reference_count)
-        matched = np.where(is_reply[last_run], clipped_count, 0)
+        matched_count = np.where(is_reply[last_run], clipped_count, 0)
         image_of_group = image_of_prefix[ngram_of_run[group_start] // corpus.n_words]
-        matched_counts[n - 1] = np.bincount(image_of_group, matched, corpus.n_images)
+        matched_counts[n - 1] = np.bincount(image_of_group, matched_count, corpus.n_images)
 
-        # Only what matched is a candidate for the next n.
+        # The candidates for the next n are the occurrences of n-grams that matched.
         group_of_run = np.cumsum(is_new_group) - 1
-        is_matched = matched[group_of_run] > 0
+        is_matched = matched_count[group_of_run] > 0
         position = position[order[np.repeat(is_matched, count)]]
         prefix = np.repeat(group_of_run[is_matched], count[is_matched])
         image_of_prefix = image_of_group

@@ -127,7 +127,7 @@ class AnalysisOutcome(Struct, frozen=True):
                 continue
             computed = _decimal(check.row.estimate.value, check.printed.digits + 1)
             rows.append(
-                (check.printed.place, check.printed.printed, computed, check.erratum or "no")
+                (check.printed.location, check.printed.printed, computed, check.erratum or "no")
             )
         title = f"{n_agreeing} of {len(self.checks)} printed figures agree"
         if rows:
@@ -246,7 +246,7 @@ def _comparisons(spec: AnalysisSpec, rows: Sequence[AnalysisRow]) -> Iterator[Pa
     if printed is None or not rows:
         return
     paper = paper_of(spec.suite)
-    errata = {erratum.place: erratum.why for erratum in paper.errata}
+    errata = {erratum.location: erratum.why for erratum in paper.errata}
     for cell in paper.values(printed.table):
         if any(cell.labels.get(label) != text for label, text in printed.rows.items()):
             continue
@@ -260,7 +260,7 @@ def _comparisons(spec: AnalysisSpec, rows: Sequence[AnalysisRow]) -> Iterator[Pa
             if not column:
                 column = printed.columns.get(row.quantity, row.quantity)
             if column == cell.column:
-                yield PaperComparison(row, cell, errata.get(cell.place, ""))
+                yield PaperComparison(row, cell, errata.get(cell.location, ""))
 
 
 def flat_analysis_row(row: AnalysisRow, spec: AnalysisSpec) -> dict[str, Any]:

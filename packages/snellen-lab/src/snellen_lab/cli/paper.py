@@ -103,10 +103,10 @@ def _check(chosen: Sequence[Paper], strict: bool, form: Form) -> None:
     differences = []
     for report in reports:
         for check in report.new_misprints:
-            differences.append(check.cell.place)
+            differences.append(check.cell.location)
     for report in reports:
         for erratum in report.unfound:
-            differences.append(f"{erratum.place} (a known misprint that was not found)")
+            differences.append(f"{erratum.location} (a known misprint that was not found)")
     for difference in differences:
         announce(f"differs from the errata: {difference}")
     if strict and differences:
@@ -130,7 +130,7 @@ def _check_rows(report: PaperReport) -> Iterator[dict[str, Any]]:
     for check in report.checks:
         yield {
             "suite": report.paper.suite,
-            "place": check.cell.place,
+            "place": check.cell.location,
             "formula": check.formula,
             "printed": check.cell.printed,
             "computed": str(check.computed),

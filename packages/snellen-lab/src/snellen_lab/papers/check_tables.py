@@ -65,7 +65,7 @@ def misprint_table(report: PaperReport) -> Table:
     rows = []
     for check in report.misprints:
         row = (
-            check.cell.place,
+            check.cell.location,
             check.cell.printed,
             str(check.agreeing),
             check.arithmetic,
@@ -78,15 +78,18 @@ def misprint_table(report: PaperReport) -> Table:
 
 
 def _explanation(check: PaperCheck) -> str:
-    """Return the reason from the errata, and the sources that may be wrong instead."""
-    reasons = [check.erratum.why if check.erratum else "not a known erratum"]
+    """Return why a printed value does not agree with others: the known reason, and sources that may be wrong instead."""
+    parts = []
+    if check.erratum is None:
+        parts.append("not a known erratum")
+    elif check.erratum.why:
+        parts.append(check.erratum.why)
     if check.suspects:
-        suspects = ", ".join(
-            f"{suspect_place} (then {value_if_wrong})"
-            for suspect_place, value_if_wrong in check.suspects
-        )
-        reasons.append(f"or one of these, which no number of tests gives: {suspects}")
-    return "; ".join(reason for reason in reasons if reason)
+        suspects = []
+        for location, required_value in check.suspects:
+            suspects.append(f"{location} (then {required_value})")
+        parts.append(f"or one of these, which no number of tests gives: {', '.join(suspects)}")
+    return "; ".join(parts)
 
 
 def repetition_table(report: PaperReport) -> Table:
@@ -94,7 +97,7 @@ def repetition_table(report: PaperReport) -> Table:
     rows = []
     for repeated in report.repeated:
         values = ", ".join(repeated.pair)
-        rows.append((repeated.first.place, repeated.second.place, values))
+        rows.append((repeated.first.location, repeated.second.location, values))
     suite_title = suite_facts()[report.paper.suite].title
     title = f"{suite_title}: the same pair twice"
     return Table(title, ("first", "second", "values"), tuple(rows), label_columns=3)
@@ -108,7 +111,7 @@ def read_errata(report: PaperReport) -> Table:
             continue
         correct_value = erratum.instead or DASH
         reason = erratum.why or DASH
-        rows.append((erratum.place, erratum.printed, correct_value, reason))
+        rows.append((erratum.location, erratum.printed, correct_value, reason))
     suite_title = suite_facts()[report.paper.suite].title
     title = f"{suite_title}: found by reading"
     return Table(title, ("where", "printed", "should be", "why"), tuple(rows), label_columns=4)

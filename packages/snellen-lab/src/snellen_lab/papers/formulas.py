@@ -87,11 +87,10 @@ def pooled_share(shares: Sequence[Decimal], counts: Sequence[int]) -> Decimal:
 
     Each share is converted back to a number of questions first.
     """
-    right = sum(
-        round_half_up(share * count / HUNDRED, 0)
-        for share, count in zip(shares, counts, strict=True)
-    )
-    return HUNDRED * right / sum(counts)
+    n_correct = Decimal(0)
+    for share, count in zip(shares, counts, strict=True):
+        n_correct += round_half_up(share * count / HUNDRED, 0)
+    return HUNDRED * n_correct / sum(counts)
 
 
 def nearest_share(printed: Decimal, tests: int, digits: int) -> tuple[Decimal, bool]:

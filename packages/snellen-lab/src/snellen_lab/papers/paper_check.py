@@ -65,6 +65,7 @@ class PaperReport(Struct, frozen=True, dict=True):
 
     @cached_property
     def misprints(self) -> list[PaperCheck]:
+        """The checks whose printed value does not agree with the computed one."""
         return [check for check in self.checks if not check.agrees]
 
     @property
@@ -75,33 +76,41 @@ class PaperReport(Struct, frozen=True, dict=True):
     @property
     def unfound(self) -> list[Erratum]:
         """Errata that a check should find, and that none found."""
-        misprinted = {check.cell.place for check in self.misprints}
-        return [
-            erratum
-            for erratum in self.paper.errata
-            if erratum.computed and erratum.place not in misprinted
-        ]
+        misprinted_locations = {check.cell.location for check in self.misprints}
+        not_found = []
+        for erratum in self.paper.errata:
+            if erratum.computed and erratum.location not in misprinted_locations:
+                not_found.append(erratum)
+        return not_found
 
 
 def check_paper(paper: Paper) -> PaperReport:
-    """Carry out every check that the paper's declarations allow. Raises DataError for a declaration without cells."""
-    errata = {erratum.place: erratum for erratum in paper.errata}
+    """Recompute all values of a paper for which a derivation is declared, and compare them with the printed ones.
+
+    Raises:
+        DataError: A derivation names columns or labels that the tables do not have.
+    """
+    erratum_by_location = {erratum.location: erratum for erratum in paper.errata}
     checker = _Checker(paper)
     checks: list[PaperCheck] = []
     for derivation in paper.derived.derivations:
         checks.extend(checker.checks(derivation))
 
-    # Of the sources of a wrong mean, only those that cannot be right by themselves are suspects.
-    impossible = set()
+    # If a mean is wrong, one of its sources may be the misprint. Only a source that is not a possible share of the
+    # benchmark's questions is listed as a suspect.
+    impossible_locations = set()
     for check in checks:
         if check.formula == "share of questions" and not check.agrees:
-            impossible.add(check.cell.place)
-    finished = []
+            impossible_locations.add(check.cell.location)
+    completed_checks = []
     for check in checks:
-        suspects = tuple(suspect for suspect in check.suspects if suspect[0] in impossible)
-        erratum = errata.get(check.cell.place)
-        finished.append(replace(check, erratum=erratum, suspects=suspects))
-    return PaperReport(paper, tuple(finished), tuple(repeated_pairs(paper)))
+        suspects = []
+        for location, required_value in check.suspects:
+            if location in impossible_locations:
+                suspects.append((location, required_value))
+        erratum = erratum_by_location.get(check.cell.location)
+        completed_checks.append(replace(check, erratum=erratum, suspects=tuple(suspects)))
+    return PaperReport(paper, tuple(completed_checks), tuple(repeated_pairs(paper)))
 
 
 def derived_figures(paper: Paper, own_cells: Sequence[PrintedValue]) -> Iterator[PrintedValue]:
@@ -171,12 +180,12 @@ class _Checker:
         n_checks = 0
         for column in self._columns(derivation.figure):
             for cell in self._cells_in(column):
-                if not _is_in(derivation.rows, cell):
+                if not _has_labels(derivation.rows, cell):
                     continue
                 computed = self._compute(derivation, cell, column.wildcard)
                 if computed is not None:
                     n_checks += 1
-                    yield _compared(derivation, cell, computed)
+                    yield _compare_with_printed(derivation, cell, computed)
         if not n_checks:
             raise DataError(
                 f"{self.paper.folder}/derivations.toml: {derivation.figure} ({derivation.formula}) finds no cells; "
@@ -189,7 +198,7 @@ class _Checker:
             # The last printed cell of each kind of row stands for the kind.
             example_cells: dict[tuple[str, ...], PrintedValue] = {}
             for cell in self._cells_in(column):
-                if _is_in(derivation.rows, cell) and MODEL in cell.labels:
+                if _has_labels(derivation.rows, cell) and MODEL in cell.labels:
                     row_kind = tuple(text for name, text in cell.labels.items() if name != MODEL)
                     example_cells[row_kind] = cell
             for cell in example_cells.values():
@@ -203,19 +212,29 @@ class _Checker:
                     yield replace(figure, printed=str(round_half_up(computed.value, cell.digits)))
 
     def _count_sources(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> int:
-        return sum(
-            len(self._source_cells(name, derivation, cell, wildcard)) for name in derivation.of
-        )
+        """Return the number of cells from which a figure is computed."""
+        count = 0
+        for name in derivation.of:
+            count += len(self._source_cells(name, derivation, cell, wildcard))
+        return count
 
     def _source_cells(
         self, name: str, derivation: Derivation, cell: PrintedValue, wildcard: str
     ) -> list[PrintedValue]:
-        """Return the cells of a set, or of a reference, from which a figure is computed."""
-        return [
-            source
-            for source in self._referenced_cells(name, wildcard)
-            if _is_source_row(derivation, cell, source) and source.place != cell.place
-        ]
+        """Return the cells from which a figure is computed.
+
+        Args:
+            name: The name of a set of columns, or a reference to a column, of the derivation.
+            derivation: The derivation.
+            cell: The cell of the figure.
+            wildcard: The text that the `*` in the figure's column stands for.
+        """
+        source_cells = []
+        for source in self._referenced_cells(name, wildcard):
+            is_figure_itself = source.location == cell.location
+            if _is_source_row(derivation, cell, source) and not is_figure_itself:
+                source_cells.append(source)
+        return source_cells
 
     def _compute(
         self, derivation: Derivation, cell: PrintedValue, wildcard: str
@@ -233,11 +252,11 @@ class _Checker:
         if len(sources) != count:
             raise DataError(
                 f"{self.paper.folder}/derivations.toml: {derivation.figure} takes {count} sources as "
-                f"{derivation.formula}, and has {len(sources)} in the row {cell.place}"
+                f"{derivation.formula}, and has {len(sources)} in the row {cell.location}"
             )
         if derivation.formula == "pooled share":
-            return _pooled(derivation, cell, sources)
-        return _evaluated(derivation, cell, sources)
+            return _compute_pooled_share(derivation, cell, sources)
+        return _apply_formula(derivation, cell, sources)
 
     def _sources(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> list[_Source]:
         """Return the sources of a figure: the mean of each set, and each cell of a reference."""
@@ -303,8 +322,9 @@ class _Checker:
         return columns
 
 
-def _is_in(rows: Mapping[str, str], cell: PrintedValue) -> bool:
-    return all(cell.labels.get(label) == text for label, text in rows.items())
+def _has_labels(labels: Mapping[str, str], cell: PrintedValue) -> bool:
+    """Return whether the row of a cell has all these labels."""
+    return all(cell.labels.get(column) == text for column, text in labels.items())
 
 
 def _is_source_row(
@@ -334,9 +354,9 @@ def _is_source_row(
 
 
 def _declared_members(derivation: Derivation, cell: PrintedValue) -> dict[str, tuple[str, ...]]:
-    """Return the declared members of the cell's row, by label."""
-    row_name = ", ".join(text for label, text in cell.labels.items() if label != METHOD)
-    return derivation.members.get(row_name, {})
+    """Return the labels that the sources of a cell may have, as `Derivation.members` declares them for its row."""
+    row_labels = [text for column, text in cell.labels.items() if column != METHOD]
+    return derivation.members.get(", ".join(row_labels), {})
 
 
 def _mean_of_cells(cells: Sequence[PrintedValue], digits: int | None) -> Decimal | None:
@@ -348,12 +368,24 @@ def _mean_of_cells(cells: Sequence[PrintedValue], digits: int | None) -> Decimal
     return value if digits is None else round_half_up(value, digits)
 
 
-def _evaluated(
+def _apply_formula(
     derivation: Derivation, cell: PrintedValue, sources: Sequence[_Source]
 ) -> _Computed | None:
-    """Apply a formula of `FORMULAS`, with the margin that follows from the rounding of its sources."""
+    """Compute a figure from its sources by a formula of `FORMULAS`.
+
+    The result has a margin, because the sources are rounded: how far the value changes if each source is greater by half
+    a unit of its last digit.
+
+    Args:
+        derivation: The derivation, which names the formula.
+        cell: The cell of the figure, with its printed value.
+        sources: The sources.
+
+    Returns:
+        The value; None if the formula is undefined for these sources.
+    """
     formula = FORMULAS[derivation.formula]
-    positives = Decimal(str(_by_label(derivation.positives, derivation, cell) or 0))
+    positives = Decimal(str(_declared_for_row(derivation.positives, derivation, cell) or 0))
     values = [source.value for source in sources]
     computed = formula(values, positives)
     if computed is None:
@@ -374,28 +406,30 @@ def _evaluated(
         for source in sources:
             [source_cell] = source.cells
             required = round_half_up(source.value + missing_sum, source_cell.digits)
-            suspects.append((source_cell.place, str(required)))
+            suspects.append((source_cell.location, str(required)))
 
-    if len(values) > MAX_LISTED_SOURCES:
-        inputs = f"of {len(values)} values"
-    else:
-        inputs = f"({', '.join(map(_short_decimal, values))})"
+    inputs = f"of {len(values)} values"
+    if len(values) <= MAX_LISTED_SOURCES:
+        listed_values = ", ".join(_short_decimal(value) for value in values)
+        inputs = f"({listed_values})"
     arithmetic = f"{derivation.formula} {inputs} = {_short_decimal(computed)}"
     return _Computed(computed, arithmetic, margin, tuple(suspects))
 
 
-def _pooled(derivation: Derivation, cell: PrintedValue, sources: Sequence[_Source]) -> _Computed:
+def _compute_pooled_share(
+    derivation: Derivation, cell: PrintedValue, sources: Sequence[_Source]
+) -> _Computed:
     """Compute the share of correct questions in several parts together from the shares of the parts.
 
     Raises:
         DataError: The derivation does not state how many questions a part has.
     """
-    counts = _by_label(derivation.counts, derivation, cell) or {}
+    counts = _declared_for_row(derivation.counts, derivation, cell) or {}
     columns = [source.cells[0].column for source in sources]
     missing_columns = [column for column in columns if column not in counts]
     if missing_columns:
         raise DataError(
-            f"{derivation.figure}: counts lacks {', '.join(missing_columns)} for {cell.place}"
+            f"{derivation.figure}: counts lacks {', '.join(missing_columns)} for {cell.location}"
         )
     sizes = [counts[column] for column in columns]
     share = pooled_share([source.value for source in sources], sizes)
@@ -408,7 +442,7 @@ def _pooled(derivation: Derivation, cell: PrintedValue, sources: Sequence[_Sourc
 
 def _nearest_possible_share(derivation: Derivation, cell: PrintedValue) -> _Computed | None:
     """Compute the share of the benchmark's tests that is nearest to a printed share; None if their number is not known."""
-    counts = _by_label(derivation.counts, derivation, cell)
+    counts = _declared_for_row(derivation.counts, derivation, cell)
     questions = counts.get(cell.column) if counts else None
     if questions is None and cell.benchmark in entries():
         questions = entries()[cell.benchmark].expected.samples
@@ -424,8 +458,14 @@ def _nearest_possible_share(derivation: Derivation, cell: PrintedValue) -> _Comp
     return _Computed(computed, arithmetic, cut_off=is_cut_off)
 
 
-def _compared(derivation: Derivation, cell: PrintedValue, computed: _Computed) -> PaperCheck:
-    """Compare a printed value with the computed one."""
+def _compare_with_printed(
+    derivation: Derivation, cell: PrintedValue, computed: _Computed
+) -> PaperCheck:
+    """Compare a printed value with the computed one.
+
+    They agree if the computed value, rounded as printed, is the printed one; or if the difference can be explained by
+    the rounding of the sources, or is within the tolerance of the derivation.
+    """
     printed = cell.value or Decimal(0)
     agrees = round_half_up(computed.value, cell.digits) == printed or computed.cut_off
     if derivation.formula != "average rank":
@@ -444,11 +484,23 @@ def _compared(derivation: Derivation, cell: PrintedValue, computed: _Computed) -
     )
 
 
-def _by_label(
+def _declared_for_row(
     by_text: Mapping[str, ValueT], derivation: Derivation, cell: PrintedValue
 ) -> ValueT | None:
-    """Return the value that is declared for the cell's row, or for all rows."""
-    return by_text.get(cell.labels.get(derivation.counted_by, ""), by_text.get(""))
+    """Return the value that a derivation declares for the row of a cell.
+
+    Args:
+        by_text: The declared values by the text of the row's label `counted_by`; under an empty text, the value for all
+            other rows.
+        derivation: The derivation.
+        cell: The cell.
+
+    Returns:
+        The value; None if there is none for this row.
+    """
+    label_text = cell.labels.get(derivation.counted_by, "")
+    value_for_all = by_text.get("")
+    return by_text.get(label_text, value_for_all)
 
 
 def _short_decimal(value: Decimal) -> str:

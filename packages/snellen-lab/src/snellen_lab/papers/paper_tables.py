@@ -1,4 +1,4 @@
-"""Tables of papers as printed, with runs next to the models in them."""
+"""Show the printed tables of papers, with the scores of runs next to those of the papers' models."""
 
 from __future__ import annotations
 
@@ -46,13 +46,14 @@ RANK_NOTE = (
 
 
 def paper_list(papers: Sequence[Paper]) -> Table:
-    """Return a table of all tables of papers."""
+    """Return an overview of the tables of papers: what each shows, and its numbers of rows and columns."""
     rows = []
     for paper in papers:
         for name, table in paper.tables.items():
-            table_rows = {tuple(cell.labels.items()) for cell in paper.values(name)}
+            distinct_labels = {tuple(cell.labels.items()) for cell in paper.values(name)}
+            n_rows = len(distinct_labels)
             n_columns = len(paper.header(name)) - len(table.labels)
-            rows.append((paper.suite, name, table.title, len(table_rows), n_columns))
+            rows.append((paper.suite, name, table.title, n_rows, n_columns))
     return Table(
         "Tables of papers",
         ("suite", "table", "what it shows", "rows", "columns"),
@@ -62,16 +63,27 @@ def paper_list(papers: Sequence[Paper]) -> Table:
 
 
 def printed_table(paper: Paper, name: str, reported_runs: Sequence[ReportedRun] = ()) -> Table:
-    """Return a table as printed. Runs scored as published are above its models, with intervals and ranks."""
+    """Return a table of a paper as it is printed, with rows of runs above those of its models.
+
+    Args:
+        paper: The paper.
+        name: The name of the table.
+        reported_runs: The runs. Only those that are scored as published have rows, with intervals and ranks.
+
+    Raises:
+        UnknownNameError: The paper has no such table.
+    """
     table = paper.table(name)
     header = paper.header(name)
     columns = header[len(table.labels) :]
-    printed_rows: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
+    printed_by_labels: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
     for cell in paper.values(name):
-        printed_rows[tuple(cell.labels.values())][cell.column] = cell.printed
+        labels = tuple(cell.labels.values())
+        printed_by_labels[labels][cell.column] = cell.printed
     rows: list[tuple[Cell, ...]] = []
-    for labels, printed_cells in printed_rows.items():
-        rows.append((*labels, *(printed_cells.get(column, "") for column in columns)))
+    for labels, printed_by_column in printed_by_labels.items():
+        printed_values = [printed_by_column.get(column, "") for column in columns]
+        rows.append((*labels, *printed_values))
 
     run_rows, run_notes = _run_rows(paper, name, columns, reported_runs)
     facts = suite_facts()[paper.suite]
@@ -92,41 +104,48 @@ def printed_table(paper: Paper, name: str, reported_runs: Sequence[ReportedRun] 
 def _run_rows(
     paper: Paper, name: str, columns: Sequence[str], reported_runs: Sequence[ReportedRun]
 ) -> tuple[list[tuple[Cell, ...]], list[str]]:
-    """Return the rows of runs below the printed rows of a table, and notes on them.
+    """Return the rows of runs for a printed table, and notes on them.
 
-    Each run has three rows for each kind of row: values, intervals and ranks.
+    The rows of a table may differ in more than the model, for example in the method. Each run then has rows for each of
+    these kinds of rows: one with its values, one with their intervals, and one with its ranks among the printed models.
+
+    Args:
+        paper: The paper.
+        name: The name of the table.
+        columns: The headings of its columns of values.
+        reported_runs: The runs.
     """
     rows: list[tuple[Cell, ...]] = []
     columns_by_note: dict[str, list[str]] = defaultdict(list)
     label_columns = paper.tables[name].labels
-    model_rows = [
-        model_row for reported_run in reported_runs for model_row in reported_run.method_rows
-    ]
+    model_rows: list[ModelMethodRow] = []
+    for reported_run in reported_runs:
+        model_rows.extend(reported_run.method_rows)
     for model_row in model_rows:
-        derived = _derived_comparisons(paper, model_row)
+        derived_comparisons = _derived_comparisons(paper, model_row)
         for row_kind in _row_kinds(paper, name):
             comparisons: dict[str, PrintedComparison | None] = {}
             for column, cells in row_kind.cells_by_column.items():
                 comparison = compare_with_printed(paper, model_row, cells)
                 if comparison is None:
-                    comparison = derived.get(_cell_of_run(model_row, cells[0]).place)
+                    run_cell = _cell_of_run(model_row, cells[0])
+                    comparison = derived_comparisons.get(run_cell.location)
                 comparisons[column] = comparison
-            found_comparisons = [
-                comparison for comparison in comparisons.values() if comparison is not None
-            ]
-            if not found_comparisons:
+            available = [each for each in comparisons.values() if each is not None]
+            if not available:
                 continue
 
-            if any(comparison.estimate.value is not None for comparison in found_comparisons):
-                in_order = [comparisons.get(column) for column in columns]
+            if any(comparison.estimate.value is not None for comparison in available):
                 label = model_row.reported_run.label
-                for run_label, text_of in (
+                comparisons_in_order = [comparisons.get(column) for column in columns]
+                for run_label, cell_text in (
                     (label, _value_text),
                     (f"{label} (95% interval)", _interval_text),
                     (f"{label} (rank)", _rank_text),
                 ):
                     labels = [row_kind.labels.get(column, run_label) for column in label_columns]
-                    rows.append((*labels, *map(text_of, in_order)))
+                    texts = [cell_text(comparison) for comparison in comparisons_in_order]
+                    rows.append((*labels, *texts))
             for column, comparison in comparisons.items():
                 note = NOT_SHARED if comparison is None else comparison.note
                 if note:
@@ -134,28 +153,40 @@ def _run_rows(
 
     notes = []
     for note, note_columns in columns_by_note.items():
-        notes.append(f"{note} ({', '.join(dict.fromkeys(note_columns))}).")
+        distinct_columns = dict.fromkeys(note_columns)
+        notes.append(f"{note} ({', '.join(distinct_columns)}).")
     return rows, notes
 
 
 def _value_text(comparison: PrintedComparison | None) -> str:
+    """Return the value of a run for a cell of a table; a dash if there is none."""
     if comparison is None:
         return DASH
     return comparison.text or value_text(comparison.estimate, comparison.unit)
 
 
 def _interval_text(comparison: PrintedComparison | None) -> str:
+    """Return the interval of a run's value for a cell of a table; a dash if there is none."""
     if comparison is None or comparison.text or comparison.estimate.value is None:
         return DASH
     return interval_text(comparison.estimate, comparison.unit)
 
 
 def _rank_text(comparison: PrintedComparison | None) -> str:
+    """Return the rank of a run's value among the printed ones for a cell of a table; a dash if there is none."""
     return DASH if comparison is None else comparison.rank
 
 
 def _derived_comparisons(paper: Paper, model_row: ModelMethodRow) -> dict[str, PrintedComparison]:
-    """Return figures that follow from a run's other numbers, by their places (`28: MODEL: Complete Rank`)."""
+    """Compute the values of a run that follow from its other values, such as means and average ranks.
+
+    Args:
+        paper: The paper, which declares how its values follow from others.
+        model_row: The results of the run.
+
+    Returns:
+        The values by the location of their cell (`28: MODEL: Complete Rank`).
+    """
     run_cells: list[PrintedValue] = []
     for name in paper.tables:
         for row_kind in _row_kinds(paper, name):
@@ -167,43 +198,43 @@ def _derived_comparisons(paper: Paper, model_row: ModelMethodRow) -> dict[str, P
                     run_cells.append(replace(cell, printed=printed))
 
     comparisons: dict[str, PrintedComparison] = {}
-    known_places = {cell.place for cell in run_cells}
-    # Figures follow from figures, so that new ones are derived until there are none.
+    known_locations = {cell.location for cell in run_cells}
+    # A derived value may be the source of another one, so values are derived until there is no new one.
     while run_cells:
         new_cells = []
         for cell in derived_figures(paper, run_cells):
-            if cell.place not in known_places:
+            if cell.location not in known_locations:
                 new_cells.append(cell)
         if not new_cells:
             break
         for cell in new_cells:
             run_cells.append(cell)
-            known_places.add(cell.place)
+            known_locations.add(cell.location)
             estimate = Estimate(float(cell.printed), None, None, None, 0)
-            comparisons[cell.place] = PrintedComparison(
+            comparisons[cell.location] = PrintedComparison(
                 cell.unit, estimate, DASH, DERIVED_NOTE, cell.printed
             )
     return comparisons
 
 
 def _cell_of_run(model_row: ModelMethodRow, cell: PrintedValue) -> PrintedValue:
-    """Return a printed cell with the run's model in place of the paper's."""
+    """Return a printed cell with the model of a run in place of the paper's model."""
     return replace(cell, labels={**cell.labels, MODEL: model_row.label})
 
 
 class _RowKind(NamedTuple):
-    """Rows of a table that differ in the model only."""
+    """The rows of a table that differ only in their model."""
 
     labels: dict[str, str]
-    """Their common labels."""
+    """Their labels other than the model, by the label's column."""
     cells_by_column: dict[str, list[PrintedValue]]
-    """The cells of all models."""
+    """The cells of all models, by column."""
 
 
 def _row_kinds(paper: Paper, name: str) -> list[_RowKind]:
-    """Return the kinds of rows of a printed table, with the printed numbers of each by column.
+    """Group the rows of a printed table, so that rows which differ only in their model are in one group.
 
-    Rows that differ only in their model are of one kind: a run gets a row of each kind.
+    Rows without a model, and cells without a number, are left out.
     """
     kinds: dict[tuple[tuple[str, str], ...], _RowKind] = {}
     for cell in paper.values(name):
@@ -217,14 +248,19 @@ def _row_kinds(paper: Paper, name: str) -> list[_RowKind]:
     return list(kinds.values())
 
 
-def beside_papers(reported_runs: Sequence[ReportedRun]) -> list[Table]:
-    """Return the printed columns that runs share, with the runs' numbers and ranks. Only for runs scored as published."""
-    published_runs = [
-        reported_run for reported_run in reported_runs if reported_run.run.convention != "standard"
-    ]
+def published_model_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
+    """Return the tables of a report that compare its runs with the models of papers.
+
+    There is one for each printed table with a column for which a run has a value. It has the values and ranks of the
+    runs. Only runs that are scored as published are included.
+    """
+    published_runs = []
     run_suites = set()
     run_benchmarks = set()
-    for reported_run in published_runs:
+    for reported_run in reported_runs:
+        if reported_run.run.convention == "standard":
+            continue
+        published_runs.append(reported_run)
         for scored in reported_run.run.benchmarks:
             run_suites.add(scored.spec.suite)
             run_benchmarks.add(scored.spec.name)
@@ -247,7 +283,7 @@ PAPER_SECTION = ReportSection(
     "papers",
     "Published models",
     "the numbers that papers print, next to these",
-    beside_papers,
+    published_model_tables,
     after="talks",
 )
 
@@ -255,16 +291,28 @@ PAPER_SECTION = ReportSection(
 def _comparison_table(
     paper: Paper, name: str, reported_runs: Sequence[ReportedRun]
 ) -> Table | None:
-    """Return the columns of a table that runs share; None if they share none."""
+    """Return a table with a row for each column of a printed table for which a run has a value.
+
+    A row has the value and the rank of each run, and the best, median and lowest printed value.
+
+    Args:
+        paper: The paper.
+        name: The name of the printed table.
+        reported_runs: The runs, scored as published.
+
+    Returns:
+        The table; None if no run has a value for any column.
+    """
     rows: list[tuple[Cell, ...]] = []
     for row_kind in _row_kinds(paper, name):
         for column, cells in row_kind.cells_by_column.items():
-            comparisons = [
-                _first_comparison(paper, reported_run, cells) for reported_run in reported_runs
-            ]
+            comparisons = []
+            for reported_run in reported_runs:
+                comparisons.append(_first_comparison(paper, reported_run, cells))
             if not any(comparisons):
                 continue
-            row: list[Cell] = [", ".join((*row_kind.labels.values(), column))]
+            column_name = ", ".join((*row_kind.labels.values(), column))
+            row: list[Cell] = [column_name]
             for comparison in comparisons:
                 row.extend(_comparison_cells(comparison))
             row.extend(_printed_spread(cells))
@@ -282,7 +330,11 @@ def _comparison_table(
 def _first_comparison(
     paper: Paper, reported_run: ReportedRun, cells: Sequence[PrintedValue]
 ) -> PrintedComparison | None:
-    """Return the comparison of the first protocol of a run that has these printed numbers; None if none has."""
+    """Compare a run with printed values, by the first of its evaluation methods that has a value for them.
+
+    Returns:
+        The comparison; None if the run has no value for them.
+    """
     for model_row in reported_run.method_rows:
         comparison = compare_with_printed(paper, model_row, cells)
         if comparison is not None:
@@ -301,12 +353,12 @@ def _comparison_cells(comparison: PrintedComparison | None) -> tuple[Cell, Cell]
 
 
 def _printed_spread(cells: Sequence[PrintedValue]) -> tuple[str, str, str]:
-    """Return the best, the median and the lowest printed value."""
-    cell = cells[0]
+    """Return the best, the median and the worst of the printed values of a column, as text."""
+    first_cell = cells[0]
+    digits = first_cell.digits
     values = [cell.value for cell in cells if cell.value is not None]
-    values.sort(reverse=better_of(cell) == "higher")
-    return (
-        decimal_text(float(values[0]), cell.digits),
-        decimal_text(float(median(values)), cell.digits),
-        decimal_text(float(values[-1]), cell.digits),
-    )
+    values.sort(reverse=better_of(first_cell) == "higher")
+    best = decimal_text(float(values[0]), digits)
+    middle = decimal_text(float(median(values)), digits)
+    worst = decimal_text(float(values[-1]), digits)
+    return best, middle, worst

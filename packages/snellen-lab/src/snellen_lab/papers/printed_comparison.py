@@ -154,6 +154,10 @@ def _rank(estimate: Estimate, cells: Sequence[PrintedValue]) -> str:
 
 
 def _rank_among(value: float, printed: Sequence[float], cell: PrintedValue) -> int:
-    # As many decimals as are printed, so that equal figures share a rank.
+    """Return the rank of a value among printed values of the column of a cell.
+
+    The value is rounded to as many decimals as are printed, so that it shares the rank of an equal printed value.
+    """
     rounded = round(value, cell.digits)
-    return competition_ranks([rounded, *printed], better_of(cell))[0]
+    ranks = competition_ranks([rounded, *printed], better_of(cell))
+    return ranks[0]

@@ -1,7 +1,7 @@
-"""The tables that suites' papers print, as data: what each column is, how its values follow from others, misprints.
+"""The printed tables of suites' papers as data: what each column means, how values follow from others, and misprints.
 
-A suite's folder `paper` holds `tables.toml`, one CSV per table (`9.csv`, values as printed), and, where they are known,
-`derivations.toml` and `errata.toml`. docs/reference/paper-data.md shows each field in use.
+The folder `paper` of a suite contains `tables.toml`, a CSV file per table (`9.csv`, with the values as printed) and
+optionally `derivations.toml` and `errata.toml`. docs/reference/paper-data.md shows each field in use.
 """
 
 from __future__ import annotations
@@ -26,9 +26,14 @@ from snellen.plugin_api import (
     unknown_name,
 )
 
-FOLDER, TABLES, DERIVATIONS, ERRATA = "paper", "tables.toml", "derivations.toml", "errata.toml"
-MODEL, METHOD = "model", "method"
-"""The labels of a row that mean the same in every table."""
+FOLDER = "paper"
+TABLES = "tables.toml"
+DERIVATIONS = "derivations.toml"
+ERRATA = "errata.toml"
+MODEL = "model"
+"""Label of a row that names its model, in all tables."""
+METHOD = "method"
+"""Label of a row that names the evaluation method, in all tables."""
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 
 Formula = Literal[
@@ -45,26 +50,26 @@ Formula = Literal[
 
 
 class Subject(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the values of a column are about, as Snellen names it."""
+    """The benchmark, dimension or slice that the values of a column are for, by its name in Snellen."""
 
     benchmark: str = ""
     dimension: str = ""
-    """Of a mean over benchmarks."""
+    """Dimension of the benchmarks, if the values are means over them."""
     slice: str = ""
-    """`tag=value`, of a part of a benchmark."""
+    """Part of the benchmark as `tag=value`; empty for the complete benchmark."""
 
 
 class PrintedMetric(Struct, frozen=True, forbid_unknown_fields=True):
     """A metric as a paper prints it."""
 
     metric: str = ""
-    """The row that a run scored as published has; empty where it has none."""
+    """Name of the metric in the results of a run that is scored as published; empty if Snellen does not compute it."""
     of_dimension: str = ""
-    """The same for means over a dimension's benchmarks."""
+    """Name of the metric in means over the benchmarks of a dimension."""
     unit: str = ""
-    """What is printed is counted in: `%`, `nats`, `1`."""
+    """Unit of the printed values, such as `%`, `nats` or `1`."""
     digits: int = 0
-    """Decimals that a value has at least; fewer in print mean that zeros at the end were left out."""
+    """Minimum number of decimals of a value. If fewer are printed, zeros at the end were left out."""
 
 
 class PaperTable(Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,17 +77,17 @@ class PaperTable(Struct, frozen=True, forbid_unknown_fields=True):
 
     title: str
     caption: str
-    """What it shows, in our words."""
+    """Description of what the table shows, in Snellen's own words."""
     labels: tuple[str, ...] = (MODEL,)
-    """The columns on the left that say what a row is."""
+    """Names of the first columns, which identify a row, such as the model."""
     method: Method = "generation"
-    """How the replies were got, where no label says so."""
+    """Evaluation method of rows without a label that names it."""
     metric: str = ""
-    """The metric of columns that name none."""
+    """Metric of columns whose heading does not name one."""
     subject: Subject = Subject()
-    """What all columns are about, where a column or a label does not say otherwise."""
+    """Subject of all values, unless the column or a label of the row has another one."""
     subjects: dict[str, Subject] = {}
-    """By column (without its metric) or by label: its own subjects, besides the paper's."""
+    """Subjects by heading of a column (without its metric) or by label of a row, in addition to those of the paper."""
 
 
 class PrintedValue(Struct, frozen=True, kw_only=True):
@@ -102,75 +107,88 @@ class PrintedValue(Struct, frozen=True, kw_only=True):
 
     @property
     def model(self) -> str:
+        """Name of the model of the row as the paper prints it; empty if the row is not about a model."""
         return self.labels.get(MODEL, "")
 
     @property
     def value(self) -> Decimal | None:
-        """The printed number; None for words and empty cells."""
-        return Decimal(self.printed) if _NUMBER.fullmatch(self.printed) else None
+        """The printed number; None if the cell has other text."""
+        if _NUMBER.fullmatch(self.printed):
+            return Decimal(self.printed)
+        return None
 
     @property
-    def place(self) -> str:
-        """`10: generation, LLaVA_V: Avg Acc`: the same for the same cell."""
-        return f"{self.table}: {', '.join(self.labels.values())}: {self.column}"
+    def location(self) -> str:
+        """Table, labels and column of the cell, which identify it: `10: generation, LLaVA_V: Avg Acc`."""
+        row = ", ".join(self.labels.values())
+        return f"{self.table}: {row}: {self.column}"
 
 
 class Derivation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How printed values follow from other printed values."""
+    """How the values in a column follow from other printed values, the sources, by a formula.
+
+    A source is in the same row as the value that it belongs to: in a row with the same labels. `given`, `over`,
+    `members` and `without` declare exceptions.
+    """
 
     figure: str
-    """`TABLE:COLUMN`; a `*` in the column stands for any text, and for the same text as `{}` in `of`."""
+    """The column of the computed values as `TABLE:COLUMN`. A `*` in the column stands for any text. `{}` in `of` stands
+    for the same text."""
     formula: Formula
     of: tuple[str, ...] = ()
-    """`TABLE:COLUMN` with `*` for any text (`TABLE:COLUMN @ LABEL` for one row), or the name of a set, which counts as
-    the mean of its cells."""
+    """Columns of the sources as `TABLE:COLUMN`, with `*` for any text; `TABLE:COLUMN @ LABEL` for a single row. The name
+    of a set stands for the mean of its cells."""
     rows: dict[str, str] = {}
-    """The labels that the figure's rows have; all rows when empty."""
+    """Labels of the rows for which the derivation holds, by the label's column; empty for all rows."""
     given: dict[str, str] = {}
-    """Labels that rows of the sources have besides those they share with the figure's row."""
+    """Labels of the sources' rows that the computed row need not have, by the label's column."""
     over: tuple[str, ...] = ()
-    """Shared labels by which rows are not matched: their rows all enter."""
+    """Columns of labels that may differ between the sources and the computed row."""
     members: dict[str, dict[str, tuple[str, ...]]] = {}
-    """For each of the figure's rows, by its labels but the method: the labels that the sources' rows may have."""
+    """By the labels of a computed row without its method: the labels that the sources' rows may have."""
     without: dict[str, tuple[str, ...]] = {}
-    """Labels that rows of the sources do not have."""
+    """Labels that the sources' rows must not have, by the label's column."""
     counts: dict[str, dict[str, int]] = {}
     """For `pooled share` and `share of questions`: numbers of questions by the label in `counted_by`, then column."""
     counted_by: str = ""
+    """Column of the label by which `counts` and `positives` are declared."""
     tests: int = 1
-    """How often each question was put, where shares are checked against the entry's number of questions."""
+    """How often each question was sent, if shares are checked against the number of questions of the benchmark."""
     positives: dict[str, float] = {}
     """For implied rates: share of questions whose answer is yes, by the label in `counted_by`."""
     within: Decimal = Decimal(0)
-    """Greatest difference that is none, besides rounding."""
+    """Difference up to which values agree, in addition to that by rounding."""
     digits: int | None = None
-    """Decimals that the paper rounds the sources' means to before it goes on."""
+    """Decimals to which the paper rounds the means of sets before it computes with them."""
 
 
 class Repetition(Struct, frozen=True, forbid_unknown_fields=True):
-    """Pairs of columns that hardly ever are the same twice, so that a second time may be a slip in copying."""
+    """A pair of columns whose values are rarely the same in two rows, so that a repetition may be a copying error."""
 
     columns: tuple[str, str]
-    """Metrics as printed, the second of which is not 0 in a pair that counts."""
+    """The printed metrics of the two columns. Pairs whose second value is 0 are ignored."""
 
 
 class Derivations(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `derivations.toml`."""
+
     sets: dict[str, tuple[str, ...]] = {}
+    """Columns whose mean is a source of a derivation, by the name of the set."""
     derivations: tuple[Derivation, ...] = ()
     repetitions: tuple[Repetition, ...] = ()
 
 
-class Erratum(Struct, frozen=True, forbid_unknown_fields=True):
-    """A misprint, or a contradiction, that is known."""
+class Erratum(Struct, frozen=True, forbid_unknown_fields=True, rename={"location": "place"}):
+    """A known misprint or contradiction in a paper."""
 
-    place: str
-    """A cell, as `PrintedValue.place`; or a place in the text."""
+    location: str
+    """The cell, as in `PrintedValue.location`, or a position in the text."""
     printed: str
     why: str = ""
     instead: str = ""
-    """What would agree, where it can be told."""
+    """The value that would agree with the others; empty if it is not known."""
     computed: bool = True
-    """Whether the check finds it; else it was found by reading."""
+    """Whether `snellen paper --check` finds it. Otherwise a person found it by reading."""
 
 
 class Paper(Struct, frozen=True, dict=True):
@@ -185,14 +203,15 @@ class Paper(Struct, frozen=True, dict=True):
     folder: Traversable
 
     def table(self, name: str) -> PaperTable:
-        """Raises UnknownNameError with similar names."""
+        """Return a table by its name. Raises UnknownNameError, with similar names, if there is none."""
         if name not in self.tables:
             raise unknown_name("table", name, self.tables)
         return self.tables[name]
 
     def header(self, name: str) -> tuple[str, ...]:
-        """Labels and columns."""
-        return self._rows[name][0]
+        """Return the headings of a table's columns: first those of the labels, then those of the values."""
+        header, _ = self._header_and_rows[name]
+        return header
 
     def values(self, name: str) -> tuple[PrintedValue, ...]:
         """Return the cells of a table, row by row, empty ones left out. Raises UnknownNameError."""
@@ -200,12 +219,13 @@ class Paper(Struct, frozen=True, dict=True):
         return self._values[name]
 
     @cached_property
-    def _rows(self) -> dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]]:
-        """Read the CSV file of each printed table: its header and its rows."""
-        return {
-            name: _read_csv(self.folder.joinpath(f"{name}.csv"), table)
-            for name, table in self.tables.items()
-        }
+    def _header_and_rows(self) -> dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+        """The header and the rows of each printed table, from its CSV file."""
+        contents = {}
+        for name, table in self.tables.items():
+            file = self.folder.joinpath(f"{name}.csv")
+            contents[name] = _read_csv(file, table)
+        return contents
 
     @cached_property
     def _values(self) -> dict[str, tuple[PrintedValue, ...]]:
@@ -214,7 +234,7 @@ class Paper(Struct, frozen=True, dict=True):
     def _cells(self, name: str) -> Iterator[PrintedValue]:
         """Yield the numbers of a printed table, row by row; empty cells are left out."""
         table = self.tables[name]
-        header, rows = self._rows[name]
+        header, rows = self._header_and_rows[name]
         n_labels = len(table.labels)  # the first columns are labels of the row
         label_names = header[:n_labels]
         columns = header[n_labels:]
@@ -227,11 +247,21 @@ class Paper(Struct, frozen=True, dict=True):
     def _cell(
         self, name: str, table: PaperTable, labels: dict[str, str], column: str, printed: str
     ) -> PrintedValue:
-        """Return a printed number with what it is about: benchmark, dimension, slice, metric and unit."""
+        """Return a printed value with its benchmark, dimension, slice, metric and unit.
+
+        The table, the labels of the row and the column can have a subject. If several do, the last one in this order
+        that has a benchmark counts for the benchmark, and so on.
+
+        Args:
+            name: The name of the table.
+            table: The table.
+            labels: The labels of the row.
+            column: The heading of the column.
+            printed: The text in the cell.
+        """
         subjects = {**self.subjects, **table.subjects}
-        column_subject, metric_name = self._column(table, column)
+        column_subject, metric_name = self._split_heading(table, column)
         metric = self.metrics.get(metric_name, PrintedMetric())
-        # Of several subjects, the last one that names a benchmark, a dimension or a slice counts.
         benchmark = table.subject.benchmark
         dimension = table.subject.dimension
         slice_name = table.subject.slice
@@ -240,23 +270,29 @@ class Paper(Struct, frozen=True, dict=True):
                 benchmark = subjects[text].benchmark or benchmark
                 dimension = subjects[text].dimension or dimension
                 slice_name = subjects[text].slice or slice_name
-        method = labels.get(METHOD, table.method)
+        method: Method = "generation"
+        if labels.get(METHOD, table.method) == "likelihood":
+            method = "likelihood"
+        _, _, decimals = printed.partition(".")
         return PrintedValue(
             table=name,
             labels=labels,
             column=column,
             printed=printed,
-            digits=max(len(printed.partition(".")[2]), metric.digits),
+            digits=max(len(decimals), metric.digits),
             unit=metric.unit,
-            method="likelihood" if method == "likelihood" else "generation",
+            method=method,
             benchmark=benchmark,
             dimension=dimension,
             slice=slice_name,
             metric=metric.of_dimension if dimension else metric.metric,
         )
 
-    def _column(self, table: PaperTable, column: str) -> tuple[str, str]:
-        """Return what a printed column is about, and its metric."""
+    def _split_heading(self, table: PaperTable, column: str) -> tuple[str, str]:
+        """Split the heading of a column into the name of its subject and that of its metric: `VSR`, `Acc`.
+
+        A heading that does not end with a metric has the metric of the table.
+        """
         if column in self.metrics:
             return "", column
         for metric in self.metrics:
@@ -266,17 +302,26 @@ class Paper(Struct, frozen=True, dict=True):
 
 
 class _TablesFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `tables.toml`."""
+
     tables: dict[str, PaperTable]
     subjects: dict[str, Subject] = {}
     metrics: dict[str, PrintedMetric] = {}
 
 
 class _ErrataFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `errata.toml`."""
+
     errata: tuple[Erratum, ...] = ()
 
 
 def paper_of(suite: str) -> Paper:
-    """Return the printed tables of a suite's paper. Raises UnknownNameError, or DataError where it ships none."""
+    """Return the printed tables of a suite's paper.
+
+    Raises:
+        UnknownNameError: There is no such suite.
+        DataError: The suite has no tables of its paper.
+    """
     paper = _load(suite)
     if paper is None:
         raise DataError(
