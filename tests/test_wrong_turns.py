@@ -699,6 +699,12 @@ def test_a_folder_of_splits_is_answered_by_what_was_built_from_it(snellen: Comma
     assert code == 2 and "did you mean fruit-test? Or build one from the folder fruit" in err
 
 
+def test_a_command_without_runs_says_how_to_name_all_of_them(snellen: Command) -> None:
+    for verb in ("report", "compare", "export", "card", "score"):
+        code, _, err = snellen(verb)
+        assert code == 2 and f"`snellen {verb} runs` takes all runs of the folder `runs`" in err
+
+
 def test_a_run_in_the_place_of_a_model_is_told_apart(two_runs: Command) -> None:
     code, _, err = two_runs("run", "runs/first", "eyechart/colour")
     assert code == 2 and "did you mean replay:runs/first?" in err

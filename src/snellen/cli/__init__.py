@@ -744,6 +744,9 @@ def _format_usage_error(error: click.ClickException) -> str:
     message = " ".join(strip_controls(error.format_message()).split()).removesuffix(".")
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f" (see `{context.command_path} --help`)" if context else ""
+    parameter = error.param if isinstance(error, click.MissingParameter) else None
+    if context and parameter is not None and parameter.name == "runs" and parameter.nargs == -1:
+        hint = f"; `{context.command_path} runs` takes all runs of the folder `runs`{hint}"
     return f"{message[:1].lower()}{message[1:]}{hint}"
 
 
