@@ -30,6 +30,7 @@ from snellen.metrics.numbers import (
 from snellen.readers.mapped.transforms import half, parity
 from snellen.scoring.answers import open_answers
 from snellen.suites.modern.metrics import ocrbench_v2_right
+from snellen.suites.modern.multi_image import remi_right
 from snellen.suites.modern.readers import OCRBENCH_V2_ABILITIES, ocrbench_v2_ability
 
 # --- relaxed accuracy ----------------------------------------------------------------------------------------------
@@ -75,6 +76,24 @@ def test_the_best_of_several_golds_counts_and_an_empty_one_is_refused() -> None:
     assert relaxed_accuracy("12", ["a dozen", "12"]) == 1.0
     with pytest.raises(DataError, match="no letter or digit"):
         relaxed_accuracy("12", [" "])
+
+
+@pytest.mark.parametrize(
+    ("task", "reply", "right"),
+    [
+        ("Collisions", "yes", 1),
+        ("Collisions", "no", 0),
+        ("GeomCost", "103", 1),  # exactly 3 % above the second label
+        ("GeomCost", "104", 0),
+        ("Clocks", "90", 1),  # ten minutes before the second label
+        ("Clocks", "89", 0),
+    ],
+)
+def test_any_accepted_label_of_remi_counts(task: str, reply: str, right: int) -> None:
+    sample = SimpleNamespace(tags={"task": task})
+    question = SimpleNamespace(sample=sample, reference_answers=("yes", "100"))
+    prediction = SimpleNamespace(text=reply)
+    assert remi_right(question, prediction) == right
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------

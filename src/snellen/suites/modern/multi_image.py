@@ -101,15 +101,19 @@ def remi_right(question: AskedQuestion, prediction: Prediction) -> float:
     task = question.sample.tags.get("task", "")
     if task == MARKED_OBJECTS:
         return float(answer in labels)
-    [label] = labels
+    return float(any(_is_right(task, answer, label) for label in labels))
+
+
+def _is_right(task: str, answer: str, label: str) -> bool:
+    """Return whether an answer agrees with one accepted label by the rule of a task."""
     if task in GEOMETRY:
-        return float(_is_close(answer, label, GEOMETRY_SLACK))
+        return _is_close(answer, label, GEOMETRY_SLACK)
     if task == CLOCKS:
-        number, wanted = _number(answer), _number(label)
-        if number is None or wanted is None:
-            return 0.0
-        return float(wanted - CLOCK_SLACK <= number <= wanted + CLOCK_SLACK)
-    return float(_equals_label(answer, label))
+        number, correct_number = _number(answer), _number(label)
+        if number is None or correct_number is None:
+            return False
+        return abs(number - correct_number) <= CLOCK_SLACK
+    return _equals_label(answer, label)
 
 
 REMI = ShareByRule(
