@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import modern_tables
 import small
 import snellen as sn
+from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries
 from snellen.catalogue.published_number import OWN_NUMBER
 from snellen.interchange.harness_rules import RULES
@@ -96,6 +98,21 @@ def test_as_published_asks_and_scores_as_the_entry_declares(tmp_path: Path) -> N
     # A sentence is not exactly the word, and has it.
     assert standard.value("exact_match") == 0.0
     assert published.value("contains_answer") == 1.0
+
+
+def test_chance_has_the_unit_of_the_printed_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = modern_tables.write("mmstar", tmp_path / "hub")
+    spec = entries()["modern/mmstar"].from_hub()
+    mmstar = build_benchmark(spec, source=source, to=tmp_path / "built")
+    arguments = ["run", "snellen:oracle", str(mmstar.folder)]
+    _, standard, _ = small.command(capsys, *arguments, "--name", "standard")
+    _, published, _ = small.command(capsys, *arguments, "--name", "published", "--as-published")
+    [row] = [line for line in standard.splitlines() if line.startswith("modern/mmstar")]
+    assert "25.0%" in row and "100.0%" in row
+    row = next(line for line in published.splitlines() if line.startswith("modern/mmstar"))
+    assert "25.00 " in row and "100.00 " in row and "%" not in row  # per cent, as they are printed
 
 
 def test_a_run_as_published_names_what_has_no_verified_prompt(

@@ -19,7 +19,13 @@ from snellen.catalogue import published_number_of
 from snellen.catalogue.published_number import OWN_NUMBER, PublishedNumber
 from snellen.metrics.declaration import SHARE, as_read, declared_row, find_metric
 from snellen.records import Estimate, Result
-from snellen.report.number_text import DASH, decimal_text, metric_title, percent_text
+from snellen.report.number_text import (
+    DASH,
+    decimal_text,
+    metric_title,
+    number_or_dash,
+    percent_text,
+)
 from snellen.report.reply_notes import grader_notes, unread_notes
 from snellen.report.reported_runs import (
     OVER,
@@ -142,7 +148,7 @@ def _benchmark_row(model_rows: Sequence[ModelMethodRow], benchmark: str) -> _Hea
         benchmark: The benchmark.
     """
     metrics: dict[str, None] = {}
-    levels: list[float | None] = []
+    levels: list[str] = []
     cells: list[Cell] = []
     for model_row in model_rows:
         headline = model_row.headlines.get(benchmark)
@@ -150,7 +156,7 @@ def _benchmark_row(model_rows: Sequence[ModelMethodRow], benchmark: str) -> _Hea
             cells.append(AbsentCell(_why_absent(model_row, benchmark)))
             continue
         metrics[short_title(headline.metric)] = None
-        levels.append(model_row.chances.get(benchmark))
+        levels.append(number_or_dash(model_row.chances.get(benchmark), headline.unit))
         cells.append(
             NumberCell(headline.unit, headline.estimate, _uncorrected_estimate(model_row, headline))
         )
@@ -178,19 +184,18 @@ def short_title(metric: str) -> str:
     return title if len(title) <= LONGEST_TITLE else metric.replace("_", " ")
 
 
-def _chance_text(levels: Sequence[float | None]) -> str:
-    """Format the chance levels of several models: `25.0%` if all are equal, otherwise `25.0% to 33.3%`.
+def _chance_text(levels: Sequence[str]) -> str:
+    """Return the chance levels of several models as one text: `25.0%` if all are equal, otherwise `25.0% to 33.3%`.
 
     Args:
-        levels: The accuracy of random guessing for each model, from 0 to 1; None for a model without such a level.
+        levels: The expected number of random guessing for each model, in its unit; a dash for a model without one.
 
     Returns:
         The text, or a dash if any model has no chance level.
     """
-    available_levels = [level for level in levels if level is not None]
-    if not available_levels or len(available_levels) < len(levels):
+    texts = sorted(set(levels))
+    if not texts or DASH in texts:
         return DASH
-    texts = sorted({percent_text(level) for level in available_levels})
     if len(texts) == 1:
         return texts[0]
     return f"{texts[0]} to {texts[-1]}"
@@ -254,7 +259,11 @@ def _mean_row(model_rows: Sequence[ModelMethodRow]) -> _HeadlineRow:
     for headline in headlines:
         if headline.over:
             labels[OVER[headline.over]] = None
-    chance_levels = [model_row.chance for model_row in model_rows if model_row.headlines]
+    chance_levels = [
+        number_or_dash(model_row.chance, model_row.headline.unit if model_row.headline else SHARE)
+        for model_row in model_rows
+        if model_row.headlines
+    ]
     n_most = max(len(model_row.headlines) for model_row in model_rows)
     cells = tuple(_mean_cell(model_row, n_most) for model_row in model_rows)
     return _HeadlineRow(" or ".join(labels), "", _chance_text(chance_levels), cells)
