@@ -25,6 +25,10 @@ STEPS = ":\n\n1. **Fields**: They should be clear.\n2. **Ribs**: They appear to 
         (PLAN + STEPS + "\n\n**Conclusion**: the lung is not healthy.", "no"),
         (PLAN + STEPS + "\n\nOverall, there is no healthy lung. The answer is no.", "no"),
         (PLAN + ". The lung is not healthy.", "no"),
+        (
+            "Yes\n\nExplanation: To determine if it is, we need to look at it. It has no spots.",
+            "yes",
+        ),
         ("Yes. To determine if it stays so, we need to repeat the scan.", "yes"),
         ("The lung is healthy. To determine the age, we need more images.", "yes"),
     ],

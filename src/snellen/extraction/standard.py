@@ -47,10 +47,10 @@ from snellen.extraction.statements import (
     find_statements,
     whole_mentions,
 )
-from snellen.extraction.yes_no import breaks_off, short_yes_or_no, verdict_part
+from snellen.extraction.yes_no import short_yes_or_no, verdict_part
 from snellen.reasons import NoChoiceReason
 
-VERSION = "snellen-choice-19"
+VERSION = "snellen-choice-20"
 """Version of the rules, stored with every prediction. Any change that can change a reading changes it."""
 _MOST_SEARCHED = 64_000
 """Characters of a reply in which reasoning, tags and boxes are looked for."""
@@ -153,7 +153,11 @@ def view_answer(
     forms = option_forms(options, labels)
     shown = without_listed_choices(text.text)
     if _asks_yes_or_no(forms):
-        shown = verdict_part(shown)
+        # The weights are learnt from cut replies with their plans, which say something of how the reply goes on.
+        verdict = verdict_part(shown)
+        is_complete = verdict.rstrip(' \n*)"').endswith((".", "!"))
+        if is_complete or not verdict.strip():
+            shown = verdict
     marked = mark_mentions(shown, forms)
     statements = find_statements(marked, question)
     is_cut = finish == "length" and part.end == len(reply) and not part.framed
@@ -295,9 +299,8 @@ def _read_view(
         return no_choice("reasoning cut off" if is_cut_reasoning else "empty")
     if not options:
         return no_choice("no match")
-    has_no_verdict = breaks_off(view.text.text) or not view.marked.text.strip()
-    if _asks_yes_or_no(view.forms) and has_no_verdict:
-        return no_choice("cut off")
+    if not view.marked.text.strip():
+        return no_choice("cut off")  # among the steps of a plan
 
     statement = certain_statement(view.marked, view.statements, cut=view.cut)
     if statement is not None:

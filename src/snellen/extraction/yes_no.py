@@ -47,8 +47,8 @@ def short_yes_or_no(reply: str) -> YesNo | None:
 
 
 _SAYS_EITHER = late_pattern(r"\b(?:yes|yeah|yep|no|nope|not|none|never|cannot)\b|n['’]t\b")
-_FIRST_WORD = late_pattern(r"([^\s,.:;!?，。、！]+)[,.:;!，。、！]")
-"""The first word of a reply, if punctuation follows: "Ja, ..." and not "Right lung ..."."""
+_FIRST_WORD = late_pattern(r"([^\s,.:;!?，。、！]+)(?:[,.:;!，。、！]|\s*\n|\Z)")
+"""The first word of a reply, if punctuation or the end of the line follows: "Ja, ..." and not "Right lung ..."."""
 _UNFINISHED = late_pattern(
     r"(?:,|(?:,|\bthat) there|\b(?:is|are|was|were|be|been|appears?|seems?|has|have|does|do|shows?|contains?)"
     r"(?: (?:a|an|the|some|any|to|be|in|of|on|at|with))*)\s*\Z"
@@ -88,6 +88,7 @@ _PLAN = late_pattern(
     re.IGNORECASE,
 )
 """A sentence that says how the answer will be found: "To determine if the lung is healthy, let's look at it."."""
+_SENTENCE_END = late_pattern(r"[.!?]\s|[.!?]?(?:\n\s*)+|[.!?]\Z")
 _STEP = late_pattern(r"^[ \t]*(?:\d{1,2}[.)]|[-*\u2022#]).*$", re.MULTILINE)
 """A line of a list, or a heading."""
 _CONCLUSION = late_pattern(
@@ -122,8 +123,9 @@ def verdict_part(reply: str) -> str:
     plan = _PLAN.search(reply)
     if plan is None or _begins_with_verdict(reply):
         return reply
-    is_whole_reply = not reply[: plan.start()].strip()
-    if not is_whole_reply and plan["aim"] is None:
+    preface = reply[: plan.start()].strip()
+    has_verdict = plan["aim"] is None or len(_SENTENCE_END.findall(preface)) > 1
+    if preface and has_verdict:
         return reply  # "The lung is abnormal. To find the cause, we need more images."
 
     start = plan.end()

@@ -10,7 +10,7 @@ import msgspec
 
 from snellen.common.late import late_pattern
 from snellen.errors import DataError
-from snellen.extraction.asked_reply import question_of
+from snellen.extraction.asked_reply import AskedReply, question_of
 from snellen.extraction.closed_answers import answer_text, says_yes_or_no
 from snellen.extraction.cue_words import has_cue
 from snellen.extraction.yes_no import YesNo, breaks_off, short_yes_or_no, verdict_part
@@ -69,8 +69,9 @@ def read_yes_no(reply: str) -> YesNo | None:
         return short_answer
     if breaks_off(text):
         return None
-    if question_of(reply):
-        answer = says_yes_or_no(reply)
+    question = question_of(reply)
+    if question:
+        answer = says_yes_or_no(AskedReply(text, question))
         if answer:
             return answer
     return _by_words(text)
