@@ -25,7 +25,7 @@ from snellen.models.embedded import Scripted
 from snellen.records import Estimate, Request, Result
 from snellen.runs.run_folder import read_manifest
 from snellen.scoring import stored_records
-from snellen.scoring.journal_reading import PartReader, ReadingRules, look_through
+from snellen.scoring.journal_reading import PartReader, ReadingRules, index_journals
 from snellen.scoring.run_scoring import score_run
 from view_runs import serving
 
@@ -500,7 +500,7 @@ def test_predictions_keep_what_they_have_in_common_once_while_they_are_scored(
     folder = run(always("A"), str(questions.folder), "vanilla", tmp_path).runs[0].folder
     manifest, samples = read_manifest(folder), {sample.id: sample for sample in questions.samples()}
     name = questions.spec.name
-    asked = look_through(folder, manifest, {name: dict.fromkeys(samples, 0)})
+    asked = index_journals(folder, manifest, {name: dict.fromkeys(samples, 0)})
     reader = PartReader(folder, manifest, asked.journals)
     part = reader.read(name, samples, asked.places[name, 0], ReadingRules("standard", "mean"))
     predictions = [prediction for tests in part.presented.values() for prediction in tests.values()]

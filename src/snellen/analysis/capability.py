@@ -60,11 +60,11 @@ def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
     """
     specs = {scored.spec.name: scored.spec for scored in run.benchmarks}
     for method, headlines in headline_rows(run, rows).items():
-        yield from _Means(run, specs, method, headlines).rows()
+        yield from _CapabilityMeans(run, specs, method, headlines).rows()
 
 
-class _Means(Struct, frozen=True):
-    """The means over the headlines of one run by one method."""
+class _CapabilityMeans(Struct, frozen=True):
+    """Computes the means over the headline results of one run by one method (generation or likelihood)."""
 
     run: ScoredRun
     specs: Mapping[str, BenchmarkSpec]
@@ -81,13 +81,15 @@ class _Means(Struct, frozen=True):
         dimensions: list[Result] = []
         for dimension, members in by_dimension.items():
             mean = self._mean(members, CAPABILITY, dimension)
-            mean = self._as_printed(mean, members, [rules.dimension for rules in self._rules()])
+            mean = self._with_printed_mean(
+                mean, members, [rules.dimension for rules in self._published_rules()]
+            )
             dimensions.append(mean)
-            yield from self._tasks(members, dimension)
+            yield from self._task_means(members, dimension)
             yield mean
-        yield self._overall(dimensions)
+        yield self._overall_mean(dimensions)
 
-    def _tasks(self, members: Sequence[Result], dimension: str) -> Iterator[Result]:
+    def _task_means(self, members: Sequence[Result], dimension: str) -> Iterator[Result]:
         """Yield a mean for each task of a dimension. Nothing if the dimension has only one task.
 
         Args:
@@ -102,10 +104,12 @@ class _Means(Struct, frozen=True):
             return
         for task, rows in sorted(rows_by_task.items()):
             mean = self._mean(rows, TASK_CAPABILITY, dimension)
-            mean = self._as_printed(mean, rows, [rules.dimension for rules in self._rules()])
+            mean = self._with_printed_mean(
+                mean, rows, [rules.dimension for rules in self._published_rules()]
+            )
             yield replace(mean, slice=f"task={task}", partial="")
 
-    def _overall(self, dimensions: Sequence[Result]) -> Result:
+    def _overall_mean(self, dimensions: Sequence[Result]) -> Result:
         """Return the one number for the whole run: a mean with the weights that the suites declare.
 
         Args:
@@ -115,7 +119,9 @@ class _Means(Struct, frozen=True):
         unit_of_weight = self._aggregation_unit(self.headlines)
         if why_no_mean(self.headlines):
             overall = replace(self._mean(self.headlines, HEADLINE, OVERALL), over=unit_of_weight)
-            return self._as_printed(overall, dimensions, [rules.overall for rules in self._rules()])
+            return self._with_printed_mean(
+                overall, dimensions, [rules.overall for rules in self._published_rules()]
+            )
         all_have_dimensions = all(row.dimension for row in self.headlines)
         if unit_of_weight != "dimensions" or not all_have_dimensions:
             return self._mean(self.headlines, HEADLINE, OVERALL)
@@ -132,9 +138,11 @@ class _Means(Struct, frozen=True):
             dimension=OVERALL,
             over="dimensions",
             members=member_names(self.run, benchmark_names),
-            partial=self._partial(benchmark_names, estimate, [row.dimension for row in means]),
+            partial=self._describe_gaps(
+                benchmark_names, estimate, [row.dimension for row in means]
+            ),
         )
-        rules = self._rules()
+        rules = self._published_rules()
         if not rules or any(rule.overall != "sum" for rule in rules):
             return overall
         # These suites print the sum over dimensions in place of the mean.
@@ -147,7 +155,7 @@ class _Means(Struct, frozen=True):
         averaged_over: MeanOver = "benchmarks"
         if reason:
             scale = MetricRow(name=metric)
-            estimate = _counts_alone(members)
+            estimate = _estimate_without_value(members)
         else:
             scale = declared_row(members[0].metric)
             pooled = None
@@ -174,15 +182,17 @@ class _Means(Struct, frozen=True):
             detail=_metric_names(members) if reason else "",
             over=averaged_over,
             members=member_names(self.run, names),
-            partial=self._partial(names, estimate, covered, "" if is_of_all else dimension),
+            partial=self._describe_gaps(names, estimate, covered, "" if is_of_all else dimension),
         )
 
-    def _rules(self) -> list[AsPublished]:
+    def _published_rules(self) -> list[AsPublished]:
         """Return the rules of the benchmarks that are scored as published; an empty list unless all are."""
         rules = [scored.published for scored in self.run.benchmarks if scored.published is not None]
         return rules if len(rules) == len(self.run.benchmarks) else []
 
-    def _as_printed(self, row: Result, members: Sequence[Result], means: Sequence[str]) -> Result:
+    def _with_printed_mean(
+        self, row: Result, members: Sequence[Result], means: Sequence[str]
+    ) -> Result:
         """Give a mean that has no value, because scales differ, the value that the paper prints all the same.
 
         Some papers average percentages and scores on other scales as they are printed in a table. A row is returned
@@ -199,7 +209,7 @@ class _Means(Struct, frozen=True):
             return row
 
         factors: dict[str, float] = {}
-        for rules in self._rules():
+        for rules in self._published_rules():
             factors.update(rules.scale)
         printed_estimates: list[Estimate] = []
         units: set[str] = set()
@@ -219,9 +229,10 @@ class _Means(Struct, frozen=True):
         )
 
     def _aggregation_unit(self, members: Sequence[Result]) -> MeanOver:
+        """Return what has equal weight in a mean over some benchmarks, as their suites declare it."""
         return aggregation_unit(self.specs[row.benchmark] for row in members)
 
-    def _partial(
+    def _describe_gaps(
         self,
         members: Sequence[str],
         estimate: Estimate,
@@ -240,10 +251,12 @@ class _Means(Struct, frozen=True):
 
 
 def _metric_names(rows: Sequence[Result]) -> str:
-    return ", ".join(dict.fromkeys(declared_row(row.metric).display_name for row in rows))
+    """Return the names of the metrics of some results, each once, separated by commas."""
+    names = dict.fromkeys(declared_row(row.metric).display_name for row in rows)
+    return ", ".join(names)
 
 
-def _counts_alone(rows: Sequence[Result]) -> Estimate:
+def _estimate_without_value(rows: Sequence[Result]) -> Estimate:
     """Return an estimate without a value or an interval, which only adds up the question counts of several results."""
     n = sum(row.estimate.n for row in rows)
     unscored = sum(row.estimate.unscored for row in rows)

@@ -1,18 +1,18 @@
 """Means over the questions of one benchmark, or of several benchmarks whose questions have equal weights.
 
-Some scores need several answers in a row, called a row here, and a failed request breaks a row off. This biases a plain
+Some scores need several answers in a row, called a sequence here, and a failed request breaks a sequence off. This biases a plain
 mean. For example, CircularEval needs one answer to a question that the model gets wrong in the first pass, but all
 answers to a question that it gets right. Failed requests thus remove more right questions than wrong ones. The later
 rounds of dialogues and answers of protocols in several steps have the same problem.
 
 If failures do not depend on what the model would have answered, weighting corrects the bias: each value counts
-1 / (probability of that many answers in a row). That probability is the product over k of the share of rows with a k-th
+1 / (probability of that many answers in a row). That probability is the product over k of the share of sequences with a k-th
 answer among those that were waiting for it (Kaplan and Meier 1958). The mean of circular verdicts is then the product
 over passes of the shares right. Requests of one question may fail together.
 
 The same applies to a run that was stopped or is still running: questions that fail early end before those that are
 right each time, but how far a question came depends on when it was begun. Steps that no question has reached are
-unknown. If they have more than a little weight (`LITTLE`) there is no mean. If few rows have reached them (`FEW`), the
+unknown. If they have more than a little weight (`LITTLE`) there is no mean. If few sequences have reached them (`FEW`), the
 interval covers the worst cases. Restricting the mean to the questions before the first unfinished one would not help:
 it is still biased towards wrong answers (`bench/unfinished.py`).
 """
@@ -46,22 +46,22 @@ from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 LITTLE = 0.05
 """Largest share of questions with an unknown outcome for which a mean is still given."""
 FEW = 10
-"""Least number of rows that must continue after a step to tell how the rows that broke off there would have ended."""
+"""Least number of sequences that must continue after a step to tell how the sequences that broke off there would have ended."""
 
 
 class CensoredMean(Struct, frozen=True):
-    """A mean of scores, weighted to correct for rows of answers that broke off."""
+    """A mean of scores, weighted to correct for sequences of answers that broke off."""
 
     value: float
     deviations: list[float]
     """Influence of each score on the mean, in the order of the scores; they sum to zero."""
     unknown: float = 0.0
-    """Share of the questions whose rows broke off at a step after which no row continued.
+    """Share of the questions whose sequences broke off at a step after which no sequence continued.
 
     Their outcome cannot be estimated. In the mean they count as if they had broken off one answer earlier.
     """
     doubtful: float = 0.0
-    """Share of the questions whose rows broke off at or after a step that fewer than `FEW` other rows passed."""
+    """Share of the questions whose sequences broke off at or after a step that fewer than `FEW` other sequences passed."""
 
     @property
     def is_known(self) -> bool:
@@ -75,7 +75,7 @@ class CensoredMean(Struct, frozen=True):
 
 
 def is_censored(scores: Sequence[Score]) -> bool:
-    """Return whether rows of answers broke off, so that a plain mean of the remaining values is biased.
+    """Return whether sequences of answers broke off, so that a plain mean of the remaining values is biased.
 
     Examples:
         >>> is_censored([])
@@ -97,11 +97,11 @@ def censored_mean(scores_of_benchmarks: Sequence[Sequence[Score]]) -> CensoredMe
         The mean and the influence of each score on it, which includes the error of the estimated probabilities
         (Greenwood's variance for verdicts); None if no score has a value.
     """
-    rows_by_benchmark = [_Rows(scores) for scores in scores_of_benchmarks]
+    sequences_by_benchmark = [_AnswerSequences(scores) for scores in scores_of_benchmarks]
     weights: list[float] = []
     weighted_values: list[float] = []
-    for rows in rows_by_benchmark:
-        for weight, value in rows.weighted_values():
+    for sequences in sequences_by_benchmark:
+        for weight, value in sequences.weighted_values():
             weights.append(weight)
             weighted_values.append(weight * value)
     total_weight = math.fsum(weights)
@@ -110,11 +110,11 @@ def censored_mean(scores_of_benchmarks: Sequence[Sequence[Score]]) -> CensoredMe
 
     mean = math.fsum(weighted_values) / total_weight
     deviations: list[float] = []
-    for rows in rows_by_benchmark:
-        for shift in rows.shifts(mean):
+    for sequences in sequences_by_benchmark:
+        for shift in sequences.shifts(mean):
             deviations.append(shift / total_weight)
-    unknown_weight = math.fsum(rows.unknown_weight for rows in rows_by_benchmark)
-    doubtful_weight = math.fsum(rows.doubtful_weight for rows in rows_by_benchmark)
+    unknown_weight = math.fsum(sequences.unknown_weight for sequences in sequences_by_benchmark)
+    doubtful_weight = math.fsum(sequences.doubtful_weight for sequences in sequences_by_benchmark)
     return CensoredMean(
         mean, deviations, unknown_weight / total_weight, doubtful_weight / total_weight
     )
@@ -127,7 +127,7 @@ def with_doubtful_as(scores: Sequence[Score], value: float) -> list[Score]:
     than `FEW` others continued, is the last one that is kept. A question that ended there or later receives the value;
     all others are cut at that step.
     """
-    doubtful_from = _Rows(scores).doubtful_from
+    doubtful_from = _AnswerSequences(scores).doubtful_from
     if doubtful_from is None:
         return list(scores)
     changed: list[Score] = []
@@ -141,50 +141,50 @@ def with_doubtful_as(scores: Sequence[Score], value: float) -> list[Score]:
     return changed
 
 
-class _Rows:
-    """The lengths of the rows of answers behind some scores, and the weights that follow from them.
+class _AnswerSequences:
+    """The lengths of the sequences of answers behind some scores, and the weights that follow from them.
 
-    Step k is the request for the answer after k answers. A row of length k that broke off did so at step k.
+    Step k is the request for the answer after k answers. A sequence of length k that broke off did so at step k.
     """
 
     def __init__(self, scores: Sequence[Score]) -> None:
-        """Measure how far the rows of some scores came. A row is a question's sequence of answers.
+        """Measure how far the sequences of some scores came. There is a sequence of answers for each question.
 
-        The weights are computed twice, because rows without a longer one are shortened in between.
+        The weights are computed twice, because sequences without a longer one are shortened in between.
         """
         self._scores = scores
-        self._steps = [score.steps for score in scores]
-        self._count()
+        self._lengths = [score.steps for score in scores]
+        self._compute_weights()
         unknown_from = self._first_step_with_fewer(1)
         self.doubtful_from = self._first_step_with_fewer(FEW)
-        """First step at which rows broke off and fewer than `FEW` others continued; None if there is none."""
+        """First step at which sequences broke off and fewer than `FEW` others continued; None if there is none."""
         self.unknown_weight = self._weight_from(unknown_from)
-        """Weight of the rows that broke off at or after the first step that no row passed."""
+        """Weight of the sequences that broke off at or after the first step that no sequence passed."""
         self.doubtful_weight = self._weight_from(self.doubtful_from)
-        """Weight of the rows that broke off at `doubtful_from` or later."""
-        self._shorten_rows_without_survivors()
-        self._count()
+        """Weight of the sequences that broke off at `doubtful_from` or later."""
+        self._shorten_sequences_without_survivors()
+        self._compute_weights()
 
-    def _count(self) -> None:
-        """Count, for each step, the rows that reached it and the rows that passed it, and compute the weights of values.
+    def _compute_weights(self) -> None:
+        """Count, for each step, the sequences that reached it and the sequences that passed it, and compute the weights of values.
 
-        A row is the sequence of answers behind a score. It reaches step k if it has k answers, and passes it if it has
+        A sequence has the answers behind a score. It reaches step k if it has k answers, and passes it if it has
         more.
         """
-        n_rows_by_length = Counter(self._steps)
+        n_sequences_by_length = Counter(self._lengths)
         n_broken_by_length: Counter[int] = Counter()
-        n_unbegun = 0
-        for steps, score in zip(self._steps, self._scores, strict=True):
+        n_not_begun = 0
+        for steps, score in zip(self._lengths, self._scores, strict=True):
             if score.broken:
                 n_broken_by_length[steps] += 1
             if steps < 0:
-                n_unbegun += 1
+                n_not_begun += 1
 
         self._answered: list[int] = []
         self._waiting: list[int] = []
-        n_longer = len(self._steps) - n_unbegun
-        for step in range(max(self._steps, default=0) + 1):
-            n_longer -= n_rows_by_length[step]
+        n_longer = len(self._lengths) - n_not_begun
+        for step in range(max(self._lengths, default=0) + 1):
+            n_longer -= n_sequences_by_length[step]
             self._answered.append(n_longer)
             self._waiting.append(n_longer + n_broken_by_length[step])
 
@@ -195,9 +195,9 @@ class _Rows:
             self._weights.append(self._weights[-1] * inverse_share)
 
     def _first_step_with_fewer(self, fewest: int) -> int | None:
-        """Return the first step from 1 on at which some rows ended early and fewer than `fewest` others continued.
+        """Return the first step from 1 on at which some sequences ended early and fewer than `fewest` others continued.
 
-        A row is a question's sequence of requests, and a step is one request of it. None if there is no such step.
+        A sequence has the requests of one question, and each of them is a step. None if there is no such step.
         """
         for step in range(1, len(self._waiting)):
             some_ended = self._waiting[step] > self._answered[step]
@@ -206,33 +206,33 @@ class _Rows:
         return None
 
     def _weight_from(self, step: int | None) -> float:
-        """Return the weight of the rows that broke off at this step or later."""
+        """Return the weight of the sequences that broke off at this step or later."""
         if step is None:
             return 0.0
         n_broken = sum(
             score.broken and steps >= step
-            for score, steps in zip(self._scores, self._steps, strict=True)
+            for score, steps in zip(self._scores, self._lengths, strict=True)
         )
         return self._weights[step] * n_broken
 
-    def _shorten_rows_without_survivors(self) -> None:
-        """Shorten the rows that ended early until at least one other row is longer.
+    def _shorten_sequences_without_survivors(self) -> None:
+        """Shorten the sequences that ended early until at least one other sequence is longer.
 
-        A row is a question's sequence of answers, and `_steps` has their lengths. If all rows ended at the same step,
+        There is a sequence of answers for each question, and `_lengths` has their lengths. If all sequences ended at the same step,
         there is nothing to tell how they would have continued. They then count as if they had ended one step earlier,
         down to a length of -1.
         """
-        for length in range(max(self._steps, default=0), -1, -1):
-            has_longer_row = any(steps > length for steps in self._steps)
-            if has_longer_row:
+        for length in range(max(self._lengths, default=0), -1, -1):
+            has_longer_sequence = any(steps > length for steps in self._lengths)
+            if has_longer_sequence:
                 continue
             for index, score in enumerate(self._scores):
-                if score.broken and self._steps[index] == length:
-                    self._steps[index] -= 1
+                if score.broken and self._lengths[index] == length:
+                    self._lengths[index] -= 1
 
     def weighted_values(self) -> Iterator[tuple[float, float]]:
         """Yield the weight and the value of each score with a value."""
-        for score, steps in zip(self._scores, self._steps, strict=True):
+        for score, steps in zip(self._scores, self._lengths, strict=True):
             if score.value is not None:
                 yield self._weights[steps], score.value
 
@@ -244,15 +244,15 @@ class _Rows:
         them.
         """
         deviations: list[float] = []
-        for score, steps in zip(self._scores, self._steps, strict=True):
+        for score, steps in zip(self._scores, self._lengths, strict=True):
             if score.value is None:
                 deviations.append(0.0)
             else:
                 deviations.append(self._weights[steps] * (score.value - mean))
 
-        # For each step, the summed deviations of the rows that passed it.
+        # For each step, the summed deviations of the sequences that passed it.
         deviations_after = [0.0] * len(self._answered)
-        for deviation, steps in zip(deviations, self._steps, strict=True):
+        for deviation, steps in zip(deviations, self._lengths, strict=True):
             if deviation:
                 for step in range(steps):
                     deviations_after[step] += deviation
@@ -268,7 +268,7 @@ class _Rows:
             losses_until.append(losses_until[-1] + loss)
 
         shifts: list[float] = []
-        for score, deviation, steps in zip(self._scores, deviations, self._steps, strict=True):
+        for score, deviation, steps in zip(self._scores, deviations, self._lengths, strict=True):
             shift = deviation - losses_until[max(steps, 0)]
             if score.broken and steps >= 0:
                 shift += gains_when_failed[steps]

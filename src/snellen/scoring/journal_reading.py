@@ -1,10 +1,10 @@
 """Read the replies of a run from its journals, part by part: first by the extractor's rules, then by reading stages.
 
-A first pass over the journals (`look_through`) counts requests and notes the positions of the exchanges of each part.
+A first pass over the journals (`index_journals`) counts requests and notes the positions of the exchanges of each part.
 The parts are then read one after the other (`PartReader`).
 
-For a protocol in several steps, the journal contains the steps. This module combines the steps of a sample, here called
-a talk, into the answer to which they led.
+In some protocols the model answers a question in several steps, each of which is a request. The journal contains the
+steps, and this module combines them into the answer to which they led (`MultiStepAnswers`).
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from snellen.scoring.unparsed import NamedStage, UnparsedReply
 
 
 class MultiStepAnswer(Struct, frozen=True):
-    """All steps of one sample under one protocol, with their conclusion."""
+    """The answer to one sample under a protocol in several steps."""
 
     protocol: str
     sample: Sample
     conclusion: Conclusion | None
-    """None if the talk has not ended, as in a run that was stopped."""
+    """None if steps are missing, as in a run that was stopped."""
     cost: MultiStepCost
-    row: AnswerSequence
+    answered_steps: AnswerSequence
 
 
 class MultiStepAnswers:
-    """Collects the steps of talks. If a step was answered several times, the last reply counts."""
+    """Collects the steps of answers in several steps. If a step was answered several times, the last reply counts."""
 
     def __init__(self, protocols: Sequence[str]) -> None:
         """Prepare to collect the steps of answers that a model gives in several steps.
@@ -81,19 +81,25 @@ class MultiStepAnswers:
             steps[request.variant] = exchange
 
     def begun(self, samples: Mapping[str, Mapping[str, Sample]]) -> Iterator[MultiStepAnswer]:
-        """Yield each exchange in several steps that was begun, whether it is finished or not.
+        """Yield the answer to each sample of which at least one step is in the journals, even if steps are missing.
 
-        In some protocols the model answers a question in several steps. They declare a function that says which reply
-        the steps lead to; exchanges of other protocols are left out.
+        Args:
+            samples: The samples by benchmark and identifier.
         """
-        for (protocol, benchmark, sample_id), by_variant in self._steps.items():
-            if protocol not in self._conclude:
+        for (protocol, benchmark, sample_id), step_by_variant in self._steps.items():
+            conclude = self._conclude.get(protocol)
+            if conclude is None:
                 continue
-            steps = steps_in_order(by_variant.values())
+            steps = steps_in_order(step_by_variant.values())
             sample = samples[benchmark][sample_id]
-            conclusion = self._conclude[protocol](sample, steps)
-            row = _answer_sequence(steps, has_ended=conclusion is not None)
-            yield MultiStepAnswer(protocol, sample, conclusion, multi_step_cost(steps), row)
+            conclusion = conclude(sample, steps)
+            yield MultiStepAnswer(
+                protocol=protocol,
+                sample=sample,
+                conclusion=conclusion,
+                cost=multi_step_cost(steps),
+                answered_steps=_answered_steps(steps, has_ended=conclusion is not None),
+            )
 
 
 def with_conclusions(
@@ -135,15 +141,20 @@ def _step_number(exchange: Exchange) -> int:
     return step.number if step else 0
 
 
-def _answer_sequence(steps: Sequence[Exchange], *, has_ended: bool) -> AnswerSequence:
-    """Count the steps of a conversation that were answered before the first one that failed."""
+def _answered_steps(steps: Sequence[Exchange], *, has_ended: bool) -> AnswerSequence:
+    """Count the steps of an answer that received a response, up to the first that failed.
+
+    Args:
+        steps: The steps in their order.
+        has_ended: Whether the steps led to an answer. If not, the sequence is broken off.
+    """
     n_answered = 0
     for step in steps:
         if step.response.error is not None:
             break
         n_answered += 1
-    is_broken = n_answered < len(steps) or not has_ended
-    return AnswerSequence(n_answered, broken=is_broken)
+    has_failed_step = n_answered < len(steps)
+    return AnswerSequence(n_answered, broken=has_failed_step or not has_ended)
 
 
 Question = tuple[str, str, int]
@@ -176,31 +187,36 @@ class JournalIndex(Struct, frozen=True):
 
 
 class PartPredictions(Struct):
-    """Predictions for a part of a benchmark, read from the journals."""
+    """The predictions for some samples of a benchmark (a part), read from the journals."""
 
     predictions: PredictionsByQuestion
     uncertain_replies: dict[int, UnparsedReply]
     """Replies whose reading is not certain, by `id()` of their prediction."""
     costs: dict[Question, MultiStepCost]
     """Costs of the answers of protocols in several steps."""
-    rows: dict[Question, AnswerSequence]
+    answered_steps: dict[Question, AnswerSequence]
     """For protocols in several steps, how many steps were answered before the first failure."""
 
     def note_doubt(self, prediction: Prediction, question: Turn, response: Response) -> None:
-        """Remember a reply from which no option could be read with certainty, for a judge model or a random guess.
+        """Add a reply to `uncertain_replies` if the extractor could not read with certainty which option it chooses.
 
-        A reply of several steps that ended without an answer is not remembered, because there is nothing to read in it.
+        Later stages of reading (a judge model or a random guess) get these replies. There is nothing to read in a reply
+        that stands for steps which ended without an answer.
+
+        Args:
+            prediction: What the extractor read.
+            question: The question, which may have no options.
+            response: The response of the model.
         """
         is_reply = prediction.method == "generation" and prediction.error is None
         if not is_reply or prediction.reason == "undecided":
             return
         if question.options and prediction.confidence != "certain":
-            self.uncertain_replies[id(prediction)] = UnparsedReply(
-                prediction, question, response.text or ""
-            )
+            unparsed = UnparsedReply(prediction, question, response.text or "")
+            self.uncertain_replies[id(prediction)] = unparsed
 
 
-def look_through(
+def index_journals(
     folder: Path, manifest: RunManifest, parts: Mapping[str, Mapping[str, int]]
 ) -> JournalIndex:
     """Go through the journals of a run once, to count requests and to note where the replies of each part are.
@@ -245,7 +261,16 @@ class PartReader:
     """Reads the exchanges of a run, one part of a benchmark at a time."""
 
     def __init__(self, folder: Path, manifest: RunManifest, journals: Sequence[Path]) -> None:
-        self._folder, self._protocols, self._journals = folder, manifest.protocols, journals
+        """Prepare to read the exchanges of a run.
+
+        Args:
+            folder: The folder of the run.
+            manifest: The manifest of the run.
+            journals: The journals, in the order to which positions refer.
+        """
+        self._folder = folder
+        self._protocols = manifest.protocols
+        self._journals = journals
         self._baselines = _Baselines(folder, manifest.protocols)
 
     def read(
@@ -253,66 +278,88 @@ class PartReader:
         benchmark: str,
         samples: Mapping[str, Sample],
         positions: Sequence[int],
-        reading: ReadingRules,
+        rules: ReadingRules,
     ) -> PartPredictions:
-        """Read the exchanges of a part of a benchmark.
+        """Read what the model answered to some samples of a benchmark.
 
         Args:
             benchmark: Name of the benchmark.
-            samples: Its samples by id.
-            positions: Positions of the exchanges in the journals.
-            reading: The extractor and the rule for likelihoods.
+            samples: The samples by identifier.
+            positions: Positions of their exchanges in the journals.
+            rules: The extractor and the rule for likelihoods.
 
         Raises:
             StoreError: An exchange does not match its sample.
             DataError: Two different presentations have the same `Variant`.
         """
-        part_predictions = PartPredictions({}, {}, {}, {})
-        answers, shared = MultiStepAnswers(self._protocols), _Shared()
+        part = PartPredictions({}, {}, {}, {})
+        multi_step_answers = MultiStepAnswers(self._protocols)
+        shared = _SharedObjects()
         with JournalReader(self._journals) as journal:
             for position in positions:
                 exchange = journal.read(position)
-                request = exchange.request
-                sample = samples[request.sample_id]
+                sample = samples[exchange.request.sample_id]
                 check_matches_sample(self._folder, exchange, sample)
-                if request.variant.step:
-                    answers.add(exchange)
-                    continue
-                question = sample.rounds[request.variant.turn]
-                prediction = predict(
-                    exchange.protocol,
-                    question,
-                    request,
-                    exchange.response,
-                    reading.extractor,
-                    reading.rule,
-                    self._baselines.of(exchange),
-                )
-                prediction = shared.one(prediction, sample)
-                tests = part_predictions.predictions.setdefault(
-                    (prediction.protocol, sample.id, request.variant.turn), {}
-                )
-                earlier = tests.get(request.variant)
-                if earlier is not None and earlier.key != prediction.key:
-                    raise duplicate_presentation(exchange.protocol, request)
-                # The same request was sent again, after a failure or by another worker. The last reply counts.
-                if prediction.error is None or earlier is None:
-                    tests[prediction.variant] = prediction
-                    part_predictions.note_doubt(prediction, question, exchange.response)
-        for answer in answers.begun({benchmark: samples}):
-            key, conclusion = (answer.protocol, answer.sample.id, 0), answer.conclusion
-            part_predictions.rows[key] = answer.row
+                if exchange.request.variant.step:
+                    multi_step_answers.add(exchange)
+                else:
+                    self._add_reply(part, exchange, sample, rules, shared)
+
+        for answer in multi_step_answers.begun({benchmark: samples}):
+            key = (answer.protocol, answer.sample.id, 0)
+            part.answered_steps[key] = answer.answered_steps
+            conclusion = answer.conclusion
             if conclusion is None:
                 continue
             question = answer.sample.rounds[0]
-            prediction = predict_conclusion(
-                answer.protocol, question, conclusion, reading.extractor
-            )
-            part_predictions.predictions[key] = {prediction.variant: prediction}
-            part_predictions.note_doubt(prediction, question, conclusion.response)
+            prediction = predict_conclusion(answer.protocol, question, conclusion, rules.extractor)
+            part.predictions[key] = {prediction.variant: prediction}
+            part.note_doubt(prediction, question, conclusion.response)
             if conclusion.response.error is None:
-                part_predictions.costs[key] = answer.cost
-        return part_predictions
+                part.costs[key] = answer.cost
+        return part
+
+    def _add_reply(
+        self,
+        part: PartPredictions,
+        exchange: Exchange,
+        sample: Sample,
+        rules: ReadingRules,
+        shared: _SharedObjects,
+    ) -> None:
+        """Read the reply to a single request, and add the prediction to a part.
+
+        Args:
+            part: The predictions of the part, which are changed in place.
+            exchange: The request with its response.
+            sample: The sample of the request.
+            rules: The extractor and the rule for likelihoods.
+            shared: Strings and presentations that predictions share.
+
+        Raises:
+            DataError: A different request has the same `Variant`.
+        """
+        request = exchange.request
+        question = sample.rounds[request.variant.turn]
+        prediction = predict(
+            exchange.protocol,
+            question,
+            request,
+            exchange.response,
+            rules.extractor,
+            rules.rule,
+            self._baselines.scores_for(exchange),
+        )
+        prediction = shared.share(prediction, sample)
+        key = (prediction.protocol, sample.id, request.variant.turn)
+        prediction_by_variant = part.predictions.setdefault(key, {})
+        earlier = prediction_by_variant.get(request.variant)
+        if earlier is not None and earlier.key != prediction.key:
+            raise duplicate_presentation(exchange.protocol, request)
+        # The same request was sent again, after a failure or by another worker. The last reply counts.
+        if prediction.error is None or earlier is None:
+            prediction_by_variant[prediction.variant] = prediction
+            part.note_doubt(prediction, question, exchange.response)
 
 
 _BaselineKey = tuple[str, str, str, Variant]
@@ -332,50 +379,51 @@ class _Baselines:
             folder: The folder of the run.
             labels: The labels of its protocols. If none of them uses baselines, the journal is not read.
         """
-        self._asking: set[str] = set()
+        self._protocols_with_baselines: set[str] = set()
         for label in labels:
             if declaration_of(parse_protocol(label)).baselines:
-                self._asking.add(label)
+                self._protocols_with_baselines.add(label)
         self._scores: dict[_BaselineKey, tuple[ContinuationScore, ...]] = {}
-        if not self._asking:
+        if not self._protocols_with_baselines:
             return
         for exchange in read_exchanges(folder):
             is_baseline = exchange.request.variant.baseline
             if is_baseline and exchange.response.error is None:
                 self._scores[_baseline_key(exchange)] = exchange.response.scores
 
-    def of(self, exchange: Exchange) -> tuple[ContinuationScore, ...] | None:
-        """Return the baseline of an exchange: empty if its reply is missing, None if the protocol uses no baseline."""
-        if exchange.protocol not in self._asking:
+    def scores_for(self, exchange: Exchange) -> tuple[ContinuationScore, ...] | None:
+        """Return the baseline scores that belong to a request for the likelihood of options.
+
+        Returns:
+            The score of each option; an empty tuple if the baseline request has no reply, and None if the protocol uses no
+            baselines.
+        """
+        if exchange.protocol not in self._protocols_with_baselines:
             return None
         return self._scores.get(_baseline_key(exchange), ())
 
 
 def _baseline_key(exchange: Exchange) -> _BaselineKey:
-    """Return the key of a presentation, which is the same for its exchange and for its baseline."""
+    """Return a key that is equal for a request and for its baseline request."""
     request = exchange.request
-    return (
-        exchange.protocol,
-        request.benchmark,
-        request.sample_id,
-        replace(request.variant, baseline=""),
-    )
+    variant = replace(request.variant, baseline="")
+    return exchange.protocol, request.benchmark, request.sample_id, variant
 
 
-MOST_SHARED = 10_000
+MAX_SHARED_VARIANTS = 10_000
 """Presentations that are remembered at most. If there are more, they differ for every question."""
 
 
-class _Shared:
+class _SharedObjects:
     """Replaces equal strings and presentations of predictions by one object, to save memory."""
 
     def __init__(self) -> None:
         self._variants: dict[Variant, Variant] = {}
         self._protocols: dict[str, str] = {}
 
-    def one(self, prediction: Prediction, sample: Sample) -> Prediction:
-        """Return the prediction with texts and variant shared with equal predictions, which saves memory."""
-        if len(self._variants) > MOST_SHARED:
+    def share(self, prediction: Prediction, sample: Sample) -> Prediction:
+        """Return an equal prediction that refers to the strings and the `Variant` of earlier predictions, to save memory."""
+        if len(self._variants) > MAX_SHARED_VARIANTS:
             self._variants.clear()
         return replace(
             prediction,
@@ -386,38 +434,46 @@ class _Shared:
         )
 
 
-def read_on(parts: Sequence[PartPredictions], stages: Sequence[NamedStage]) -> None:
-    """Run further stages of reading on the replies in which the extractor found no certain option.
+def run_reading_stages(parts: Sequence[PartPredictions], stages: Sequence[NamedStage]) -> None:
+    """Run further stages of reading, such as a judge model, on replies in which the extractor found no certain option.
 
-    A stage is for example a judge model. It gets the replies that the stages before it could not read. The predictions
-    in `parts` are replaced in place.
+    Each stage gets the replies of all parts that it accepts and that the stages before it left uncertain. The
+    predictions in `parts` are replaced in place.
     """
     for stage in stages:
-        entries = []
+        entries: list[
+            tuple[PartPredictions, dict[Variant, Prediction], Variant, UnparsedReply]
+        ] = []
         for part in parts:
-            for predictions in part.predictions.values():
+            for prediction_by_variant in part.predictions.values():
                 # A presentation may have been answered twice: `id` finds the reply that counts.
-                for presentation, prediction in predictions.items():
+                for variant, prediction in prediction_by_variant.items():
                     reply = part.uncertain_replies.get(id(prediction))
                     if reply is not None and stage.takes(prediction):
-                        entries.append((part, predictions, presentation, reply))
+                        entries.append((part, prediction_by_variant, variant, reply))
 
-        new_predictions = stage.read([reply for *_, reply in entries])
+        replies = [reply for _, _, _, reply in entries]
+        new_predictions = stage.read(replies)
         for entry, new_prediction in zip(entries, new_predictions, strict=True):
-            part, predictions, presentation, reply = entry
-            predictions[presentation] = new_prediction
-            part.uncertain_replies[id(new_prediction)] = replace(reply, prediction=new_prediction)
+            part, prediction_by_variant, variant, reply = entry
+            prediction_by_variant[variant] = new_prediction
+            new_reply = replace(reply, prediction=new_prediction)
+            part.uncertain_replies[id(new_prediction)] = new_reply
 
 
-def in_order(tests: Mapping[Variant, Prediction]) -> tuple[Prediction, ...]:
-    """Sort the predictions on one question by the number of their presentation, then by its content.
+def predictions_in_order(
+    prediction_by_variant: Mapping[Variant, Prediction],
+) -> tuple[Prediction, ...]:
+    """Sort the predictions on one question by the number of their presentation, and then by its content.
 
-    The order does therefore not depend on the order in which replies arrived.
+    The order therefore does not depend on the order in which replies arrived.
     """
-    if len(tests) < 2:
-        return tuple(tests.values())
+    if len(prediction_by_variant) < 2:
+        return tuple(prediction_by_variant.values())
 
-    def position(presentation: Variant) -> tuple[int, bytes]:
-        return presentation.test, msgspec.json.encode(presentation)
+    def position(variant: Variant) -> tuple[int, bytes]:
+        return variant.test, msgspec.json.encode(variant)
 
-    return tuple(tests[presentation] for presentation in sorted(tests, key=position))
+    return tuple(
+        prediction_by_variant[variant] for variant in sorted(prediction_by_variant, key=position)
+    )

@@ -50,9 +50,9 @@ from snellen.scoring.journal_reading import (
     PredictionsByQuestion,
     Question,
     ReadingRules,
-    in_order,
-    look_through,
-    read_on,
+    index_journals,
+    predictions_in_order,
+    run_reading_stages,
 )
 from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.published_means import HeadlineRule, HeadlineScores, headline_rule
@@ -129,24 +129,26 @@ def score_run(
         part_numbers[scorable.name] = {
             key: position // size for position, key in enumerate(scorable.samples)
         }
-    asking = look_through(folder, manifest, part_numbers)
-    reader = PartReader(folder, manifest, asking.journals)
+    journal_index = index_journals(folder, manifest, part_numbers)
+    reader = PartReader(folder, manifest, journal_index.journals)
     benchmarks = {scorable.name: _ScoredParts(spool) for scorable in scorables}
     all_parts = _parts(scorables, sizes)
     # Judges are asked about the replies of all benchmarks at once.
     for parts in [list(all_parts)] if panel else ([part] for part in all_parts):
-        parts_read = []
+        predictions_of_parts = []
         for part in parts:
-            positions = asking.positions.get((part.of.name, part.number), ())
-            parts_read.append(reader.read(part.of.name, part.samples, positions, part.of.reading))
-        read_on(parts_read, stages)
-        for part, part_predictions in zip(parts, parts_read, strict=True):
+            positions = journal_index.positions.get((part.scorable.name, part.number), ())
+            predictions_of_parts.append(
+                reader.read(part.scorable.name, part.samples, positions, part.scorable.reading)
+            )
+        run_reading_stages(predictions_of_parts, stages)
+        for part, part_predictions in zip(parts, predictions_of_parts, strict=True):
             _score_part(
                 part,
                 part_predictions,
                 spec.metrics,
                 panel,
-                benchmarks[part.of.name],
+                benchmarks[part.scorable.name],
                 final=manifest.is_imported,
             )
 
@@ -158,12 +160,12 @@ def score_run(
         manifest,
         spec,
         tuple(stage.name for stage in stages),
-        tuple(benchmarks[scorable.name].together(scorable, spec.metrics) for scorable in scorables),
-        asking.distinct_requests,
-        asking.reused,
+        tuple(benchmarks[scorable.name].combine(scorable, spec.metrics) for scorable in scorables),
+        journal_index.distinct_requests,
+        journal_index.reused,
         tuple(panel.uses) if panel else (),
-        asking.roles,
-        costs=asking.requests,
+        journal_index.roles,
+        costs=journal_index.requests,
         extent=extent,
     )
 
@@ -356,10 +358,10 @@ def _scorable(
     )
 
 
-class _Part(Struct, frozen=True):
+class _SamplePart(Struct, frozen=True):
     """Consecutive samples of a benchmark."""
 
-    of: _Scorable
+    scorable: _Scorable
     number: int
     samples: dict[str, Sample]
 
@@ -386,7 +388,7 @@ def _metrics_of(spec: BenchmarkSpec, metrics: Sequence[str]) -> list[str]:
     return list(dict.fromkeys((*(spec.metrics or DEFAULT_TEXT_METRICS), *metrics)))
 
 
-def _parts(scorables: Sequence[_Scorable], sizes: Mapping[str, int]) -> Iterator[_Part]:
+def _parts(scorables: Sequence[_Scorable], sizes: Mapping[str, int]) -> Iterator[_SamplePart]:
     """Split the samples of each benchmark into parts that are scored one after the other.
 
     Args:
@@ -400,7 +402,7 @@ def _parts(scorables: Sequence[_Scorable], sizes: Mapping[str, int]) -> Iterator
         for number in range(n_parts):
             ids = islice(remaining_ids, size)
             samples = {sample_id: scorable.samples[sample_id] for sample_id in ids}
-            yield _Part(scorable, number, samples)
+            yield _SamplePart(scorable, number, samples)
 
 
 class _ScoredParts:
@@ -431,7 +433,7 @@ class _ScoredParts:
     def add_tallies(self, section: Section, tallies: Sequence[QuestionCounts]) -> None:
         self._tallies[section].append(self._spool.write(tallies))
 
-    def together(self, scorable: _Scorable, requested: tuple[str, ...]) -> ScoredBenchmark:
+    def combine(self, scorable: _Scorable, requested: tuple[str, ...]) -> ScoredBenchmark:
         """Combine the parts that were scored one after the other into one scored benchmark.
 
         `requested` are the metrics that the user asked for. The records stay in the temporary file and are read from it when needed.
@@ -461,7 +463,7 @@ class _ScoredParts:
 
 
 def _score_part(
-    part: _Part,
+    part: _SamplePart,
     part_predictions: PartPredictions,
     metrics: Sequence[str],
     panel: JudgeEnsemble | None,
@@ -476,7 +478,7 @@ def _score_part(
 
     `final` is true if no more replies will come, as in a run that another program made.
     """
-    scorable = part.of
+    scorable = part.scorable
     predictions = part_predictions.predictions
     for number, protocol in enumerate(scorable.protocols):
         questions = []
@@ -485,14 +487,14 @@ def _score_part(
                 continue
             for turn in range(len(sample.rounds)):
                 key = (protocol.label, sample.id, turn)
-                row = part_predictions.rows.get(key)
+                row = part_predictions.answered_steps.get(key)
                 question = AskedQuestion(
                     protocol,
                     sample,
                     turn,
                     scorable.answers.get((sample.id, turn)),
-                    in_order(predictions.get(key, {})),
-                    row or _rounds_before(predictions, protocol, sample, turn),
+                    predictions_in_order(predictions.get(key, {})),
+                    row or _answered_rounds_before(predictions, protocol, sample, turn),
                     final,
                 )
                 questions.append(question)
@@ -519,7 +521,7 @@ def _score_part(
     scored.add_predictions(_in_sample_order(part, predictions))
 
 
-def _rounds_before(
+def _answered_rounds_before(
     predictions: PredictionsByQuestion, protocol: Protocol, sample: Sample, turn: int
 ) -> AnswerSequence:
     """Return how many rounds of a dialogue were answered before a round, and whether the dialogue ended before it.
@@ -555,14 +557,14 @@ def _choice_scores(
             yield from score_cost(question, costs.get(key))
 
 
-def _in_sample_order(part: _Part, predictions: PredictionsByQuestion) -> Iterator[Prediction]:
+def _in_sample_order(part: _SamplePart, predictions: PredictionsByQuestion) -> Iterator[Prediction]:
     """Yield the predictions of a part in a fixed order: by sample, then by protocol and round.
 
     The order does not depend on the order in which replies arrived. Protocols that the run no longer has are last, in
     alphabetical order.
     """
     sample_positions = {sample_id: position for position, sample_id in enumerate(part.samples)}
-    labels = [protocol.label for protocol in part.of.protocols]
+    labels = [protocol.label for protocol in part.scorable.protocols]
     protocol_positions = {label: position for position, label in enumerate(labels)}
 
     def position(question: Question) -> tuple[int, int, str, int]:
@@ -571,4 +573,4 @@ def _in_sample_order(part: _Part, predictions: PredictionsByQuestion) -> Iterato
         return sample_positions[sample_id], protocol_position, label, turn
 
     for question in sorted(predictions, key=position):
-        yield from in_order(predictions[question])
+        yield from predictions_in_order(predictions[question])

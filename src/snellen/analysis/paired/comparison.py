@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, combinations, islice
+from itertools import combinations
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from snellen.analysis.paired.differences import (
     Paired,
     PairedDifference,
     QuestionFlip,
+    QuestionKey,
     QuestionMeasures,
     RankInterval,
     flips,
@@ -39,10 +41,12 @@ from snellen.registry import unknown_name
 from snellen.runs.run_folder import RunManifest
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
-Place = tuple[str, Method]
+BenchmarkAndMethod = tuple[str, Method]
 """Benchmark and method."""
-ComparedPlace = tuple[frozenset[str], str, Method]
+PairAndBenchmark = tuple[frozenset[str], str, Method]
 """Two runs by label, benchmark and method."""
+MeasuresOfRun = dict[BenchmarkAndMethod, dict[str, QuestionMeasures]]
+"""The values of the questions of a run, by benchmark and method, and then by protocol."""
 RankedOn = tuple[str, str]
 """Benchmark, or `*`, and dimension."""
 
@@ -81,94 +85,163 @@ def compare_runs(
     labels = run_labels(runs)
     if baseline and baseline not in labels:
         raise unknown_name("run", baseline, labels)
-    pairs = [
-        (i, j)
-        for i, j in combinations(range(len(runs)), 2)
-        if baseline in ("", labels[i], labels[j])
-    ]
-    pairs = [(j, i) if labels[j] == baseline else (i, j) for i, j in pairs]
+    pairs = _pairs_to_compare(labels, baseline)
+
     replies = [RunReplies(run) for run in runs]
+    tables_by_metric: list[list[MeasuresOfRun]] = []
+    for metric in metrics or ("",):
+        tables_by_metric.append([run_measures(run, metric) for run in runs])
+    compared: list[_ComparedPairs] = []
+    for tables in tables_by_metric:
+        compared.append(_compare_pairs(pairs, labels, tables, replies, with_flips=with_flips))
+
+    instruments: list[str] = []
+    for label, run in zip(labels, runs, strict=True):
+        if is_instrument(run.manifest):
+            instruments.append(label)
+    uncorrected: list[PairedDifference] = []
+    for of_metric in compared:
+        uncorrected += of_metric.differences
+    differences = list(_corrected(uncorrected, correction, instruments))
+
+    ranks: list[RankInterval] = []
+    n_before = 0
+    for tables, of_metric in zip(tables_by_metric, compared, strict=True):
+        n_after = n_before + len(of_metric.differences)
+        corrected_of_metric = differences[n_before:n_after]
+        n_before = n_after
+        for method in METHODS if resamples else ():
+            ranks += _rank_intervals(
+                labels,
+                tables,
+                corrected_of_metric,
+                of_metric.paired,
+                method,
+                correction,
+                instruments,
+                resamples,
+                seed,
+            )
     flipped: list[QuestionFlip] = []
-    # One list element per metric in the following three.
-    by_metric = [[run_measures(run, metric) for run in runs] for metric in metrics or ("",)]
-    differences: list[list[PairedDifference]] = [[] for _ in by_metric]
-    paired: list[dict[ComparedPlace, Paired]] = [{} for _ in by_metric]
-    for tables, of_metric, paired_before in zip(by_metric, differences, paired, strict=True):
-        for i, j in pairs:
-            names = labels[i], labels[j]
-            common = list(common_measures([tables[i], tables[j]]))
-            pairings: list[Paired] = []
-            for first, second in common:
-                same = same_replies(replies[i], replies[j], (first, second))
-                pairing = pair(names, without_doubts(first, same), without_doubts(second, same))
-                is_same = bool(same) and same == first.keys & second.keys
-                result = replace(pairing.result, same_replies=is_same)
-                pairings.append(replace(pairing, result=result))
-            paired_before |= {_place_of(pairing.result): pairing for pairing in pairings}
-            of_metric += [pairing.result for pairing in pairings]
-            of_metric += _means(pairings)
-            if with_flips:
-                for first, second in common:
-                    flipped += flips(names, first, second)
-    instruments = tuple(
-        label for label, run in zip(labels, runs, strict=True) if is_instrument(run.manifest)
-    )
-    corrected = iter(_corrected(list(chain.from_iterable(differences)), correction, instruments))
-    differences = [list(islice(corrected, len(of_metric))) for of_metric in differences]
-    ranks = [
-        rank
-        for tables, of_metric, paired_before in zip(by_metric, differences, paired, strict=True)
-        for method in (METHODS if resamples else ())
-        for rank in _rank_intervals(
-            labels,
-            tables,
-            of_metric,
-            paired_before,
-            method,
-            correction,
-            instruments,
-            resamples,
-            seed,
-        )
-    ]
+    for of_metric in compared:
+        flipped += of_metric.flips
     return Comparison(
         tuple(labels),
-        tuple(chain.from_iterable(differences)),
+        tuple(differences),
         tuple(ranks),
         tuple(flipped),
         correction,
         resamples,
         _partial(labels, runs),
         baseline,
-        instruments,
+        tuple(instruments),
     )
+
+
+def _pairs_to_compare(labels: Sequence[str], baseline: str) -> list[tuple[int, int]]:
+    """Return the pairs of runs to compare, as indexes into `labels`.
+
+    Without a baseline these are all pairs. Otherwise they are the baseline with each other run, the baseline first.
+    """
+    pairs: list[tuple[int, int]] = []
+    for i, j in combinations(range(len(labels)), 2):
+        if not baseline:
+            pairs.append((i, j))
+        elif labels[j] == baseline:
+            pairs.append((j, i))
+        elif labels[i] == baseline:
+            pairs.append((i, j))
+    return pairs
+
+
+class _ComparedPairs(NamedTuple):
+    """The comparison of several pairs of runs in one metric, before p-values are corrected."""
+
+    differences: list[PairedDifference]
+    """Differences on each benchmark, followed by their means, for one pair after the other."""
+    paired: dict[PairAndBenchmark, Paired]
+    flips: list[QuestionFlip]
+
+
+def _compare_pairs(
+    pairs: Sequence[tuple[int, int]],
+    labels: Sequence[str],
+    tables: Sequence[MeasuresOfRun],
+    replies: Sequence[RunReplies],
+    *,
+    with_flips: bool,
+) -> _ComparedPairs:
+    """Compare pairs of runs in one metric.
+
+    Args:
+        pairs: The pairs, as indexes of runs.
+        labels: The label of each run.
+        tables: The values of the questions of each run.
+        replies: The replies of each run. Questions to which two runs replied alike have no uncertain difference.
+        with_flips: Whether to list the questions that only one run of a pair has right.
+    """
+    compared = _ComparedPairs([], {}, [])
+    for i, j in pairs:
+        names = (labels[i], labels[j])
+        common = list(common_measures([tables[i], tables[j]]))
+        paired_of_runs: list[Paired] = []
+        for first, second in common:
+            same = same_replies(replies[i], replies[j], (first, second))
+            paired = pair(names, without_doubts(first, same), without_doubts(second, same))
+            all_are_same = bool(same) and same == first.keys & second.keys
+            result = replace(paired.result, same_replies=all_are_same)
+            paired_of_runs.append(replace(paired, result=result))
+        for paired in paired_of_runs:
+            compared.paired[_pair_and_benchmark(paired.result)] = paired
+            compared.differences.append(paired.result)
+        compared.differences.extend(_mean_differences_by_method(paired_of_runs))
+        if with_flips:
+            for first, second in common:
+                compared.flips.extend(flips(names, first, second))
+    return compared
 
 
 def _rank_intervals(
     labels: Sequence[str],
-    tables: Sequence[dict[Place, dict[str, QuestionMeasures]]],
+    tables: Sequence[MeasuresOfRun],
     compared: Sequence[PairedDifference],
-    paired_before: Mapping[ComparedPlace, Paired],
+    paired_earlier: Mapping[PairAndBenchmark, Paired],
     method: Method,
     correction: Correction,
     instruments: Collection[str],
     resamples: int,
     seed: int,
 ) -> list[RankInterval]:
-    """Rank the runs, for one method (generation or likelihood), on the questions for which all of them have a value."""
+    """Rank the runs by one method, on the questions for which all of them have a value.
+
+    Args:
+        labels: The label of each run.
+        tables: The values of the questions of each run.
+        compared: The differences between the runs, with corrected p-values.
+        paired_earlier: Paired questions of the comparison, which are reused if they are the same questions.
+        method: Generation or likelihood.
+        correction: Method of correction for multiple comparisons.
+        instruments: Labels of the runs that are reference baselines and not models.
+        resamples: Number of bootstrap resamples.
+        seed: Seed of the resamples.
+    """
     from snellen.analysis.paired.rank_intervals import rank_intervals
 
-    everywhere = [measures for measures in common_measures(tables) if measures[0].method == method]
-    of_method = [difference for difference in compared if difference.method == method]
-    better = _shown_better(labels, everywhere, of_method, paired_before, correction, instruments)
-    return rank_intervals(labels, everywhere, better, resamples, seed)
+    measures_by_benchmark = [
+        measures for measures in common_measures(tables) if measures[0].method == method
+    ]
+    differences = [difference for difference in compared if difference.method == method]
+    significant_pairs = _significant_pairs(
+        labels, measures_by_benchmark, differences, paired_earlier, correction, instruments
+    )
+    return rank_intervals(labels, measures_by_benchmark, significant_pairs, resamples, seed)
 
 
-def _shown_better(
+def _significant_pairs(
     labels: Sequence[str],
     benchmarks: Sequence[Sequence[QuestionMeasures]],
     compared: Sequence[PairedDifference],
-    paired_before: Mapping[ComparedPlace, Paired],
+    paired_earlier: Mapping[PairAndBenchmark, Paired],
     correction: Correction,
     instruments: Collection[str],
 ) -> dict[RankedOn, list[tuple[str, str]]]:
@@ -181,56 +254,58 @@ def _shown_better(
         benchmarks: For each benchmark, the measures of each run.
         compared: Differences whose p-values are corrected already. They are used if they are on the same questions; all
             others are corrected for the number of all pairs.
-        paired_before: Paired questions of earlier comparisons, which are reused if they are the same questions.
+        paired_earlier: Paired questions of earlier comparisons, which are reused if they are the same questions.
         correction: Method of correction for multiple comparisons.
-        instruments: Labels of the runs that are not models.
+        instruments: Labels of the runs that are reference baselines and not models.
     """
-    common = [
-        frozenset.intersection(*(measure.keys for measure in measures)) for measures in benchmarks
-    ]
+    common_questions: list[frozenset[QuestionKey]] = []
+    for measures in benchmarks:
+        keys_by_run = [measures_of_run.keys for measures_of_run in measures]
+        common_questions.append(frozenset.intersection(*keys_by_run))
+
     differences: list[PairedDifference] = []
     for i, j in combinations(range(len(labels)), 2):
-        paired = []
-        for measures, questions in zip(benchmarks, common, strict=True):
-            place = (
-                frozenset((labels[i], labels[j])),
-                measures[0].scored.spec.name,
-                measures[0].method,
-            )
-            pairing = paired_before.get(place)
-            if pairing is None or pairing.result.difference.questions != len(questions):
-                pairing = pair((labels[i], labels[j]), measures[i], measures[j], questions)
-            paired.append(pairing)
-        differences += [*(pairing.result for pairing in paired), *_means(paired)]
-    by_pair = {_pair_key(difference): difference for difference in compared}
-    better: dict[RankedOn, list[tuple[str, str]]] = defaultdict(list)
+        names = (labels[i], labels[j])
+        paired_of_runs: list[Paired] = []
+        for measures, questions in zip(benchmarks, common_questions, strict=True):
+            key = (frozenset(names), measures[0].scored.spec.name, measures[0].method)
+            paired = paired_earlier.get(key)
+            if paired is None or paired.result.difference.questions != len(questions):
+                paired = pair(names, measures[i], measures[j], questions)
+            paired_of_runs.append(paired)
+        differences += [paired.result for paired in paired_of_runs]
+        differences += _mean_differences_by_method(paired_of_runs)
+
+    compared_by_pair = {_pair_key(difference): difference for difference in compared}
+    significant: dict[RankedOn, list[tuple[str, str]]] = defaultdict(list)
     for difference in _corrected(differences, correction, instruments):
         decisive = difference
-        as_compared = by_pair.get(_pair_key(difference), difference)
+        as_compared = compared_by_pair.get(_pair_key(difference), difference)
         if as_compared.difference.questions == difference.difference.questions:
             decisive = as_compared
         if not is_shown(decisive):
             continue
-        winner, loser = decisive.first, decisive.second
-        if gain(decisive) <= 0:
-            winner, loser = loser, winner
-        better[difference.benchmark, difference.dimension].append((winner, loser))
-    return better
+        if gain(decisive) > 0:
+            better_and_worse = (decisive.first, decisive.second)
+        else:
+            better_and_worse = (decisive.second, decisive.first)
+        significant[difference.benchmark, difference.dimension].append(better_and_worse)
+    return significant
 
 
-def _place_of(difference: PairedDifference) -> ComparedPlace:
-    return frozenset((difference.first, difference.second)), difference.benchmark, difference.method
+def _pair_and_benchmark(difference: PairedDifference) -> PairAndBenchmark:
+    """Return the key of a difference on a benchmark. The order of its two runs does not matter."""
+    runs = frozenset((difference.first, difference.second))
+    return runs, difference.benchmark, difference.method
 
 
 def _pair_key(difference: PairedDifference) -> tuple[object, ...]:
-    return (
-        frozenset((difference.first, difference.second)),
-        difference.benchmark,
-        difference.dimension,
-    )
+    """Return the key of a difference on a benchmark or in a dimension. The order of its two runs does not matter."""
+    runs = frozenset((difference.first, difference.second))
+    return runs, difference.benchmark, difference.dimension
 
 
-def run_measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeasures]]:
+def run_measures(run: ScoredRun, metric: str) -> MeasuresOfRun:
     """Collect the values of all questions of a run, so that it can be compared with another run.
 
     Args:
@@ -238,9 +313,9 @@ def run_measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionM
         metric: A metric, or empty for the preferred metric of each benchmark.
 
     Returns:
-        By (benchmark, method) and then by protocol, the values of the questions.
+        The values of the questions, by (benchmark, method) and then by protocol.
     """
-    measures_by_place: dict[Place, dict[str, QuestionMeasures]] = defaultdict(dict)
+    measures_by_benchmark: MeasuresOfRun = defaultdict(dict)
     corrected_number = corrected_numbers(run)
     for scored in run.benchmarks:
         metrics = [metric] if metric else headline_metrics(scored)
@@ -249,13 +324,13 @@ def run_measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionM
         measured.sort(key=lambda measures: -metrics.index(measures.metric))
         for measures in measured:
             audited = corrected_number(scored.spec.name, measures.protocol, measures.metric)
-            place = (scored.spec.name, measures.method)
-            measures_by_place[place][measures.protocol] = replace(measures, audited=audited)
-    return measures_by_place
+            key = (scored.spec.name, measures.method)
+            measures_by_benchmark[key][measures.protocol] = replace(measures, audited=audited)
+    return measures_by_benchmark
 
 
 def common_measures(
-    tables: Sequence[dict[Place, dict[str, QuestionMeasures]]],
+    tables: Sequence[MeasuresOfRun],
 ) -> Iterator[tuple[QuestionMeasures, ...]]:
     """Yield, for each benchmark and method that all runs have, the values of each run under a protocol that they share.
 
@@ -264,21 +339,26 @@ def common_measures(
     Args:
         tables: For each run, the result of `run_measures`.
     """
-    for place in tables[0]:
-        if not all(place in table for table in tables):
+    for key in tables[0]:
+        if not all(key in table for table in tables):
             continue
-        protocol = shared_protocol([table[place] for table in tables])
+        protocol = shared_protocol([table[key] for table in tables])
         if protocol is None:
             continue
-        measures = tuple(table[place][protocol] for table in tables)
+        measures = tuple(table[key][protocol] for table in tables)
         if len({measure.metric for measure in measures}) == 1:
             yield measures
 
 
-def _means(paired: Sequence[Paired]) -> Iterator[PairedDifference]:
+def _mean_differences_by_method(paired: Sequence[Paired]) -> Iterator[PairedDifference]:
+    """Yield the mean differences of two runs over benchmarks and dimensions, for generation and for likelihood.
+
+    Args:
+        paired: The differences of the two runs on single benchmarks.
+    """
     for method in METHODS:
-        of_method = [pairing for pairing in paired if pairing.result.method == method]
-        yield from mean_differences(of_method)
+        paired_by_method = [each for each in paired if each.result.method == method]
+        yield from mean_differences(paired_by_method)
 
 
 def is_instrument(manifest: RunManifest) -> bool:
