@@ -502,8 +502,10 @@ def test_predictions_keep_what_they_have_in_common_once_while_they_are_scored(
     name = questions.spec.name
     asked = index_journals(folder, manifest, {name: dict.fromkeys(samples, 0)})
     reader = PartReader(folder, manifest, asked.journals)
-    part = reader.read(name, samples, asked.places[name, 0], ReadingRules("standard", "mean"))
-    predictions = [prediction for tests in part.presented.values() for prediction in tests.values()]
+    part = reader.read(name, samples, asked.positions[name, 0], ReadingRules("standard", "mean"))
+    predictions = [
+        prediction for tests in part.predictions.values() for prediction in tests.values()
+    ]
     assert len(predictions) == 12
     assert len({id(prediction.variant) for prediction in predictions}) == 1
     assert len({id(prediction.protocol) for prediction in predictions}) == 1

@@ -29,7 +29,7 @@ from snellen.report.axes import ChartAxis, PlotPoint
 from snellen.report.interval_chart import IntervalRow, interval_chart
 from snellen.report.markdown import escape_markdown
 from snellen.report.number_text import figure_text
-from snellen.report.rendering import escaped, stand_alone
+from snellen.report.rendering import escaped, standalone_svg
 from snellen.report.report_section import ReportSection
 from snellen.report.reported_runs import ReportedRun, prepare_reported_runs
 from snellen.report.samples import OUTCOMES, GalleryLimits, choose_gallery
@@ -726,7 +726,7 @@ def test_a_chart_names_each_mark_and_keeps_within_its_frame() -> None:
     groups = [
         IntervalRow(NASTY * 3, tuple(PlotPoint(i, f"model {i}", half) for i in range(30)), 0.25)
     ]
-    drawn = stand_alone(interval_chart("many", groups, ChartAxis("accuracy")))
+    drawn = standalone_svg(interval_chart("many", groups, ChartAxis("accuracy")))
     parsed = Page(drawn)
     assert drawn.count("model 29: 50.0% [30.0, 70.0] n=10") == 1
     assert len({attrs["class"] for tag, attrs in parsed.tags if tag == "g"}) == 8

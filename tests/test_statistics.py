@@ -23,7 +23,7 @@ from snellen.analysis.intervals import (
     share_interval,
     wilson,
 )
-from snellen.analysis.quantiles import RARE, rare_limit, student_t, z
+from snellen.analysis.quantiles import RARE, normal_quantile, rare_limit, student_t
 from snellen.analysis.template_deviation import template_deviation
 from snellen.records import Estimate
 from snellen.report.table import estimate_note
@@ -34,7 +34,7 @@ shares = st.floats(0, 1)
 
 
 def test_z_is_the_normal_quantile_of_95_percent() -> None:
-    assert z() == pytest.approx(1.959963984540054, abs=1e-12)
+    assert normal_quantile() == pytest.approx(1.959963984540054, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ def test_wilsons_interval_solves_the_score_equation_and_holds_the_share(
     for end in (low, high):
         if 0 < end < 1:
             assert (share - end) ** 2 == pytest.approx(
-                z() ** 2 * end * (1 - end) / n, rel=1e-5, abs=1e-12
+                normal_quantile() ** 2 * end * (1 - end) / n, rel=1e-5, abs=1e-12
             )
 
 
 def test_wilsons_interval_ends_exactly_at_0_and_at_1_where_none_or_all_are_right() -> None:
     """The score equation is then n mu^2 = z^2 mu (1 - mu): 0, and z^2 / (n + z^2). Rounding left 5e-18 at n = 5."""
     for n in range(1, 200):
-        other = z() ** 2 / (n + z() ** 2)
+        other = normal_quantile() ** 2 / (n + normal_quantile() ** 2)
         assert wilson(0.0, n) == (0.0, pytest.approx(other))
         assert wilson(1.0, n) == (pytest.approx(1 - other), 1.0)
 
@@ -165,7 +165,10 @@ def test_a_mean_without_bounds_has_students_interval_longer_on_the_side_of_the_t
         math.sqrt(n / (n - 1)) if n <= 5 else 1.0
     )  # where t alone is too short (bench/interval_coverage.py)
     margin = few * (interval.high - mean)
-    lean, root = z() * skewness / 2, math.sqrt(1 + (z() * skewness / 2) ** 2)
+    lean, root = (
+        normal_quantile() * skewness / 2,
+        math.sqrt(1 + (normal_quantile() * skewness / 2) ** 2),
+    )
     assert estimate.low == pytest.approx(
         min(mean + margin * (lean - root), mean - margin), rel=1e-5
     )
@@ -343,7 +346,7 @@ def test_a_score_interval_of_one_bound_is_the_limit_of_that_of_two(
     for end in one:
         rare = value * rare_limit(value**2 / variance) * variance / value**2
         assert end == pytest.approx(rare) or (value - end) ** 2 == pytest.approx(
-            z() ** 2 * variance * end / value, abs=1e-7
+            normal_quantile() ** 2 * variance * end / value, abs=1e-7
         )
     low, high = score_interval(-value, variance, (-math.inf, 0.0))
     assert (-high, -low) == one
@@ -496,7 +499,9 @@ def test_a_mean_over_benchmarks_counts_them_alike() -> None:
     assert both.value == pytest.approx(0.7)
     assert both.stderr == pytest.approx(math.hypot(one.stderr or 0, other.stderr or 0) / 2)
     # By hand: products of the margins with half of what they lack of (z stderr)^2, and the weighted difference.
-    sides = [(e.value - e.low, e.high - e.value, z() * e.stderr) for e in (one, other)]  # type: ignore[operator]
+    sides = [
+        (e.value - e.low, e.high - e.value, normal_quantile() * e.stderr) for e in (one, other)
+    ]  # type: ignore[operator]
     products = [(below * above + margin**2) / 2 for below, above, margin in sides]
     lean = (
         sum(p * (above - below) for p, (below, above, _) in zip(products, sides, strict=True))

@@ -401,7 +401,7 @@ def test_a_mean_of_a_stopped_run_says_of_which_benchmark_it_is_and_what_was_not_
         11,
     )
     headline = headline_of(results.runs[0], results.rows)
-    assert headline and headline.words == "accuracy on average over 2 benchmarks"
+    assert headline and headline.title == "accuracy on average over 2 benchmarks"
 
 
 def test_the_command_that_goes_on_has_every_flag_and_none_for_what_objects_asked(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from snellen.analysis.intervals import Interval, skewed_margins
-from snellen.analysis.quantiles import z
+from snellen.analysis.quantiles import normal_quantile
 from snellen.records import Estimate
 
 
@@ -91,7 +91,7 @@ def _margins_of_sum(estimates: Sequence[Estimate]) -> tuple[float, float]:
             end_below.append(below)
             end_above.append(above)
             continue
-        shortfall = max(0.0, (z() * (estimate.stderr or 0.0)) ** 2 - product)
+        shortfall = max(0.0, (normal_quantile() * (estimate.stderr or 0.0)) ** 2 - product)
         product += (1 - 1 / len(estimates)) * shortfall
         products.append(product)
         weighted_differences.append(product * (above - below))

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from snellen.analysis.quantiles import student_t, z
+from snellen.analysis.quantiles import normal_quantile, student_t
 
 GroupT = TypeVar("GroupT", bound=Hashable)
 
@@ -107,13 +107,13 @@ class GroupSpread(Struct, frozen=True):
         df = self.observed_df
         if binary:
             df = min(df, self.binary_df)
-        t_factor = (student_t(df) / z()) ** 2
+        t_factor = (student_t(df) / normal_quantile()) ** 2
         correlated = self.independent + t_factor * (self.exchangeable - self.independent)
         estimated = max(t_factor * self.jackknife, correlated)
 
         upper = self.dependent
         if not binary:
-            upper *= (student_t(self.df) / z()) ** 2 * self.groups / (self.groups - 1)
+            upper *= (student_t(self.df) / normal_quantile()) ** 2 * self.groups / (self.groups - 1)
         return max(min(estimated, upper), self.independent)
 
 

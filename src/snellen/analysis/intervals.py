@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from snellen.analysis.group_spread import GroupSpread
-from snellen.analysis.quantiles import rare_limit, z
+from snellen.analysis.quantiles import normal_quantile, rare_limit
 
 Bounds = tuple[float, float]
 """The least and the greatest possible value of a metric; infinite where there is none."""
@@ -91,8 +91,8 @@ def score_interval(
         raise ValueError(f"{value} is not within {low} and {high}")
 
     if math.isinf(low) and math.isinf(high):
-        margin = z() * math.sqrt(variance)
-        below, above = skewed_margins(margin**2, margin * z() * skew)
+        margin = normal_quantile() * math.sqrt(variance)
+        below, above = skewed_margins(margin**2, margin * normal_quantile() * skew)
         return value - max(below, margin), value + max(above, margin)
 
     if math.isinf(low):
@@ -102,7 +102,7 @@ def score_interval(
     height = value - low
     greater_variance = max(variance, observed)
     if math.isinf(high):
-        squared_margin = z() ** 2 * variance
+        squared_margin = normal_quantile() ** 2 * variance
         below, above = skewed_margins(squared_margin, squared_margin / height)
         count = height**2 / greater_variance
         lower_height = min(height - below, height * rare_limit(count) / count)
@@ -169,10 +169,10 @@ def wilson(share: float, n: float) -> tuple[float, float]:
         >>> round(low, 3), round(high, 3)
         (0.826, 0.945)
     """
-    shrinkage = z() ** 2 / n
+    shrinkage = normal_quantile() ** 2 / n
     middle = (share + shrinkage / 2) / (1 + shrinkage)
     variance = share * (1 - share) / n + shrinkage / (4 * n)
-    margin = z() * math.sqrt(variance) / (1 + shrinkage)
+    margin = normal_quantile() * math.sqrt(variance) / (1 + shrinkage)
     low = max(0.0, middle - margin)
     high = min(1.0, middle + margin)
     # At the ends the formula gives 0 and 1 except for rounding.

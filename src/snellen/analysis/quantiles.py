@@ -61,9 +61,14 @@ def rare_limit(count: float, n: float = math.inf) -> float:
     return expected
 
 
-@lru_cache(maxsize=64)
-def z(level: float = 0.05) -> float:
-    """Return the normal quantile of a two-sided test: the margin of its interval in standard errors."""
+def normal_quantile(level: float = 0.05) -> float:
+    """Return the quantile of the normal distribution for a two-sided test.
+
+    The margin of an interval is this many standard errors: 1.96 for the level 0.05, which gives a 95% interval.
+
+    Args:
+        level: The probability that the true value is outside of the interval.
+    """
     return NormalDist().inv_cdf(1 - level / 2)
 
 

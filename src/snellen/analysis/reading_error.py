@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from snellen.analysis.intervals import Bounds
-from snellen.analysis.quantiles import z
+from snellen.analysis.quantiles import normal_quantile
 from snellen.records import Estimate, ReadingDoubt
 
 
@@ -70,7 +70,7 @@ def widened_by_reading(
         return estimate
     if not variance and not bias:
         return estimate
-    margin = z() * math.sqrt(variance)
+    margin = normal_quantile() * math.sqrt(variance)
     below = math.hypot(estimate.value - estimate.low, margin) - min(bias, 0.0)
     above = math.hypot(estimate.high - estimate.value, margin) + max(bias, 0.0)
     return replace(

@@ -15,8 +15,8 @@ from snellen.report.reported_runs import (
     ReplyCounts,
     ReportedRun,
     RotationCounts,
+    benchmarks_with_options,
     count_rotations,
-    each_choice_benchmark,
 )
 from snellen.report.summary import summary
 from snellen.report.table import Column, Table, tabulate
@@ -69,7 +69,7 @@ def count_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return the tables of requests by model, and of replies by model and protocol."""
     tables: list[Table] = []
     for reported_run in reported_runs:
-        if any(True for _ in each_choice_benchmark(reported_run)):
+        if any(True for _ in benchmarks_with_options(reported_run)):
             tables.append(summary(reported_runs))
             break
     tables.append(_request_table(reported_runs))

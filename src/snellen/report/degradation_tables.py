@@ -147,10 +147,10 @@ def _dose_panel(curves: Sequence[_Curve]) -> ChartPanel:
     for curve in curves:
         marks = list(_dose_marks(curve))
         points += marks
-        positions = [_position(mark) for mark in marks if not mark.is_hollow]
+        positions = [_point_of_mark(mark) for mark in marks if not mark.is_hollow]
         lines.append((curve.series, positions))
 
-    doses = [_position(point)[0] for point in points]
+    doses = [_point_of_mark(point)[0] for point in points]
     x_title = DEGRADATIONS[response.kind].title.format("dose")
     x_axis = ChartAxis(x_title, "", top=max(doses), bottom=min(doses))
     y_axis = ChartAxis.of_metric(
@@ -164,7 +164,8 @@ def _dose_panel(curves: Sequence[_Curve]) -> ChartPanel:
     return ChartPanel(title, chart)
 
 
-def _position(mark: ScatterPoint) -> ChartPoint:
+def _point_of_mark(mark: ScatterPoint) -> ChartPoint:
+    """Return the dose and the score of a mark, without their intervals, for the line through several marks."""
     return mark.x.value or 0.0, mark.y.value or 0.0
 
 
@@ -176,7 +177,7 @@ def _dose_marks(curve: _Curve) -> Iterator[ScatterPoint]:
     """
     response = curve.response
     clean_dose = DEGRADATIONS[response.kind].none
-    yield _score_mark(curve, clean_dose, _exact(response.clean))
+    yield _score_mark(curve, clean_dose, _without_interval(response.clean))
     for point in response.points:
         if point.value is None:
             continue
@@ -194,16 +195,24 @@ def _dose_marks(curve: _Curve) -> Iterator[ScatterPoint]:
         curve.series,
         curve.run,
         Estimate(half.value, None, half.low, half.high, 0),
-        _exact(halfway),
+        _without_interval(halfway),
         is_hollow=True,
         tooltip=f"{curve.run}: half of the score above chance is lost at {half_text}",
     )
 
 
 def _score_mark(curve: _Curve, dose: float, score: Estimate) -> ScatterPoint:
-    return ScatterPoint(curve.series, f"{curve.run}, dose {dose:g}", _exact(dose), score)
+    """Return the mark of a run in a chart of scores on degraded images.
+
+    Args:
+        curve: The curve of the run, which determines the colour and the label.
+        dose: The strength of the degradation: the x of the mark.
+        score: The score with its interval: the y of the mark.
+    """
+    name = f"{curve.run}, dose {dose:g}"
+    return ScatterPoint(curve.series, name, _without_interval(dose), score)
 
 
-def _exact(value: float) -> Estimate:
+def _without_interval(value: float) -> Estimate:
     """Return an estimate without an interval."""
     return Estimate(value, None, None, None, 0)

@@ -26,7 +26,7 @@ from snellen.report.drawing import (
     ChartText,
 )
 from snellen.report.figures import POINT_AT, report_figures
-from snellen.report.rendering import stand_alone
+from snellen.report.rendering import standalone_svg
 from snellen.report.reported_runs import prepare_reported_runs
 from snellen.report.training_curves import headline_panels, trainings
 from snellen.scoring.scored_run import ScoredRun
@@ -74,7 +74,7 @@ def write_figures(
     captions = ""
     for figure in _named_figures(report_figures(prepare_reported_runs(runs, rows))):
         path = folder / f"{figure.name}.{form}"
-        write_atomically(path, convert(stand_alone(figure.drawing)))
+        write_atomically(path, convert(standalone_svg(figure.drawing)))
         paths.append(path)
         captions += f"{figure.name}: {figure.drawing.title}. {figure.caption}\n"
     write_atomically(folder / "captions.txt", captions.encode("utf-8", "replace"))
@@ -242,7 +242,7 @@ def headline_plot(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> Plot:
         return Plot(chart_svg(curves[0].drawing, tuple(trainings(reported_runs))))
     blocks = report_figures(reported_runs)
     for figure in _named_figures({"headline": blocks["headline"]}):
-        return Plot(stand_alone(figure.drawing))
+        return Plot(standalone_svg(figure.drawing))
     raise DataError("there is no headline number to draw")
 
 
@@ -260,7 +260,7 @@ def chart_svg(drawing: ChartDrawing, series: Sequence[str] = ()) -> str:
         >>> chart_svg(builder.drawing("A word", height=40)).startswith("<svg")
         True
     """
-    return stand_alone(with_legend(drawing, series))
+    return standalone_svg(with_legend(drawing, series))
 
 
 def with_legend(drawing: ChartDrawing, series: Sequence[str]) -> ChartDrawing:

@@ -16,7 +16,7 @@ from snellen.analysis.headline import HEADLINE, WORD_OVERLAP
 from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
 from snellen.analysis.paired.differences import PairedDifference
 from snellen.analysis.paired.significance import LEVEL
-from snellen.analysis.quantiles import z
+from snellen.analysis.quantiles import normal_quantile
 from snellen.analysis.sequential import parts_of
 from snellen.callers import for_caller
 from snellen.errors import DataError
@@ -350,7 +350,7 @@ def _dimension_text(dimension: DimensionShare) -> str:
 
 def _not_above_chance(model: ModelNumbers) -> list[str]:
     """Return the dimensions in which a model is not significantly above chance, corrected for all its dimensions."""
-    quantile = z(LEVEL / max(len(model.dimensions), 1))
+    quantile = normal_quantile(LEVEL / max(len(model.dimensions), 1))
     titles: list[str] = []
     for dimension in model.dimensions:
         estimate = dimension.estimate
@@ -444,7 +444,7 @@ def _significantly_lowest(
         return []
     lowest, *others = sorted(shares, key=lambda named_share: named_share[1].value or 0.0)
     _, lowest_share = lowest
-    widening = z(LEVEL / n_pairs) / z()
+    widening = normal_quantile(LEVEL / n_pairs) / normal_quantile()
 
     tied: list[tuple[str, Estimate]] = []
     for name, share in others:

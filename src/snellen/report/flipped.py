@@ -1,4 +1,4 @@
-"""Questions that one of two runs has right and the other has not."""
+"""Questions that only one of two runs answered correctly."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ QuestionKey = tuple[str, str, str, int]
 
 
 class _FlipCounts(NamedTuple):
-    """Questions of one protocol that two runs settled."""
+    """Numbers of questions under one protocol whose verdict is the same or differs between two runs."""
 
     runs: str
     protocol: str
     only_first: int
     only_second: int
-    settled: int
+    n_decided: int
+    """Questions that are decided in both runs."""
 
 
 def flip_tables(runs: Sequence[ScoredRun], pairs: Iterable[tuple[str, str]]) -> list[Table]:
@@ -56,7 +57,7 @@ def flip_tables(runs: Sequence[ScoredRun], pairs: Iterable[tuple[str, str]]) -> 
         Column("protocol", lambda row: row.protocol, is_label=True),
         Column(f"only {first} correct", lambda row: row.only_first),
         Column(f"only {second} correct", lambda row: row.only_second),
-        Column("decided in both", lambda row: row.settled),
+        Column("decided in both", lambda row: row.n_decided),
     ]
     if not is_one_pair:
         columns.insert(0, Column("runs", lambda row: row.runs, is_label=True))

@@ -28,12 +28,12 @@ from snellen.report.number_text import (
 )
 from snellen.report.reply_notes import grader_notes, unread_notes
 from snellen.report.reported_runs import (
-    OVER,
+    MEAN_DESCRIPTIONS,
     HeadlineEstimate,
     ModelMethodRow,
     ReportedRun,
     benchmarks_of,
-    each_choice_benchmark,
+    benchmarks_with_options,
     method_rows,
 )
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
@@ -258,7 +258,7 @@ def _mean_row(model_rows: Sequence[ModelMethodRow]) -> _HeadlineRow:
     labels: dict[str, None] = {}
     for headline in headlines:
         if headline.over:
-            labels[OVER[headline.over]] = None
+            labels[MEAN_DESCRIPTIONS[headline.over]] = None
     chance_levels = [
         number_or_dash(model_row.chance, model_row.headline.unit if model_row.headline else SHARE)
         for model_row in model_rows
@@ -523,7 +523,7 @@ def _n_unscored(model_row: ModelMethodRow) -> int:
 def _option_scope(reported_run: ReportedRun) -> str:
     """Return on how many benchmarks of a run questions have options: `12 of 14`; empty if on all."""
     n_benchmarks = len(reported_run.run.benchmarks)
-    n_with_options = len(list(each_choice_benchmark(reported_run)))
+    n_with_options = len(list(benchmarks_with_options(reported_run)))
     if n_with_options == n_benchmarks:
         return ""
     return f"{n_with_options} of {n_benchmarks}"

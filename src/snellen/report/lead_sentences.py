@@ -74,7 +74,7 @@ def _leader_differences(
     names = [model.name for model in models]
     leader = compared.headline.baseline
     if leader not in names:
-        leader = max(models, key=lambda model: model.merit).name
+        leader = max(models, key=lambda model: model.comparable_value).name
     others = [name for name in names if name != leader]
 
     differences: list[PairedDifference] = []

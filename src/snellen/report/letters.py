@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from snellen.analysis.option_letters import LetterPreference, letter_preferences
 from snellen.analysis.paired.significance import LEVEL
-from snellen.analysis.quantiles import z
+from snellen.analysis.quantiles import normal_quantile
 from snellen.metrics.declaration import SHARE
 from snellen.records import Estimate
 from snellen.report.number_text import capitalised, decimal_text, unit_of_difference
@@ -136,8 +136,8 @@ def _widen_interval(difference: Estimate, family_size: int) -> Estimate:
     value = difference.value
     if value is None or difference.low is None or difference.high is None:
         return difference
-    corrected_quantile = z(LEVEL / family_size)
-    factor = corrected_quantile / z()
+    corrected_quantile = normal_quantile(LEVEL / family_size)
+    factor = corrected_quantile / normal_quantile()
     low = value - factor * (value - difference.low)
     high = value + factor * (difference.high - value)
     return replace(difference, low=max(low, -1.0), high=min(high, 1.0))

@@ -16,8 +16,8 @@ from snellen.report.number_text import dimension_title
 from snellen.report.reported_runs import (
     ModelMethodRow,
     ReportedRun,
+    benchmarks_with_options,
     dimensions_of,
-    each_choice_benchmark,
     mean_chance,
 )
 
@@ -75,7 +75,7 @@ class ModelNumbers(Struct, frozen=True):
     """The share that the file of an imported run itself calls right, if that is far from the headline."""
 
     @property
-    def merit(self) -> float:
+    def comparable_value(self) -> float:
         """The headline, negated if a lower one is better."""
         value = self.headline.value or 0.0
         return -value if self.better == "lower" else value
@@ -199,7 +199,7 @@ def _counts_replies(model_row: ModelMethodRow) -> bool:
 def _option_scope(reported_run: ReportedRun) -> str:
     """Return ` on the 12 of 14 benchmarks with options`, or an empty text if all benchmarks have options."""
     n_benchmarks = len(reported_run.run.benchmarks)
-    n_with_options = len(list(each_choice_benchmark(reported_run)))
+    n_with_options = len(list(benchmarks_with_options(reported_run)))
     if n_with_options == n_benchmarks:
         return ""
     return f" on the {n_with_options} of {n_benchmarks} benchmarks with options"

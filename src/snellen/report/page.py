@@ -42,10 +42,10 @@ from snellen.report.report_tables import report_sections
 from snellen.report.reported_runs import (
     ReportedRun,
     benchmarks_of,
-    count_once,
+    count_distinct_replies,
+    has_predictions,
     method_rows,
     prepare_reported_runs,
-    was_asked,
 )
 from snellen.report.sample_cards import sample_card
 from snellen.report.samples import OUTCOMES, Gallery, choose_gallery
@@ -129,13 +129,13 @@ def _head_facts(reported_runs: Sequence[ReportedRun]) -> tuple[tuple[int, str], 
     evaluated: set[str] = set()
     for reported_run in reported_runs:
         evaluated.update(
-            scored.spec.name for scored in reported_run.run.benchmarks if was_asked(scored)
+            scored.spec.name for scored in reported_run.run.benchmarks if has_predictions(scored)
         )
     benchmarks_text = "benchmark" if len(benchmarks) == 1 else "benchmarks"
     if len(evaluated) < len(benchmarks):
         benchmarks_text = f"of {len(benchmarks)} {benchmarks_text}"
 
-    totals = [count_once(reported_run.run) for reported_run in reported_runs]
+    totals = [count_distinct_replies(reported_run.run) for reported_run in reported_runs]
     replies = sum(total.with_options for total in totals)
     unparsed = sum(total.unparsed for total in totals)
     return (

@@ -105,7 +105,7 @@ def template_environment(loader: BaseLoader, **values: Any) -> Environment:
     names |= {"marks": MARKS, "series_class": series_class, "broad": CHART_WIDTH}
     names |= {"signs": SIGNS, "longest": LONGEST, "few": FEW_NOTES, **values}
     filters |= {
-        "coded": _coded,
+        "coded": _with_code_marks,
         "pixels": _pixels,
         "decimals": decimal_text,
         "thousands": "{:,}".format,
@@ -124,12 +124,12 @@ def escaped(content: object) -> Markup:
 
 def render_page(template: str, /, **values: Any) -> str:
     """Render a template of reports."""
-    return _own().get_template(template).render(values)
+    return _report_templates().get_template(template).render(values)
 
 
-def part(template: str, name: str) -> Callable[..., str]:
+def template_macro(template: str, name: str) -> Callable[..., str]:
     """Return a macro of a template of reports as a function that returns markup."""
-    macro = getattr(_own().get_template(template).module, name)
+    macro = getattr(_report_templates().get_template(template).module, name)
     return lambda *arguments: str(macro(*arguments))
 
 
@@ -144,7 +144,7 @@ def page_style() -> str:
 
 
 @cache
-def paper_style() -> str:
+def style_for_paper() -> str:
     """Return the CSS for a chart in a file of its own, such as an SVG for a paper.
 
     It is the style of charts on a page with light colours. Each CSS variable is replaced by its value, because some
@@ -166,11 +166,11 @@ def report_asset(name: str) -> str:
 
 
 @cache
-def _own() -> Environment:
+def _report_templates() -> Environment:
     return templates()
 
 
-def _coded(sentence: str) -> Markup:
+def _with_code_marks(sentence: str) -> Markup:
     """Escape a sentence, and mark text between two backticks, such as a command, as code."""
     from markupsafe import Markup
 
@@ -248,6 +248,6 @@ def offline_document(
     )
 
 
-def stand_alone(drawing: ChartDrawing) -> str:
+def standalone_svg(drawing: ChartDrawing) -> str:
     """Return a chart as SVG text that contains its style."""
-    return part("drawing.html", "drawing")(drawing, paper_style()) + "\n"
+    return template_macro("drawing.html", "drawing")(drawing, style_for_paper()) + "\n"

@@ -123,30 +123,31 @@ class ReplyTotals(Struct, frozen=True):
     """Unparsed replies among them."""
 
 
-def count_once(run: ScoredRun) -> ReplyTotals:
-    """Count the replies to multiple-choice questions, and those from which no option could be read.
+def count_distinct_replies(run: ScoredRun) -> ReplyTotals:
+    """Count the distinct replies to multiple-choice questions, and those from which no option could be read.
 
-    If two protocols send the same request, its reply is counted once.
+    Two protocols may send the same request. Its reply is then counted once. In some runs the reply also depends on the
+    sample, so that equal requests about two samples are different.
     """
     replies: set[tuple[str, str]] = set()
     unparsed: set[tuple[str, str]] = set()
     for scored in run.benchmarks:
         for prediction in scored.predictions:
-            if prediction.error is not None or prediction.method != "generation":
-                continue
-            if prediction.text is not None:  # a question without options
+            is_reply = prediction.error is None and prediction.method == "generation"
+            is_open_question = prediction.text is not None
+            if not is_reply or is_open_question:
                 continue
             sample = ""
             if run.manifest.answers_by_sample:
                 sample = f"{scored.spec.name} {prediction.sample_id}"
-            key = (prediction.key, sample)
-            replies.add(key)
+            reply = (prediction.key, sample)
+            replies.add(reply)
             if prediction.choice is None:
-                unparsed.add(key)
+                unparsed.add(reply)
     return ReplyTotals(len(replies), len(unparsed))
 
 
-def was_asked(scored: ScoredBenchmark) -> bool:
+def has_predictions(scored: ScoredBenchmark) -> bool:
     """Return whether the run has a prediction of the benchmark.
 
     There is none if no protocol applies to its questions, or if the run was stopped before.
@@ -188,7 +189,7 @@ CHOICE_ROWS = tuple(
     row.name for metric in CHOICE_METRICS for row in metric.rows if not row.secondary_to
 )
 """Metric rows of every question with options, in the order of the tables."""
-OVER: dict[MeanOver, str] = {
+MEAN_DESCRIPTIONS: dict[MeanOver, str] = {
     "dimensions": "mean of the dimensions",
     "benchmarks": "mean over benchmarks",
     "questions": "over all questions",
@@ -410,38 +411,49 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
     def _with_secondary(
         self, result: Result, protocol: str, metric: str, dimension: str
     ) -> HeadlineEstimate:
-        """Return an estimate with those that belong beside it: over parsed replies only, and the bounds that unparsed
-        replies leave."""
+        """Return an estimate together with the secondary estimates that table cells show next to it.
+
+        These are the same metric over parsed replies only, the bounds that unparsed replies leave, and, after an audit, the
+        estimate before its correction. They are omitted if they are equal to the estimate, which is so unless a reply is
+        missing or unparsed.
+        """
         results = self.reported_run.results_by_key
 
-        def same_place(row: str) -> Result | None:
-            return results.get((protocol, row, result.benchmark, dimension, result.slice))
+        def find(metric_row: MetricRow) -> Result | None:
+            """Return the result of another metric for the same protocol, benchmark and slice."""
+            return results.get(
+                (protocol, metric_row.name, result.benchmark, dimension, result.slice)
+            )
 
         secondary: list[tuple[str, Estimate]] = []
-        differs = False
-        for row in secondary_rows(metric):
-            other = same_place(row.name)
+        any_differs = False
+        for metric_row in secondary_rows(metric):
+            other = find(metric_row)
             if other is None:
                 continue
-            secondary.append((row.label, other.estimate))
-            headline = (result.estimate.value, result.estimate.n)
-            differs = differs or (other.estimate.value, other.estimate.n) != headline
-        # They differ from the headline only if a reply is unparsed or missing.
-        if not differs:
+            secondary.append((metric_row.label, other.estimate))
+            is_equal = (
+                other.estimate.value == result.estimate.value
+                and other.estimate.n == result.estimate.n
+            )
+            if not is_equal:
+                any_differs = True
+        if not any_differs:
             secondary.clear()
-        as_read_row = as_read(declared_row(metric))
-        uncorrected = same_place(as_read_row.name)
-        if uncorrected:
-            secondary.append((as_read_row.label, uncorrected.estimate))
+
+        uncorrected_row = as_read(declared_row(metric))
+        uncorrected = find(uncorrected_row)
+        if uncorrected is not None:
+            secondary.append((uncorrected_row.label, uncorrected.estimate))
         return HeadlineEstimate(
-            protocol,
-            result.estimate,
-            result.unit,
-            word_reason(result.reason, result.detail),
-            tuple(secondary),
-            result.over,
-            result.members,
-            result.partial,
+            protocol=protocol,
+            estimate=result.estimate,
+            unit=result.unit,
+            reason=word_reason(result.reason, result.detail),
+            secondary=tuple(secondary),
+            over=result.over,
+            members=result.members,
+            partial=result.partial,
         )
 
 
@@ -540,7 +552,9 @@ def pools_of(reported_runs: Sequence[ReportedRun]) -> list[str]:
 def overall_label(model_rows: Sequence[ModelMethodRow]) -> str:
     """Return what has equal weight in the numbers of some runs, as their suites declare it."""
     headlines = [model_row.headline for model_row in model_rows if model_row.headline]
-    labels = dict.fromkeys(OVER[headline.over] for headline in headlines if headline.over)
+    labels = dict.fromkeys(
+        MEAN_DESCRIPTIONS[headline.over] for headline in headlines if headline.over
+    )
     return " or ".join(labels)
 
 
@@ -565,7 +579,6 @@ def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
     """Return the chance level of a mean over benchmarks; None if no benchmark has options.
 
     It is a mean over their questions if the suites declare that questions have equal weight.
-
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
@@ -600,7 +613,7 @@ def chance_levels(
         included = [
             scored
             for scored in reported_run.run.benchmarks
-            if was_asked(scored) and is_included(scored.spec)
+            if has_predictions(scored) and is_included(scored.spec)
         ]
         level = mean_chance(included)
         if level is not None:
@@ -614,7 +627,7 @@ def common_chance(levels: Mapping[str, float]) -> float | None:
     return next(iter(levels.values())) if len(printed) == 1 else None
 
 
-def each_choice_benchmark(reported_run: ReportedRun) -> Iterator[ScoredBenchmark]:
+def benchmarks_with_options(reported_run: ReportedRun) -> Iterator[ScoredBenchmark]:
     """Yield the benchmarks of a run that have a chance level."""
     for scored in reported_run.run.benchmarks:
         if scored.chance_accuracy is not None:

@@ -59,11 +59,11 @@ def _table_of_two(comparison: Comparison) -> Table:
         Column("metric", lambda row: _metric_text(row, methods), is_label=True),
         *_number_columns(first, second),
     ]
-    notes = [_what_is_shown(comparison, f"{first} minus {second}")]
+    notes = [_difference_note(comparison, f"{first} minus {second}")]
     n_hidden = len(single) - MOST_ROWS
     if n_hidden > 0:
         notes.append(f"{n_hidden} more benchmarks: {_all_tables()}.")
-    notes += _uncompared(comparison)
+    notes += _exclusion_notes(comparison)
     return tabulate("Comparison", columns, [*single[:MOST_ROWS], *means], notes)
 
 
@@ -83,11 +83,11 @@ def _table_of_many(comparison: Comparison) -> Table:
         Column("over", _subject, is_label=True),
         *_number_columns("its number", first),
     ]
-    notes = [_what_is_shown(comparison, f"each run minus {first}")]
+    notes = [_difference_note(comparison, f"each run minus {first}")]
     n_hidden = len(differences) - MOST_ROWS
     if n_hidden > 0:
         notes.append(f"{n_hidden} more rows: {_all_tables()}.")
-    notes += _uncompared(comparison)
+    notes += _exclusion_notes(comparison)
     return tabulate("Comparison", columns, differences[:MOST_ROWS], notes)
 
 
@@ -134,18 +134,26 @@ def _number_columns(first_heading: str, second_heading: str) -> list[Column[Pair
         Column(first_heading, lambda row: number_or_dash(row.first_value, row.unit)),
         Column(second_heading, lambda row: number_or_dash(row.second_value, row.unit)),
         Column("difference", _difference_cell),
-        Column("sure?", sureness),
+        Column("sure?", significance_text),
     ]
 
 
 def _difference_cell(difference: PairedDifference) -> Cell:
+    """Return a cell with a difference and its interval, which is corrected for several comparisons.
+
+    Without a difference the footnote of the cell says why there is none.
+    """
     if difference.difference.value is None:
         return AbsentCell(word_reason(difference.reason))
     return NumberCell.of_difference(difference.unit, corrected_estimate(difference))
 
 
-def sureness(difference: PairedDifference) -> str:
-    """Return which run is significantly better: `yes, A is better`, or `no`."""
+def significance_text(difference: PairedDifference) -> str:
+    """Return whether a difference is significant, for the column `sure?`: `yes, A is better`, or `no`.
+
+    If both runs gave the same replies, or if uncertain readings of replies could reverse the difference, the text says
+    so.
+    """
     if difference.same_replies:
         return "no, same replies"
     if difference.may_turn:
@@ -156,7 +164,7 @@ def sureness(difference: PairedDifference) -> str:
     return f"yes, {better} is better"
 
 
-def _what_is_shown(comparison: Comparison, minus: str) -> str:
+def _difference_note(comparison: Comparison, minus: str) -> str:
     """Return the note that explains a column of differences."""
     corrected = ""
     if comparison.correction != "none":
@@ -164,52 +172,61 @@ def _what_is_shown(comparison: Comparison, minus: str) -> str:
     return f"Difference: {minus}, on the same questions, with its 95% interval{corrected}."
 
 
-def _uncompared(comparison: Comparison) -> list[str]:
-    """Return what is left out: questions and benchmarks that one run alone has."""
+def _exclusion_notes(comparison: Comparison) -> list[str]:
+    """Return notes on what a comparison leaves out: questions and benchmarks for which only one run has a value."""
+    n_excluded = 0
+    for difference in comparison.differences:
+        if difference.scope == "benchmark":
+            n_excluded += difference.only_one_has_value
+
     notes: list[str] = []
-    n_excluded = sum(
-        difference.only_one_has_value
-        for difference in comparison.differences
-        if difference.scope == "benchmark"
-    )
     if n_excluded:
         notes.append(f"{n_excluded:,} questions have a value in only one run and are excluded.")
     if comparison.partial:
-        notes.append(
-            f"Excluded, because not all runs have them: {', '.join(sorted(comparison.partial))}."
-        )
+        names = ", ".join(sorted(comparison.partial))
+        notes.append(f"Excluded, because not all runs have them: {names}.")
     return notes
 
 
 def next_steps(comparison: Comparison) -> list[str]:
-    """Return advice on what to do after a comparison, in one or two sentences: how to decide open differences."""
+    """Return advice for the user after a comparison, as sentences: what would decide open differences, what to look at.
+
+    Args:
+        comparison: The comparison of two or more runs.
+    """
+    on_benchmarks: list[PairedDifference] = []
+    undecided: list[PairedDifference] = []
+    for difference in comparison.differences:
+        if difference.scope != "benchmark":
+            continue
+        on_benchmarks.append(difference)
+        is_open = not (is_shown(difference) or difference.may_turn or difference.same_replies)
+        if is_open:
+            undecided.append(difference)
+
     steps: list[str] = []
-    single = [
-        difference for difference in comparison.differences if difference.scope == "benchmark"
-    ]
     if any(difference.may_turn for difference in comparison.differences):
+        judge = for_caller("--judge MODEL", "judge=MODEL")
         steps.append(
-            "Uncertain readings of replies could reverse a difference: score with "
-            f"{for_caller('--judge MODEL', 'judge=MODEL')}, or label some replies (`snellen audit`)."
+            f"Uncertain readings of replies could reverse a difference: score with {judge}, or label some replies "
+            "(`snellen audit`)."
         )
-    undecided = [
-        difference
-        for difference in single
-        if not (is_shown(difference) or difference.may_turn or difference.same_replies)
-    ]
-    if single and all(difference.same_replies for difference in single):
+    if on_benchmarks and all(difference.same_replies for difference in on_benchmarks):
         steps.append(
             "The replies of the runs are identical: check that you compare different models or settings."
         )
     if undecided and len(comparison.labels) == 2:
-        steps.append(f"Next: {_what_would_decide(undecided)}")
-    flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips})
-    if flipped:
-        noun = "question differs" if flipped == 1 else "questions differ"
+        steps.append(f"Next: {_needed_questions_clause(undecided)}")
+
+    flipped_questions = {(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips}
+    n_flipped = len(flipped_questions)
+    show_all = f"{_all_tables()} shows all tables."
+    if n_flipped:
+        noun_and_verb = "question differs" if n_flipped == 1 else "questions differ"
         file = for_caller("-o FILE.json lists them", "`flips` has them")
-        steps.append(f"{flipped:,} {noun}: {file}. {_all_tables()} shows all tables.")
+        steps.append(f"{n_flipped:,} {noun_and_verb}: {file}. {show_all}")
     else:
-        steps.append(f"{_all_tables()} shows all tables.")
+        steps.append(show_all)
     return steps
 
 
@@ -218,7 +235,7 @@ def _all_tables() -> str:
     return for_caller("--details", "table()")
 
 
-def _what_would_decide(undecided: Sequence[PairedDifference]) -> str:
+def _needed_questions_clause(undecided: Sequence[PairedDifference]) -> str:
     """Return how many questions would detect each difference, as the end of a sentence.
 
     For example `questions needed to detect differences of this size: about 1,200 for mmstar.`
@@ -236,16 +253,16 @@ def _what_would_decide(undecided: Sequence[PairedDifference]) -> str:
     clauses: list[str] = []
     if needs:
         clauses.append(
-            f"questions needed to detect differences of this size: {_first_three(needs)}"
+            f"questions needed to detect differences of this size: {_list_first_three(needs)}"
         )
     if without_difference:
-        clauses.append(f"{NO_DIFFERENCE} in {_first_three(without_difference)}")
+        clauses.append(f"{NO_DIFFERENCE} in {_list_first_three(without_difference)}")
     if not clauses:
         return "run more common questions."
     return f"{'; '.join(clauses)}."
 
 
-def _first_three(texts: Sequence[str]) -> str:
+def _list_first_three(texts: Sequence[str]) -> str:
     """Join texts by commas, cut after the third: `a, b, c ...`."""
     listed = ", ".join(texts[:3])
     return f"{listed} ..." if len(texts) > 3 else listed

@@ -16,13 +16,13 @@ from snellen.records import Method, Result
 from snellen.report.findings import findings
 from snellen.report.headline_table import headline_table, side_table, why_without_value
 from snellen.report.number_text import metric_meaning, metric_title, percent_text
-from snellen.report.rendering import part
+from snellen.report.rendering import template_macro
 from snellen.report.reply_notes import grader_notes, unread_notes
 from snellen.report.reported_runs import (
     HeadlineEstimate,
     ModelMethodRow,
     ReportedRun,
-    each_choice_benchmark,
+    benchmarks_with_options,
     mean_chance,
     method_rows,
     prepare_reported_runs,
@@ -164,7 +164,7 @@ def summary_cell(
 
 def absence_reason(model_row: ModelMethodRow, metric: str) -> str:
     """Return why the results of a model do not have a metric of multiple-choice questions."""
-    has_options = any(True for _ in each_choice_benchmark(model_row.reported_run))
+    has_options = any(True for _ in benchmarks_with_options(model_row.reported_run))
     if not has_options:
         return "no questions with options in this run"
     reasons = declared_row(metric).absent_reasons
@@ -320,8 +320,8 @@ def html_summary(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
         rows: Their results.
     """
     reported_runs = prepare_reported_runs(runs, rows)
-    render_findings = part("parts.html", "findings")
-    render_table = part("parts.html", "table")
+    render_findings = template_macro("parts.html", "findings")
+    render_table = template_macro("parts.html", "table")
     html = render_findings(findings(reported_runs)) + render_table(headline_table(reported_runs))
     side = side_table(reported_runs)
     if side is not None:

@@ -39,8 +39,8 @@ from snellen.report.reported_runs import (
     HeadlineEstimate,
     ReportedRun,
     benchmarks_of,
+    benchmarks_with_options,
     dimensions_of,
-    each_choice_benchmark,
     method_rows,
     pools_of,
     prepare_reported_runs,
@@ -115,7 +115,7 @@ def details_tables(reported_runs: Sequence[ReportedRun]) -> list[RichTable]:
     """
     tables: list[Table] = []
     has_options = any(
-        any(True for _ in each_choice_benchmark(reported_run)) for reported_run in reported_runs
+        any(True for _ in benchmarks_with_options(reported_run)) for reported_run in reported_runs
     )
     if has_options:
         tables.append(summary(reported_runs))

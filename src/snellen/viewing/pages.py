@@ -28,7 +28,7 @@ from snellen.report.headline_table import short_title
 from snellen.report.letters import corrected_letters, letter_sentences
 from snellen.report.number_text import capitalised, dimension_title, metric_title
 from snellen.report.rendering import page_style, report_asset, templates
-from snellen.report.reported_runs import OVER, uses_first_presentation_only
+from snellen.report.reported_runs import MEAN_DESCRIPTIONS, uses_first_presentation_only
 from snellen.report.sample_cards import (
     ShownExchange,
     score_meanings,
@@ -85,7 +85,7 @@ def _environment(options: PageOptions) -> Environment:
         sorts={name: title for name, (title, _) in SORTS.items() if name not in hidden},
         run_columns={name: title for name, (title, _) in COLUMNS.items()},
         metric_title=metric_title,
-        OVER=OVER,
+        MEAN_DESCRIPTIONS=MEAN_DESCRIPTIONS,
         short_title=short_title,
         dimension_title=dimension_title,
         share_unit=SHARE,

@@ -21,7 +21,7 @@ from snellen.errors import SnellenError
 from snellen.records import Estimate, Result
 from snellen.report.adaptive_procedures import procedure_of
 from snellen.report.number_text import metric_title
-from snellen.report.reported_runs import CHOICE_ROWS, describe_average, was_asked
+from snellen.report.reported_runs import CHOICE_ROWS, describe_average, has_predictions
 from snellen.report.samples import GalleryEntry
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, unknown_suites
 
@@ -174,7 +174,7 @@ def details_of(
         thresholds_fault = str(error)
     return RunDetails(
         started_benchmarks=tuple(
-            scored.spec.name for scored in run.benchmarks if was_asked(scored)
+            scored.spec.name for scored in run.benchmarks if has_predictions(scored)
         ),
         results=tuple(shown_rows),
         headlines=headlines,

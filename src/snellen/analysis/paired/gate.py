@@ -27,7 +27,7 @@ from snellen.analysis.headline import OVERALL
 from snellen.analysis.paired.comparison import common_measures, run_measures
 from snellen.analysis.paired.differences import Paired, mean_of_pairs, pair
 from snellen.analysis.paired.significance import POWER, holm
-from snellen.analysis.quantiles import z
+from snellen.analysis.quantiles import normal_quantile
 from snellen.analysis.subset import check_same_builds
 from snellen.callers import for_caller
 from snellen.errors import DataError
@@ -277,7 +277,7 @@ def _at_level(estimate: Estimate, alpha: float) -> Estimate:
     """Replace the 95% interval of an estimate by one with the confidence level 1 - 2 alpha, with proportional margins."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
-    scale = z(2 * alpha) / z()
+    scale = normal_quantile(2 * alpha) / normal_quantile()
     return replace(
         estimate,
         low=estimate.value - scale * (estimate.value - estimate.low),
@@ -309,7 +309,7 @@ def _p_beyond(data: RuleData, *, above: bool) -> float:
         return 1.0
     if not width:
         return 0.0
-    return NormalDist().cdf(-z() * distance / width)
+    return NormalDist().cdf(-normal_quantile() * distance / width)
 
 
 def _more_questions(data: RuleData, alpha: float) -> int | None:
@@ -328,9 +328,9 @@ def _more_questions(data: RuleData, alpha: float) -> int | None:
     width = value - low if distance > 0 else high - value
     if not distance or not width:
         return None
-    quantiles = z(2 * alpha) + NormalDist().inv_cdf(POWER)
+    quantiles = normal_quantile(2 * alpha) + NormalDist().inv_cdf(POWER)
     # The interval implies a standard error of width / z. The standard error is inversely proportional to the square root of the number of questions.
-    times_as_many = (quantiles * width / z() / distance) ** 2
+    times_as_many = (quantiles * width / normal_quantile() / distance) ** 2
     if times_as_many > FARTHEST:
         return None
     return max(1, math.ceil((times_as_many - 1) * data.estimate.n))
@@ -453,14 +453,14 @@ def plan_gate(
         return []
     plans: list[GatePlan] = []
     z_power = NormalDist().inv_cdf(POWER)
-    z_pass = z(2 * alpha)
+    z_pass = normal_quantile(2 * alpha)
     z_fail = NormalDist().inv_cdf(1 - alpha / len(rules))
     for rule in rules:
         data = rule_data(first, second, rule)
         error = data.estimate.stderr or 0.0
         low, high = data.estimate.low, data.estimate.high
         if low is not None and high is not None:
-            error = max(error, (high - low) / 2 / z())
+            error = max(error, (high - low) / 2 / normal_quantile())
         chance_to_pass = NormalDist().cdf(data.margin / error - z_pass) if error else 1.0
         detectable = data.margin + (z_fail + z_power) * error
         times_as_many = ((z_pass + z_power) * error / data.margin) ** 2

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from snellen.analysis.intervals import SAME, Interval
-from snellen.analysis.quantiles import z
+from snellen.analysis.quantiles import normal_quantile
 from snellen.records import Estimate
 
 Correction = Literal["holm", "bh", "none"]
@@ -50,7 +50,7 @@ def _p_of_interval(value: float, low: float, high: float) -> float:
     margin_to_zero = value - low if value > 0 else high - value
     if margin_to_zero == 0:
         return 1.0 if value == 0 else 0.0
-    return _normal_test(z() * value / margin_to_zero)
+    return _normal_test(normal_quantile() * value / margin_to_zero)
 
 
 def corrected_interval(estimate: Estimate, p: float, p_adjusted: float, family: int) -> Interval:
@@ -76,7 +76,7 @@ def corrected_interval(estimate: Estimate, p: float, p_adjusted: float, family: 
     level = LEVEL / max(family, 1)
     if is_significant and p:
         level = LEVEL * p / p_adjusted
-    widening = z(level) / z()
+    widening = normal_quantile(level) / normal_quantile()
     low = estimate.value - widening * (estimate.value - estimate.low)
     high = estimate.value + widening * (estimate.high - estimate.value)
     if is_significant:
@@ -233,7 +233,7 @@ def questions_needed(difference: float, stderr: float, n: int, differing: int) -
     if not n or not stderr or abs(difference) <= SAME:
         return None
     z_power = NormalDist().inv_cdf(POWER)
-    ratio = (z() + z_power) * stderr / difference
+    ratio = (normal_quantile() + z_power) * stderr / difference
     by_normal = math.ceil(n * ratio**2)
     if not differing:
         return by_normal
