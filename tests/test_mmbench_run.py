@@ -384,6 +384,30 @@ def test_base_rows_alone_give_vanilla_accuracy_and_say_that_there_is_no_circular
     )
 
 
+def test_a_file_with_all_rotations_is_headed_by_circular_accuracy_with_accuracy_beside_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # 8 questions of 4 options, turned 4 times. Of questions 1 and 2, one turned row is wrong: 6 of 8 questions are right
+    # in every order, and all 8 in the first.
+    wrong = {str(MILLION + 1), str(MILLION + 2)}
+
+    def reply(cells: Cells) -> str:
+        return (
+            "ABCD".replace(cells["answer"], "")[0] if cells["index"] in wrong else cells["answer"]
+        )
+
+    hand_in(rotated(*bases(8)), reply)
+    _, shown, _ = small.command(capsys, "score", "p.tsv")
+    assert "p scores 75.0% in circular accuracy" in shown
+    _, _, side = shown.partition("model")
+    assert "accuracy" in side.splitlines()[0] and "circular" not in side.splitlines()[0]
+    assert "100.0%" in side
+
+    hand_in(bases(8), correct, name="base.tsv")
+    _, shown, _ = small.command(capsys, "score", "base.tsv")
+    assert "base answers 100.0% of the questions correctly" in shown
+
+
 def notes_of(rows: list[Cells], reply: Reply = correct) -> tuple[Results, list[str]]:
     """Results and notes of predictions that do not fit eight questions of four options well."""
     write(rotated(*bases(8)), Path("answers.tsv"))

@@ -191,15 +191,14 @@ def sentences(
         judging = for_caller(
             "--metric judged_correct --judge MODEL", "metrics='judged_correct' and judge=MODEL"
         )
-        [first, *others] = models
-        is_single = not others and first.headline.value is not None
-        value = f" ({value_text(first.headline, first.unit)})" if is_single else ""
+        names = name_list([model.name for model in models if model.metric == WORD_OVERLAP])
         all_sentences.append(
-            "Right answers are long texts, and only a judge can say which replies mean the same: score with "
-            f"{judging}. Until then ROUGE-L counts the words in common{value}."
+            f"Right answers are long texts, and only a judge can say which replies mean the same, so {names} has no score "
+            f"yet: score with {judging}. ROUGE-L in the table counts the words in common, and is no share of right answers."
         )
     if len(models) == 1:
-        all_sentences.append(_level(numbers))
+        if models[0].metric != WORD_OVERLAP:
+            all_sentences.append(_level(numbers))
         all_sentences.append(_dimension_range(models[0]))
     else:
         all_sentences.append(_contradictions(models))

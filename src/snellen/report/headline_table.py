@@ -427,7 +427,10 @@ def side_table(reported_runs: Sequence[ReportedRun]) -> Table | None:
     model_rows = method_rows(reported_runs)
     names = _model_names(model_rows)
     metric_columns: list[Column[ModelMethodRow]] = []
+    is_circular_headline = all(_are_headlines(CIRCULAR, model_row) for model_row in model_rows)
     for metric in SIDE_METRICS:
+        if metric == CIRCULAR and is_circular_headline:
+            metric = "accuracy"  # the first table has the other
         if any(_limits(metric, model_row) for model_row in model_rows):
             metric_columns.append(_side_column(metric))
     count_columns: list[Column[ModelMethodRow]] = [
@@ -462,6 +465,12 @@ def side_table(reported_runs: Sequence[ReportedRun]) -> Table | None:
     )
     columns = [model_column, *metric_columns, *count_columns]
     return tabulate("Replies and stability", columns, model_rows, notes)
+
+
+def _are_headlines(metric: str, model_row: ModelMethodRow) -> bool:
+    """Return whether the headlines of all benchmarks of a model are a metric."""
+    headlines = model_row.headlines.values()
+    return bool(headlines) and all(result.metric == metric for result in headlines)
 
 
 def _limits(metric: str, model_row: ModelMethodRow) -> bool:
