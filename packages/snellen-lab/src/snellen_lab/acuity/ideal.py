@@ -36,6 +36,7 @@ def shrinking_to(side: int) -> Processor:
     """Return a processor that makes images grey and shrinks them until their longer side has at most `side` pixels."""
 
     def process(image: Image.Image) -> list[Array]:
+        """Return a list with one array: the grey values of the shrunk image, shape (height, width)."""
         scale = min(side / max(image.size), 1.0)
         width = max(round(image.width * scale), 1)
         height = max(round(image.height * scale), 1)

@@ -84,6 +84,7 @@ def rotated(shape: Shape, degrees: float) -> Shape:
     sine = round(math.sin(math.radians(degrees)), 12)
 
     def rotate_point(point: Point) -> Point:
+        """Return a point (x, y) turned around the middle of the square. The y axis points down."""
         right = point[0] - MIDDLE
         down = point[1] - MIDDLE
         rotated_x = MIDDLE + right * cosine - down * sine

@@ -98,7 +98,15 @@ class Trial(Struct, frozen=True):
 def stimulus(
     canvas: Canvas, question: str, options: Sequence[str], right: str, **tags: str
 ) -> Stimulus:
-    """Return a question about the image on a canvas, whose correct option is `right`."""
+    """Return a multiple-choice question about the image that is drawn on a canvas.
+
+    Args:
+        canvas: The image.
+        question: Text of the question.
+        options: The options in the order in which they are shown.
+        right: The correct one of them.
+        tags: Properties of the question to be stored with it, by name.
+    """
     right_index = list(options).index(right)
     return Stimulus((canvas.png(),), question, tuple(options), right_index, tags)
 

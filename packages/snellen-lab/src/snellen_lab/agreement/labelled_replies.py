@@ -166,10 +166,17 @@ def label_by_judges(
     return rater
 
 
-def people_of(
+def human_readings(
     items: Sequence[HardItem], labels: Mapping[tuple[str, str], HumanLabel]
 ) -> dict[str, list[Reading]]:
-    """Return the readings of people by reply, without those of judges.
+    """Return which option each person says that a reply names, for each reply that people have labelled.
+
+    Args:
+        items: The replies.
+        labels: All labels of replies, by the reply's id and the rater. Those of judge models are left out.
+
+    Returns:
+        For the id of each labelled reply, one reading per person: the index of an option, or None for no option.
 
     Raises:
         DataError: A label is not one of its question.

@@ -29,7 +29,7 @@ from snellen.plugin_api import (
     stored_readings,
 )
 from snellen_lab.agreement.hard_replies import HardReply, hard_replies
-from snellen_lab.agreement.labelled_replies import HardItem, Reading, hard_items, people_of
+from snellen_lab.agreement.labelled_replies import HardItem, Reading, hard_items, human_readings
 from snellen_lab.agreement.statistics import (
     Agreement,
     Pair,
@@ -62,7 +62,7 @@ def agreement_study(run: Path, *, seed: int = 0) -> tuple[list[Agreement], float
         DataError: No reply is labelled.
     """
     items = list(hard_items(run))
-    readings_of_people = people_of(items, read_labels(run / LABELS_FILE))
+    readings_of_people = human_readings(items, read_labels(run / LABELS_FILE))
     ground_truth: dict[str, Reading] = {}
     for item_id, readings in readings_of_people.items():
         for reading in majority_votes(readings):

@@ -221,13 +221,16 @@ def pooled(members: Iterable[Member]) -> list[Member]:
     return pooled_members
 
 
-def by_quantity(
+def arrange_by_quantity(
     rows: Iterable[AnalysisRow],
 ) -> Mapping[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]]:
-    """Arrange numbers as lines of a table with a column for each quantity.
+    """Arrange the numbers of an analysis as the lines of a table with a column for each quantity.
+
+    Args:
+        rows: The numbers. Each has its groups, method, statistic and quantity.
 
     Returns:
-        For each combination of groups, method and statistic, the numbers by quantity.
+        For each line, that is, each combination of groups, method and statistic, its numbers by quantity.
     """
     lines: dict[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]] = defaultdict(dict)
     for row in rows:

@@ -33,7 +33,7 @@ from snellen_lab.analyses.group_statistics import (
     AnalysisRow,
     AnalysisStatistic,
     Member,
-    by_quantity,
+    arrange_by_quantity,
     pooled,
 )
 from snellen_lab.analyses.model_groups import group_of, why_no_group
@@ -93,7 +93,7 @@ class AnalysisOutcome(Struct, frozen=True):
             headings.append("method")
 
         table_rows: list[tuple[Cell, ...]] = []
-        for (groups, method, _), row_by_quantity in by_quantity(self.rows).items():
+        for (groups, method, _), row_by_quantity in arrange_by_quantity(self.rows).items():
             labels = [*groups, method] if has_methods else list(groups)
             n_models = max(row.models for row in row_by_quantity.values())
             numbers = [_interval_cell(row_by_quantity.get(quantity)) for quantity in quantities]

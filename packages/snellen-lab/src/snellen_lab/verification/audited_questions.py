@@ -86,7 +86,15 @@ def _items(
 
 
 def _digest(sample: Sample, golds: Sequence[Answer]) -> str:
-    """Return a digest of all that a rater sees of a question, so that it is the same in another build."""
+    """Return a digest that identifies a question in an audit.
+
+    It is computed from all that a rater sees: the question, its images and options, and the correct answers. Ids, groups
+    and tags do not count, so that the same question of another build of the benchmark has the same digest.
+
+    Args:
+        sample: The question.
+        golds: The correct answers of its rounds.
+    """
     question = replace(sample, id="", benchmark="", group="", tags={})
     answers = [(gold.options, gold.texts) for gold in golds]
     encoded = msgspec.json.encode((question, answers), order="deterministic")

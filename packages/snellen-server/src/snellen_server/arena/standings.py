@@ -333,28 +333,32 @@ def frozen_file(connection: Connection, number: int, column: str) -> bytes | Non
 
 
 def ask_to_freeze(connection: Connection) -> None:
-    """Leave a rating to be frozen for the job."""
+    """Store a request to freeze the rating, which the rating job carries out the next time that it runs."""
     connection.execute(
         insert(arena_rating).values(made=utc_now(), is_frozen=True, votes=0, standing={})
     )
 
 
 async def rate_arena(services: Services) -> None:
-    """Rate all votes when there are new ones, and freeze what is to be frozen."""
-    votes, last, waiting = await services.database.read(_to_do)
-    if votes == last and not waiting:
+    """Rate the models of the arena from all its votes, and store the rating as the current one.
+
+    Requests to freeze the rating are then carried out. Nothing is done if there are neither new votes nor requests.
+    """
+    votes, last_votes, waiting_ids = await services.database.read(_read_rating_work)
+    if votes == last_votes and not waiting_ids:
         return
     arena = arena_of(services)
     battles = await services.database.read(exported_votes, texts=False)
     arena.pair_votes = votes_of_pairs(battles)
-    settings, arena_settings = rating_settings(services), arena.settings
+    settings = rating_settings(services)
+    arena_settings = arena.settings
     standing = await asyncio.to_thread(
         standing_of, battles, settings, arena_settings.least_votes, arena_settings.ranked_by
     )
-    await services.database.write(_keep, standing)
-    if waiting:
+    await services.database.write(_replace_current, standing)
+    if waiting_ids:
         files = await asyncio.to_thread(_frozen_files, standing, battles)
-        await services.database.write(_freeze, waiting, standing, files)
+        await services.database.write(_freeze, waiting_ids, standing, files)
 
 
 def _rated(log: VoteLog, settings: RatingSettings) -> ArenaRating | None:
@@ -365,7 +369,7 @@ def _rated(log: VoteLog, settings: RatingSettings) -> ArenaRating | None:
         return None
 
 
-def _to_do(connection: Connection) -> tuple[int, int | None, list[int]]:
+def _read_rating_work(connection: Connection) -> tuple[int, int | None, list[int]]:
     """Return the number of votes, the number at the last rating (or None), and the ids of ratings to be frozen."""
     is_current = arena_rating.c.is_frozen.is_(False)
     query = select(func.max(arena_rating.c.votes)).where(is_current)
@@ -375,7 +379,7 @@ def _to_do(connection: Connection) -> tuple[int, int | None, list[int]]:
     return count_votes(connection), last_votes, list(waiting_ids)
 
 
-def _keep(connection: Connection, standing: Standing) -> None:
+def _replace_current(connection: Connection, standing: Standing) -> None:
     """Replace the stored current standing, which is not frozen, by this one."""
     connection.execute(delete(arena_rating).where(arena_rating.c.is_frozen.is_(False)))
     connection.execute(
@@ -403,7 +407,14 @@ def _freeze(
     standing: Standing,
     files: tuple[bytes, bytes] | None,
 ) -> None:
-    """Fill in what was asked for; where nothing can be rated there is nothing to freeze."""
+    """Store a frozen rating for each request to freeze it.
+
+    Args:
+        connection: The transaction to write in.
+        waiting: Ids of the requests.
+        standing: The rating.
+        files: Its snapshot and the votes behind it. None if no model could be rated: then the requests are deleted.
+    """
     is_waiting = arena_rating.c.id.in_(waiting)
     if files is None:
         connection.execute(delete(arena_rating).where(is_waiting))

@@ -67,7 +67,7 @@ class ModelModerator:
         Raises:
             SnellenError: The model cannot be opened.
         """
-        model = await self._opened_model()
+        model = await self._get_model()
         images = ContributedImage(contribution)
         text = f"\n\nThe text: {contribution.text}" if contribution.kind == "text" else ""
         question = QUESTION.format(kind=contribution.kind, text=text)
@@ -89,15 +89,17 @@ class ModelModerator:
             )
         return read_verdict(response, contribution.kind)
 
-    async def _opened_model(self) -> Model | AsyncModel:
-        """Return the model, loading it first if need be.
+    async def _get_model(self) -> Model | AsyncModel:
+        """Return the model. Load it first if it is not loaded or an earlier attempt failed.
 
         Loading goes on if the wait for it is cancelled, so that a large model is ready for one of the next contributions.
         """
-        if self._loading is None or (self._loading.done() and self._loading.exception()):
+        loading = self._loading
+        if loading is None or (loading.done() and loading.exception()):
             loop = asyncio.get_running_loop()
-            self._loading = loop.run_in_executor(self._executor, self._load)
-        return await asyncio.shield(self._loading)
+            loading = loop.run_in_executor(self._executor, self._load)
+            self._loading = loading
+        return await asyncio.shield(loading)
 
     def _load(self) -> Model | AsyncModel:
         return load_model(self._model_string).model

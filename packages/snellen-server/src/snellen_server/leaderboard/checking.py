@@ -38,7 +38,7 @@ from snellen.plugin_api import (
 
 LONGEST_REPLY = 100_000
 LONGEST_ID = 300
-MOST_OPTIONS = 200
+MAX_OPTIONS = 200
 BATCH = 2048
 
 
@@ -105,8 +105,8 @@ def _too_long(row: UploadedRow) -> str:
     if len(row.name) > LONGEST_ID or len(row.benchmark) > LONGEST_ID:
         return f"the id has more than {LONGEST_ID} characters"
     for values in (row.options, row.labels, row.scores):
-        if values and len(values) > MOST_OPTIONS:
-            return f"there are more than {MOST_OPTIONS} options"
+        if values and len(values) > MAX_OPTIONS:
+            return f"there are more than {MAX_OPTIONS} options"
     return ""
 
 
@@ -246,7 +246,7 @@ def upload_suffix(file_name: str, content: bytes) -> str:
     return suffix
 
 
-MOST_NAMED = 10
+MAX_NAMED = 10
 
 Place = tuple[str, str, int]
 """Benchmark, sample and round."""
@@ -287,7 +287,7 @@ class UploadFindings:
     def add(self, kind: str, name: str = "", count: int = 1) -> None:
         """Count a finding of this kind; the first few are kept by name, such as the row's id."""
         self._counts[kind] += count
-        if name and len(self._named[kind]) < MOST_NAMED:
+        if name and len(self._named[kind]) < MAX_NAMED:
             self._named[kind].append(name)
 
     def all(self) -> tuple[UploadFault, ...]:
@@ -305,14 +305,22 @@ def check_upload(
     presentations: int,
     notes: UploadFindings,
 ) -> CheckedUpload:
-    """Find the question of each row by its id. Every question has to have `presentations` rows, and no row be left.
+    """Match the rows of an upload with the questions of a board, and find what is wrong with the upload.
 
-    What a row says and is not read is added to `notes`.
+    Args:
+        rows: The uploaded rows. Each names its question by an id or an index.
+        benchmarks: The benchmarks of the board.
+        presentations: Number of rows that each question has to have.
+        notes: Receives what the submitter should know about values that are not read.
+
+    Returns:
+        The rows by benchmark, in the order of the questions, and the faults: rows that belong to no question or cannot
+        be read, and questions with too few or too many rows.
     """
     faults = UploadFindings()
-    samples = {
-        member.name: {sample.id: sample for sample in member.samples()} for member in benchmarks
-    }
+    samples: dict[str, dict[str, Sample]] = {}
+    for member in benchmarks:
+        samples[member.name] = {sample.id: sample for sample in member.samples()}
     indexes = {member.name: _indexes(member) for member in benchmarks}
     only = benchmarks[0].name if len(benchmarks) == 1 else ""
     placed: dict[Place, list[PlacedRow]] = defaultdict(list)
@@ -331,33 +339,40 @@ def check_upload(
         if sample is None:
             faults.add("unknown ids", row.name[:100])
             continue
-        by_index = _named(row.index_name, by_id, indexes[benchmark])[0]
-        contradiction = (
-            "whose id and index name different questions" if by_index not in ("", name) else ""
-        )
-        if fault := contradiction or _fault(row, sample):
+        name_by_index, _ = _named(row.index_name, by_id, indexes[benchmark])
+        if name_by_index not in ("", name):
+            fault = "whose id and index name different questions"
+        else:
+            fault = _fault(row, sample)
+        if fault:
             faults.add(f"rows {fault}", where)
             continue
         if row.scores is not None and row.reply:
             notes.add("rows with a prediction and scores, read by their scores", where)
         placed_row = _match_row(row, sample, where, order)
         placed[benchmark, sample.id, placed_row.turn].append(placed_row)
+
+    rows_by_benchmark: dict[str, tuple[PlacedRow, ...]] = {}
     for name, by_id in samples.items():
         for sample in by_id.values():
             for turn in _rounds(sample):
                 place = (name, sample.id, turn)
-                count = len(placed.get(place, ()))
-                if count == presentations:
-                    continue
-                if count == 0:
-                    kind = "missing questions"
-                elif count > presentations:
-                    kind = "duplicate questions"
-                else:
-                    kind = "questions with too few rows"
-                faults.add(kind, _place_text(place, only))
-    by_benchmark = {name: tuple(_numbered(placed, name, by_id)) for name, by_id in samples.items()}
-    return CheckedUpload(by_benchmark, faults.all())
+                fault = _row_count_fault(len(placed.get(place, ())), presentations)
+                if fault:
+                    faults.add(fault, _place_text(place, only))
+        rows_by_benchmark[name] = tuple(_number_rows(placed, name, by_id))
+    return CheckedUpload(rows_by_benchmark, faults.all())
+
+
+def _row_count_fault(count: int, presentations: int) -> str:
+    """Return the kind of fault of a question that has `count` rows instead of `presentations`; "" if they are equal."""
+    if count == presentations:
+        return ""
+    if count == 0:
+        return "missing questions"
+    if count > presentations:
+        return "duplicate questions"
+    return "questions with too few rows"
 
 
 def _indexes(benchmark: Benchmark) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -451,7 +466,7 @@ def _match_row(
     return PlacedRow(predicted, sample.id, turn, order or sample_order)
 
 
-def _numbered(
+def _number_rows(
     placed: Mapping[Place, Sequence[PlacedRow]], name: str, samples: Mapping[str, Sample]
 ) -> Iterator[PlacedRow]:
     """Yield the rows of a benchmark in the order of its questions; the rows of a question are numbered 0, 1, 2, ...
