@@ -17,10 +17,10 @@ from snellen.catalogue import BenchmarkSpec, entries
 from snellen.catalogue.published_number import OWN_NUMBER
 from snellen.interchange.harness_rules import RULES
 from snellen.plugin_api import find_registered, read_exchanges
-from snellen.protocols.choice import Vanilla
+from snellen.protocols.choice import Circular, Vanilla
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.protocols.prompts.templates import declared_templates
-from snellen.records import Sample
+from snellen.records import Request, Sample
 from snellen.registry import names
 
 MODERN = [spec for spec in entries().values() if spec.suite == "modern"]
@@ -180,6 +180,36 @@ MAKERS_WORDS = {
         "Answer with the option's letter from the given choices directly."
     ),
     "mathvision": f"{IN_BOX}Which animal is it?\n(A) a cat\n(B) a dog\n",
+    "muirbench": (
+        "Question: Which animal is it?\nChoices:\n(A) a cat\n(B) a dog\n"
+        "Hint: Please provide the correct option letter, such as A, B, C, D, directly.\nAnswer:"
+    ),
+    "mmmu-pro-vision": (
+        "Write out the multiple-choice question in the image and then solve it. The last line of your response should "
+        "be of the following format: 'Answer: $LETTER' (without quotes) where LETTER is one of options. Think step by "
+        "step before answering."
+    ),
+    "hr-bench-4k": (
+        "Question: Which animal is it?\nOptions:\nA. a cat\nB. a dog\n"
+        "Please select the correct answer from the options above. \n"
+    ),
+    # Of small letters in the makers' file, (a) and (b).
+    "mmvp": "Which animal is it? (A) a cat (B) a dog",
+    "video-mme": (
+        "Select the best answer to the following multiple-choice question based on the video. Respond with only the "
+        "letter (A, B, C, or D) of the correct option.\nWhich animal is it?\nA. a cat\nB. a dog\nThe best answer is:"
+    ),
+    "mvbench": (
+        "Carefully watch the video and pay attention to the cause and sequence of events, the detail and movement of "
+        "objects, and the action and pose of persons. Based on your observations, select the best option that "
+        "accurately addresses the question.\nQuestion: Which animal is it?\nOptions:\n(A) a cat\n(B) a dog\n"
+        "Only give the best option."
+    ),
+    "mlvu": "Question: Which animal is it?\nOptions:\n(A) a cat\n(B) a dog\nOnly give the best option.",
+    "mathverse": (
+        "Please directly answer the question and provide the correct option letter, e.g., A, B, C, D.\n"
+        "Question: Which animal is it?\nChoices:\nA:a cat\nB:a dog"
+    ),
 }
 """What the makers' code sends, as its source in `prompt_source` writes it; None of these is made by Snellen."""
 OPEN_WORDS = {
@@ -190,16 +220,25 @@ OPEN_WORDS = {
         "Please answer the question using a single word or phrase."
     ),
     "mathvision": f"{IN_BOX}Which animal is it?\n",
+    "mathverse": (
+        "Please directly answer the question and provide the final value, e.g., 1, 2.5, 300.\n"
+        "Question: Which animal is it?"
+    ),
 }
 
 
-def asked(short: str, options: tuple[str, ...]) -> str:
+def makers_prompt(short: str, options: tuple[str, ...]) -> tuple[Sample, PromptRenderer]:
     spec = entries()[f"modern/{short}"]
     assert spec.published is not None and spec.published.prompt_source
     name = spec.published.prompt
     templates = declared_templates(name, {spec.name: spec.prompts[name]}).by_benchmark[spec.name]
     sample = Sample("1", spec.name, QUESTION, options=options)
     renderer = PromptRenderer(templates, sample.formulation, 16, templates.decoding, prefix=True)
+    return sample, renderer
+
+
+def asked(short: str, options: tuple[str, ...]) -> str:
+    sample, renderer = makers_prompt(short, options)
     [request] = next(Vanilla().ask(sample, renderer))
     return request.messages[0].text
 
@@ -212,6 +251,20 @@ def test_options_are_asked_in_the_makers_words(short: str) -> None:
 @pytest.mark.parametrize("short", OPEN_WORDS)
 def test_open_questions_are_asked_in_the_makers_words(short: str) -> None:
     assert asked(short, ()) == OPEN_WORDS[short]
+
+
+def test_options_that_the_image_shows_keep_their_order_and_their_letters() -> None:
+    sample, renderer = makers_prompt("mmmu-pro-vision", OPTIONS)
+    # Where options are listed, the second rotation shows "a dog" first, and labels may be numbers.
+    [listed] = [request.variant for request in rotations(*makers_prompt("mmmu-pro", OPTIONS))][1:]
+    assert (listed.order, listed.labels) == ((1, 0), ("1", "2"))
+    for request in rotations(sample, renderer):
+        assert (request.variant.order, request.variant.labels) == ((0, 1), ("A", "B"))
+        assert "a cat" not in request.messages[0].text
+
+
+def rotations(sample: Sample, renderer: PromptRenderer) -> list[Request]:
+    return list(next(Circular(labels="number", all_passes=True).ask(sample, renderer)))
 
 
 @pytest.mark.parametrize("spec", MODERN, ids=lambda spec: spec.short)

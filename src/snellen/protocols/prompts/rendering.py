@@ -145,12 +145,17 @@ class PromptRenderer(Struct, frozen=True):
     def _presented(self, variant: Variant) -> Variant:
         """Return a variant without what this renderer does not show.
 
-        Labels are left out if the layout lists options without them. The in-context sample (a text-only example of the
-        reply format) is left out if there are few-shot examples, which already show the format.
+        Labels are left out if the layout lists options without them. Options that the image shows keep their own order
+        and capital letters. The in-context sample (a text-only example of the reply format) is left out if there are
+        few-shot examples, which already show the format.
         """
         in_context = variant.in_context and not self.examples
         labels = variant.labels if self.templates.layout.label else ()
-        return replace(variant, in_context=in_context, labels=labels)
+        order = variant.order
+        if not self.templates.layout.option:
+            labels = _alphabet("upper", len(labels))
+            order = tuple(range(len(order)))
+        return replace(variant, in_context=in_context, labels=labels, order=order)
 
     def _request(
         self,
@@ -416,6 +421,8 @@ def lay_out(
         labels: Label of each option, such as `("A", "B")`; empty for options without labels.
     """
     question_text = word_question(layout.question, question, labels)
+    if not layout.option:
+        return question_text + layout.stop
     heading = layout.heading
     if heading and not heading[-1].isspace():
         heading += " "
@@ -433,7 +440,8 @@ def list_options(layout: Layout, options: tuple[str, ...], labels: tuple[str, ..
     texts: list[str] = []
     if labels:
         for label, option in zip(labels, options, strict=False):
-            texts.append(f"{layout.label.format(label=label)} {option}")
+            shown_label = layout.label.format(label=label)
+            texts.append(layout.option.format(label=shown_label, option=option))
     else:
         texts.extend(options)
     return layout.separator.join(texts) + layout.stop

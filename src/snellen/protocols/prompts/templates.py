@@ -59,6 +59,8 @@ class Layout(Struct, frozen=True, forbid_unknown_fields=True):
     """Text before the heading."""
     open: str = QUESTION
     """Format of a question without options."""
+    option: str = "{label} {option}"
+    """Format of an option and its label; empty if the image shows the options, which then keep their own order."""
     images: ImagePlaces = "marked"
     """Where the images of a question go: at its marks (`marked`), at its marks without white space around them, or first."""
 
@@ -403,7 +405,14 @@ def _check_layout(layout: Layout, where: str) -> None:
         ("label", layout.label, {"label"}, {"label"} if layout.label else none),
         ("reply", layout.reply, {"label", "option"}, {"label"} if layout.label else {"option"}),
         ("context", layout.context, {"context"}, none),
-        ("question", layout.question, {"question", "letters"}, {"question"}),
+        # The image may show the question, too.
+        (
+            "question",
+            layout.question,
+            {"question", "letters"},
+            {"question"} if layout.option else none,
+        ),
+        ("option", layout.option, {"label", "option"}, {"option"} if layout.option else none),
         ("open", layout.open, {"question", "capitalized"}, none),
     )
     for name, text, filled, needed in forms:
