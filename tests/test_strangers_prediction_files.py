@@ -16,7 +16,7 @@ from snellen.formats.containers import records_in
 from snellen.formats.listed_cells import python_literal
 from snellen.interchange.predictions.json_replies import answer_field, field_of_reply
 from snellen.interchange.predictions.shown_options import listed_options
-from snellen.interchange.predictions.taking import FileReading, import_runs
+from snellen.interchange.predictions.taking import FileReading, import_runs, taken_files
 from snellen.recognition.verdicts import verdict_of_cell
 from snellen.runs.run_folder import read_manifest
 
@@ -502,3 +502,134 @@ def test_a_table_of_right_answers_can_be_given() -> None:
     table("others.csv", [{"id": f"x{n}", "answer": "A"} for n in range(N)])
     with pytest.raises(DataError, match="give each right answer the id of its row"):
         sn.import_run(path, benchmark="others.csv")
+
+
+# --- more layouts and names ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        lambda n: {
+            "true_diagnosis": f"disease {n % 7}",
+            "gpt4o_diagnosis": said(n),
+            "rad_diagnosis": said(n),
+        },
+        lambda n: {"gold": f"disease {n % 7}", "run1": said(n), "run2": said(n)},
+        lambda n: {"human": f"disease {n % 7}", "gpt4o": said(n), "gemini": said(n)},
+    ],
+)
+def test_columns_of_models_are_told_by_the_right_answers(row: Any) -> None:
+    rows = [{"case": f"c{n}", **row(n)} for n in range(N)]
+    runs = import_runs([Path(table("cases.csv", rows))], FileReading())
+    assert [sn.score(run).value() for run in runs] == [0.75, 0.75]
+
+
+def said(n: int) -> str:
+    return f"disease {n % 7}" if n % 4 else "influenza"
+
+
+def test_a_model_s_choice_among_lettered_options() -> None:
+    rows = [
+        {
+            "question": f"Which is {n}?",
+            **{f"choice_{letter}": thing for letter, thing in zip("abcd", THINGS, strict=True)},
+            "correct": f"choice_{'abcd'[n % 4]}",
+            "model_choice": "ABCD"[n % 4] if n % 4 else "B",
+        }
+        for n in range(N)
+    ]
+    assert sn.score(table("choices.csv", rows)).value() == 0.75
+
+
+def test_best_guesses_are_no_options_and_confidences_no_models() -> None:
+    rows = [
+        {
+            "file": f"{n}.png",
+            "true_class": FEELINGS[n % 4],
+            "pred_class": feeling(n),
+            "pred_confidence": 0.9,
+            "top5": "['happy', 'sad']",
+        }
+        for n in range(N)
+    ]
+    assert sn.score(table("classes.csv", rows)).value() == 0.75
+
+
+def test_lists_of_labels_are_compared_as_sets() -> None:
+    rows = [
+        {
+            "image": f"{n}.jpg",
+            "labels": ["cat", "dog"] if n % 2 else ["car"],
+            "predictions": ["bus"] if n % 4 == 0 else ["dog", "cat"] if n % 2 else ["car"],
+        }
+        for n in range(N)
+    ]
+    assert sn.score(lines("labels.jsonl", rows)).value() == 0.75
+
+
+def test_lists_in_an_object_inside_are_the_columns_of_a_table() -> None:
+    content = {
+        "model": "mine",
+        "accuracy": 0.75,
+        "results": {
+            "predictions": [feeling(n) for n in range(N)],
+            "ground_truths": [FEELINGS[n % 4] for n in range(N)],
+        },
+    }
+    Path("lists.json").write_text(json.dumps(content))
+    assert sn.score("lists.json").value() == 0.75
+
+
+def test_the_last_turn_of_a_conversation_to_learn_from_is_right() -> None:
+    rows = [
+        {
+            "id": n,
+            "conversations": [
+                {"from": "human", "value": f"<image>\nWhich feeling is {n}?"},
+                {"from": "gpt", "value": FEELINGS[n % 4]},
+            ],
+            "model_output": feeling(n),
+        }
+        for n in range(N)
+    ]
+    assert sn.score(lines("talks.jsonl", rows)).value() == 0.75
+
+
+def test_of_a_record_that_asks_itself_variants_inside_are_left_out() -> None:
+    rows = [
+        {
+            "original_question": f"What is {n}?",
+            "original_answer": f"thing {n}",
+            "original_model_prediction": f"thing {n}" if n % 4 else "nothing",
+            "original_correct": n % 4 != 0,
+            "details": [
+                {"variant_question": "And?", "expected_answer": "no", "model_prediction": "no"}
+            ],
+        }
+        for n in range(N)
+    ]
+    assert sn.score(lines("families.jsonl", rows)).value() == 0.75
+
+
+def test_a_column_of_replies_that_is_empty_is_named() -> None:
+    rows = [{"id": n, "question": f"What is {n}?", "gt": "a", "model_answer": ""} for n in range(N)]
+    with pytest.raises(DataError, match="'model_answer' is empty in all 40 rows"):
+        sn.score(lines("template.jsonl", rows))
+
+
+def test_each_model_has_its_verdicts_whatever_its_name() -> None:
+    rows = [
+        {
+            "Question": f"Which feeling is {n}?",
+            "Ground Truth": FEELINGS[n % 4],
+            "GPT-4o": f"{FEELINGS[n % 4]} or {FEELINGS[(n + 1) % 4]}",
+            "Claude 3.5": FEELINGS[n % 4],
+            "GPT-4o Correct": "No" if n % 4 else "Yes",
+            "Claude 3.5 Correct": "Yes",
+        }
+        for n in range(N)
+    ]
+    taken = taken_files(Path(table("models.csv", rows)), FileReading())
+    verdicts = [[row.verdict for row in of_model.file.rows] for of_model in taken]
+    assert [sum(map(bool, of_model)) for of_model in verdicts] == [10, 40]

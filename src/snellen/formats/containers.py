@@ -51,6 +51,9 @@ def records_in(content: Any) -> list[Any] | None:
         records = layout(content)
         if records:
             return records
+    for value in content.values():
+        if isinstance(value, dict) and (records := _in_lists_of_columns(value)):
+            return records
     nested = _nested(_without_facts(content))
     if nested and len(nested) > 1:
         return nested
@@ -170,6 +173,19 @@ def _in_columns(content: Object) -> Records:
         return []
     rows = zip(*columns.values(), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+FEWEST_ROWS = 3
+"""Cells from which lists of one length in an object inside are the columns of a table."""
+
+
+def _in_lists_of_columns(value: Object) -> Records:
+    """Return the rows of an object of lists of plain values of one length: `{"predictions": [...], "labels": [...]}`."""
+    lists = [inner for inner in value.values() if isinstance(inner, list)]
+    if len(lists) < 2 or len(lists) < len(value) or len(lists[0]) < FEWEST_ROWS:
+        return []
+    are_plain = all(all(map(_is_plain, inner)) for inner in lists)
+    return _in_columns(value) if are_plain else []
 
 
 def _in_rows(names: Any, rows: Any) -> Records:
@@ -339,10 +355,7 @@ def question_list(record: Object, is_reply: IsName, is_answer: IsName) -> str:
         is_reply: Whether a field with a given name holds a reply.
         is_answer: Whether a field with a given name holds a correct answer.
     """
-    has_own_reply = any(map(is_reply, record)) and any(map(is_answer, record))
-    if "question" in record or (
-        has_own_reply and any(name.endswith("_question") for name in record)
-    ):
+    if "question" in record:
         return ""
     lists: list[str] = []
     lists_with_replies: list[str] = []
@@ -381,10 +394,26 @@ def main_question(record: Object, is_reply: IsName, is_answer: IsName) -> Object
                 mains.append(name)
         elif value and _is_list_of_objects(value) and any(is_reply(field) for field in value[0]):
             lists.append(name)
-    if len(mains) != 1 or not lists or "question" in record:
+    if not lists or "question" in record:
+        return record
+    if _asks_itself(record, is_reply):
+        of_record = {name: value for name, value in record.items() if name not in lists}
+        return {**of_record, FURTHER: sum(len(record[name]) for name in lists)}
+    if len(mains) != 1:
         return record
     shared = {name: value for name, value in record.items() if name not in (*mains, *lists)}
     return {**shared, **record[mains[0]], FURTHER: sum(len(record[name]) for name in lists)}
+
+
+def _asks_itself(record: Object, is_reply: IsName) -> bool:
+    """Return whether a record has a question, its answer and a reply in fields of one prefix: `original_question`, ..."""
+    for name in record:
+        prefix = name.removesuffix("question")
+        if prefix in (name, "") or f"{prefix}answer" not in record:
+            continue
+        if any(field.startswith(prefix) and is_reply(field) for field in record):
+            return True
+    return False
 
 
 def unfolded(record: Object, name: str, is_reply: IsName) -> list[Object]:

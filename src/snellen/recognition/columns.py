@@ -398,6 +398,7 @@ def option_columns(
         and not profile.boxes
         and not profile.messages
         and not split_name(name) & _SCORE_LISTS
+        and not _GUESSES.match(folded_name(name))
         and not any(
             name_score(role, name)
             for role in ("answer", "caption", "question", "objects", "relevance")
@@ -414,6 +415,8 @@ _SCORE_LISTS = frozenset(
 """Words in names of columns with a score for each of several texts, which are no options."""
 
 
+_GUESSES = re.compile(r"(?:\w+_)?top_?(?:\d|k\b)")
+"""Names of columns with a model's best guesses: `top5`."""
 METRIC_WORDS = frozenset(
     "bleu rouge chrf f1 em bertscore meteor cider spice anls iou ious wer cer ndcg mrr map accuracy precision recall".split()
 )

@@ -10,6 +10,7 @@ from snellen.recognition.columns import (
     distractor_columns,
     name_score,
     option_columns,
+    series,
     split_name,
     usual_names,
 )
@@ -34,7 +35,7 @@ _MODELS = re.compile(
 )
 _NOT_REPLIES = re.compile(
     r"question|prompt|caption|descri|rationale|reasoning|expla|summar|judg|verdict|score|eval|grad(?:e|ing)|correct|label|"
-    r"token|cost|time|steps?\b|thought|thinking|hint|context|option|choice|name|id\b",
+    r"confiden|prob|logit|rank|error|latency|length|match|acc\b|f1\b|token|cost|time|steps?\b|thought|thinking|hint|context|option|choice|name|id\b",
     re.IGNORECASE,
 )
 """Words in the name of a column that mentions a model, but does not hold its replies: `blip_caption`, `gpt4_score`."""
@@ -179,7 +180,9 @@ def columns_with_verdicts(profiles: Profiles) -> tuple[str, ...]:
         fitting = [
             name
             for name in of_model
-            if any(_says_same(profiles[name], profiles[gold]) for gold in golds if gold != name)
+            if any(
+                _says_same(profiles[name], profiles[gold], SAID) for gold in golds if gold != name
+            )
         ]
         if len(fitting) != 1:
             return ()
@@ -187,17 +190,43 @@ def columns_with_verdicts(profiles: Profiles) -> tuple[str, ...]:
     return tuple(found) if len(found) > 1 else ()
 
 
-def _says_same(profile: ColumnProfile, gold: ColumnProfile) -> bool:
-    """Whether nearly all cells of a column are right answers of some row, of which there are few."""
+def _says_same(profile: ColumnProfile, gold: ColumnProfile, share: float) -> bool:
+    """Whether a share of the cells of a column are right answers of some row, of which there are few."""
     right = {folded(text) for text in gold.texts}
     cells = sum(profile.texts.values())
     n_said = sum(count for text, count in profile.texts.items() if folded(text) in right)
     are_few = FEWEST_PER_ANSWER * len(right) <= sum(gold.texts.values())
-    return profile.is_scalar and are_few and n_said > SAID * cells
+    return profile.is_scalar and are_few and n_said > share * cells
 
 
 FEWEST_PER_ANSWER = 3
 SAID = 0.9
+
+
+def columns_called_like_gold(golds: Sequence[str], profiles: Profiles) -> tuple[str, ...]:
+    """Return the columns of models that are called like the right answers but for the model: `gpt4o_diagnosis`.
+
+    Beside `true_diagnosis`; or numbered runs whose cells are right answers of some row: `run1`, `run2` and `run3`.
+    """
+    for gold in golds:
+        thing = rest_of_gold(gold)
+        alike = [
+            name
+            for name, profile in profiles.items()
+            if thing
+            and name != gold
+            and folded_name(name).endswith(f"_{thing}")
+            and not rest_of_gold(name)
+            and not is_verdict(name)
+            and _says_same(profile, profiles[gold], IN_WORDS)
+        ]
+        if alike:
+            return tuple(alike)
+        for chain in series([name for name in profiles if name not in golds]).values():
+            in_words = [_says_same(profiles[name], profiles[gold], IN_WORDS) for name in chain]
+            if len(chain) > 1 and all(in_words):
+                return tuple(chain)
+    return ()
 
 
 def is_name_of_model(name: str) -> bool:

@@ -62,7 +62,7 @@ def _reply_name_score(name: str) -> float:
     if folded in names:
         return 1 - 0.4 * names.index(folded) / len(names)
     words = {word.casefold() for word in WORD_PARTS.findall(last)}
-    is_answer_of = "answer" in words and not words.isdisjoint(_ANSWERERS)
+    is_answer_of = not words.isdisjoint(_ANSWERS) and not words.isdisjoint(_ANSWERERS)
     if (not words & _REPLY_WORDS and not is_answer_of) or words & FACT_WORDS:
         return 0.0
     if words & MADE_WORDS:
@@ -71,6 +71,10 @@ def _reply_name_score(name: str) -> float:
 
 
 _ANSWERERS = frozenset("model raw gpt llm vlm bot".split())
+_ANSWERS = frozenset(
+    "answer says said choice pick picked guess guessed decision selection selected".split()
+)
+"""Words for what a model says, beside one for the model: `model_says`, `vlm_choice`."""
 
 
 def says_of_reply(name: str, profile: ColumnProfile) -> bool:

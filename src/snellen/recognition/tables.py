@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -499,6 +500,11 @@ class _Assignment:
             self._roles["options"] = ()
         if not self._roles.get("answer") and not is_gold_known:
             self._settle("answer", (self._reference_captions(free), None))
+        if not self._roles.get("answer") and "answer" not in self._given and not is_gold_known:
+            # A conversation to learn from has the right answer as its last turn.
+            of_talks = [name for name in self._roles.get(MESSAGES, ()) if name in self._profiles]
+            if self._roles["reply"] and of_talks and folded_name(of_talks[0]) == "conversations":
+                self._roles["answer"] = (of_talks[0],)
         self._settle_boxes(self._still_free(free))
         self._settle_twin(self._still_free(free))
         self._note_reply_as_reference()
@@ -609,10 +615,15 @@ class _Assignment:
             for name, profile in free.items()
             if is_name_of_reply(name) and profile.lists > 0.5 and name not in boxes
         ]
-        if len(boxes) == 1 and (pointing or "reply" in self._given):
-            self._settle("answer", ((boxes[0],), None))
-            if "reply" not in self._given:
-                self._roles["reply"] = (pointing[0],)
+        reply = self._profiles.get(self._roles["reply"][0])
+        says_where = reply is not None and 2 * sum(
+            count for text, count in reply.texts.items() if _PLACE.search(text)
+        ) > sum(reply.texts.values())
+        if len(boxes) != 1 or not (pointing or says_where or "reply" in self._given):
+            return
+        self._settle("answer", ((boxes[0],), None))
+        if "reply" not in self._given and pointing:
+            self._roles["reply"] = (pointing[0],)
 
     def _settle_twin(self, free: Mapping[str, ColumnProfile]) -> None:
         """Read another column than whole replies if it alone says what right answers say, and note the doubt.
@@ -630,7 +641,7 @@ class _Assignment:
         if not 1 < len(right) <= MOST_TWIN_VALUES:
             return
         [reply] = replies
-        if _share_in(self._profiles[reply], right) > HARDLY:
+        if _share_mentioning(self._profiles[reply], right) > HARDLY:
             return
         thing = rest_of_gold(answer)
         twins: list[str] = []
@@ -638,7 +649,9 @@ class _Assignment:
             called = folded_name(name)
             is_of_thing = bool(thing) and called.endswith(f"_{thing}")
             is_of_reply = called.startswith(f"{folded_name(reply)}_")
-            if name in (answer, reply) or not (is_of_thing or is_of_reply) or is_verdict(name):
+            is_called_reply = is_name_of_reply(name)
+            is_alike = is_of_thing or is_of_reply or is_called_reply
+            if name in (answer, reply) or not is_alike or is_verdict(name):
                 continue
             if profile.is_scalar and _share_in(profile, right) > 1 - HARDLY:
                 twins.append(name)
@@ -1081,7 +1094,21 @@ FEWEST_CONSTANT = 5
 """Rows from which a flag that is the same in all of them is no right answer."""
 MOST_TWIN_VALUES = 20
 """Different right answers at most, of which another column than the whole replies may have the readings."""
+_PLACE = re.compile(r"[\[(]\s*-?[\d.]+\s*,\s*-?[\d.]+\s*(?:,\s*-?[\d.]+\s*,\s*-?[\d.]+\s*)?[\])]")
+"""A point or a box in a reply."""
 _NAMES_OF_BOXES = frozenset(("bbox", "gt_bbox", "box", "gt_box", "target_bbox", "bounding_box"))
+
+
+def _share_mentioning(profile: ColumnProfile, words: Collection[str]) -> float:
+    """The share of the cells of a column that have one of some words in them."""
+    wanted = [f" {' '.join(folded_words(word))} " for word in words]
+    cells = 0
+    mentioning = 0
+    for text, count in profile.texts.items():
+        said = f" {' '.join(folded_words(text))} "
+        cells += count
+        mentioning += count * any(word in said for word in wanted)
+    return mentioning / max(1, cells)
 
 
 def _share_in(profile: ColumnProfile, words: Collection[str]) -> float:

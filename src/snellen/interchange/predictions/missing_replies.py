@@ -30,7 +30,21 @@ MOST_MODELS = 8
 
 def what_stands_for_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
     """Return what a table without replies has instead, and the next command to type."""
-    return _only_verdicts(path, rows, roles) or _no_replies(path, rows, roles)
+    return (
+        _empty_replies(rows) or _only_verdicts(path, rows, roles) or _no_replies(path, rows, roles)
+    )
+
+
+def _empty_replies(rows: Sequence[SourceRow]) -> str:
+    """What a table says whose column of replies is empty in all rows, as in a template; empty for any other."""
+    names = dict.fromkeys(name for row in rows for name in row.cells)
+    for name in names:
+        is_empty = all(row.cells.get(name) in (None, "", [], {}) for row in rows)
+        if is_empty and is_name_of_reply(name):
+            return (
+                f"{name!r} is empty in all {len(rows):,} rows; take the file that has the replies"
+            )
+    return ""
 
 
 def _no_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:

@@ -138,7 +138,7 @@ FEWEST_PER_TEXT = 5
 def _are_closed(rows: Sequence[PredictedRow]) -> bool:
     """Whether right answers are the same few texts again and again, of which a reply names one or none."""
     texts = {folded(text) for row in rows for text in row.references}
-    return len(texts) > 1 and FEWEST_PER_TEXT * len(texts) <= len(rows)
+    return bool(texts) and FEWEST_PER_TEXT * len(texts) <= len(rows)
 
 
 def _noted(file: PredictionFile, note: str) -> PredictionFile:
@@ -197,7 +197,7 @@ def _as_measured(file: PredictionFile) -> PredictionFile:
 # --- verdicts and headlines ------------------------------------------------------------------------------------------
 
 
-DIFFERING = 0.01
+DIFFERING = 0.005
 """How far the share of right replies, as read here, is from that by the file's verdicts, for these to be the headline."""
 SHARES = ("", "accuracy", OVERALL)
 """Headlines that are shares of right replies."""
@@ -258,7 +258,7 @@ MOST_COMPARED = 1000
 def _is_confirmed(rows: Sequence[PredictedRow], measure: Measure) -> bool:
     """Whether replies as they are read here are right in nearly all rows where the file says so, and only there."""
     n_alike = sum(_is_right(row, measure) == row.verdict for row in rows)
-    return n_alike >= (1 - FEW) * len(rows)
+    return n_alike >= SAME * len(rows)
 
 
 def _with_verdicts(file: PredictionFile) -> PredictionFile:

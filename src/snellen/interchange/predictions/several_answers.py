@@ -23,7 +23,7 @@ _ANNOUNCED = re.compile(
 _LIST = re.compile(r"\[[^\[\]]*\]")
 MOSTLY = 0.9
 """Share of the rows whose right answers and replies have to be lists."""
-ListKind = Literal["", "items", "whole"]
+ListKind = Literal["", "items", "set", "whole"]
 
 
 def places_named(cell: Any, shown: ShownOptions, form: AnswerForm = "any") -> tuple[int, ...]:
@@ -142,8 +142,8 @@ def is_plural(name: str) -> bool:
 def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
     """Return what lists in a file are: the answers to several questions of a row, or one answer; empty if neither.
 
-    Lists of letters answer a question each. Lists of numbers, such as coordinates, are one answer. Other lists are
-    several accepted answers.
+    Lists of letters answer a question each. Lists of numbers, such as coordinates, are one answer, and lists of labels are
+    sets if replies give more in some rows than in others, and often the same ones. Other lists are several accepted answers.
 
     Args:
         answers: The right answer and the reply of each row.
@@ -152,19 +152,31 @@ def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
     letters = 0
     numbers = 0
     several = 0
+    n_equal = 0
+    lengths: set[int] = set()
     for gold_cell, reply_cell in answers:
         rows += 1
         gold, reply = list_in_answer(gold_cell), list_in_answer(reply_cell)
         if not gold or not reply:
             continue
         several += len(gold) > 1
+        are_labels = isinstance(gold_cell, list) and isinstance(reply_cell, list)
+        n_equal += are_labels and set(map(folded, gold)) == set(map(folded, reply))
+        lengths.add(len(reply))
         letters += all(bare_label(value) for value in (*gold, *reply))
         numbers += len(gold) > 1 and all(map(is_number, (*gold, *reply)))
     if not several:
         return ""
     if letters > MOSTLY * rows:
         return "items"
-    return "whole" if numbers > MOSTLY * rows else ""
+    if numbers > MOSTLY * rows:
+        return "whole"
+    are_sets = len(lengths) > 1 and n_equal > EQUAL_SETS * rows
+    return "set" if are_sets else ""
+
+
+EQUAL_SETS = 0.2
+"""The share of the rows in which lists of labels have to have the same ones, for them to be sets."""
 
 
 # --- alternatives in one cell ----------------------------------------------------------------------------------------

@@ -215,7 +215,11 @@ class RowReader:
                 continue
             self._kind_of_lists = kind
             self._list_column = column
-            words = "each item answers a question" if kind == "items" else "each is one answer"
+            words = {
+                "items": "each item answers a question",
+                "whole": "each is one answer",
+                "set": "a reply is right if it has the same items",
+            }[kind]
             self.notes.append(f"the right answers and {column!r} hold lists: {words}")
             return
 
@@ -373,7 +377,9 @@ class RowReader:
         """Yield the predictions of a row whose right answer and reply are lists: one, or one for each item."""
         golds = list_in_answer(cells.get(self._columns.answer))
         given = list_in_answer(cells.get(self._list_column))
-        if self._kind_of_lists == "whole":
+        if self._kind_of_lists == "set":
+            golds, given = tuple(sorted(set(golds))), tuple(sorted(set(given)))
+        if self._kind_of_lists in ("whole", "set"):
             reply = f"[{', '.join(given)}]" if given else text_in_cell(cells.get(self._reply))
             yield replace(
                 row, options=(), labels=(), references=(f"[{', '.join(golds)}]",), reply=reply

@@ -107,7 +107,8 @@ def _with_main_question(row: SourceRow) -> SourceRow:
         outer, _, field = name.partition(".")
         if field:
             main[outer][field] = cell
-    if not any("question" in fields for fields in main.values()):
+    is_asked = any("question" in fields for fields in main.values())
+    if not is_asked and not any(name.endswith("_question") for name in row.cells):
         return row
     plain = {name: cell for name, cell in row.cells.items() if "." not in name}
     record = main_question({**plain, **main}, is_name_of_reply, _is_name_of_answer)
@@ -555,13 +556,21 @@ def _words(text: str) -> str:
 _WORD = re.compile(r"\w+")
 
 
+def _is_of_column(name: str, reply: str) -> bool:
+    """Whether a folded name is that of a column of replies with a further word: `gpt_4o_correct` of `gpt_4o`."""
+    return name.startswith(f"{reply}_") or name.endswith(f"_{reply}")
+
+
 def _with_verdicts_of(reading: TableReading, reply: str) -> TableReading:
     """Return a reading with the verdicts on one of several models: `base_correct` for `base_output`, or with none."""
     model, _, _ = reply.partition("_")
     of_model = {
         name: profile
         for name, profile in reading.roles.profiles.items()
-        if name.partition("_")[0] == model and name != reply
+        if name != reply
+        and (
+            name.partition("_")[0] == model or _is_of_column(folded_name(name), folded_name(reply))
+        )
     }
     roles = {**reading.roles.roles, "verdict": verdict_column(of_model)}
     return replace(reading, roles=replace(reading.roles, roles=roles))
@@ -718,7 +727,8 @@ def _metrics_of_transcripts(reading: TableReading) -> tuple[str, ...]:
             rates.append(character_error_rate(reply, [gold]) if gold.strip() else 1.0)
     if not rates or median(lengths) < FEWEST_TRANSCRIBED or median(rates) > FARTHEST:
         return ()
-    if words & _OF_SPEECH:
+    is_of_images = bool(reading.roles.roles.get("image"))
+    if words & (_OF_SPEECH - {"hypothesis"} if is_of_images else _OF_SPEECH):
         return _WER
     is_long = len(rates) >= FEWEST_COPIED and median(lengths) >= LONG_TEXT_WORDS
     is_copied = is_long and median(rates) <= NEAR
