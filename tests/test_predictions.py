@@ -593,7 +593,7 @@ def test_a_file_is_scored_from_the_command_line_with_and_without_a_benchmark(
         (
             [{"doc_id": 1, "filtered_resps": "x"}],
             "p.jsonl",
-            "has replies without right answers; if a column has",
+            "has replies without right answers; if a column has them",
         ),
         (
             [{"doc_id": 1, "filtered_resps": [["1.0", "False"], ["2.0", "True"]], "target": "1"}],
@@ -719,7 +719,9 @@ def test_choices_in_a_table_are_scored_by_the_tables_own_answers() -> None:
         write_text_table(Path(name), tuple(rows[0]), rows)
         assert values(sn.score(sn.import_run(name)))["accuracy"] == 0.5
     write_text_table(Path("n.xlsx"), ("index", "question", "A", "B", "prediction"), rows)
-    with pytest.raises(sn.DataError, match="has replies without right answers; if a column has"):
+    with pytest.raises(
+        sn.DataError, match="has replies without right answers; if a column has them"
+    ):
         sn.import_run("n.xlsx")
 
 

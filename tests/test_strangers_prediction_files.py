@@ -633,3 +633,13 @@ def test_each_model_has_its_verdicts_whatever_its_name() -> None:
     taken = taken_files(Path(table("models.csv", rows)), FileReading())
     verdicts = [[row.verdict for row in of_model.file.rows] for of_model in taken]
     assert [sum(map(bool, of_model)) for of_model in verdicts] == [10, 40]
+
+
+def test_a_refused_file_leaves_no_folder() -> None:
+    rows = [
+        {"id": n // 2, "question": f"What is {n // 2}?", "answer": "a", "response": str(n)}
+        for n in range(N)
+    ]
+    with pytest.raises(DataError, match="say different things"):
+        sn.score(lines("twice.jsonl", rows))
+    assert not list(Path("runs").glob("*"))

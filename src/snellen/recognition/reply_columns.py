@@ -158,7 +158,10 @@ _OF_REFERENCES = frozenset(
     "given original gt true gold ground truth reference ref human target actual real coco".split()
 )
 """Words before `caption` that say that it is right, beside captions of models."""
-_NO_CAPTION_OF_MODEL = frozenset("image short long query input source context alt".split())
+_NO_CAPTION_OF_MODEL = frozenset(
+    "image short long query input source context alt rewritten augmented edited negative hard foil false wrong paraphrased "
+    "translated clean cleaned noisy new detailed brief".split()
+)
 
 
 def captions_of_models(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:

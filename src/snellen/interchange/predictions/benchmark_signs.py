@@ -94,12 +94,23 @@ TABLE_TO_GIVE = "ANSWERS.csv"
 """How a command calls the table of right answers that the user has to have."""
 
 
-def how_to_give_answers(path: Path, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return what to type for a file that has replies and not the right answers."""
-    name = asked_benchmark_of(path, rows)
+def how_to_give_answers(
+    path: Path, rows: Sequence[Mapping[str, Any]], *, may_be_column: bool = True
+) -> str:
+    """Return what to type for a file that has replies and not the right answers.
+
+    Args:
+        path: The file.
+        rows: The cells of its rows.
+        may_be_column: Whether a column may have the right answers under another name.
+    """
     own = scoring_call(path, benchmark=TABLE_TO_GIVE)
-    column = scoring_call(path, columns={"answer": "NAME"})
-    table = f"if a column has the right answers: {column}; if not, give them in a table with the columns id and answer: {own}"
+    how = f"give the right answers in a table with the columns id and answer: {own}"
+    if may_be_column:
+        how = (
+            f"if a column has them: {scoring_call(path, columns={'answer': 'NAME'})}; if not, {how}"
+        )
+    name = asked_benchmark_of(path, rows)
     if not name:
-        return table
-    return f"it looks like {entries()[name].title}: {scoring_call(path, benchmark=name)}; otherwise {table}"
+        return how
+    return f"it looks like {entries()[name].title}: {scoring_call(path, benchmark=name)}; otherwise, {how}"

@@ -78,9 +78,13 @@ def _no_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str
         if others:
             command = scoring_call(path, columns={"reply": others[0]})
             of_other = f"if {others[0]!r} has the replies: {command}; "
+        build = for_caller(f"snellen build {path}", f"sn.build({str(path)!r})")
+        asks = "question" in roles.roles
+        are_right = f"if they are right ones, build the questions: {build}; " if asks else ""
+        how = how_to_give_answers(path, [row.cells for row in rows], may_be_column=False)
         return (
             "its answers may be replies or right answers, and no other column is recognised as the other; there are "
-            f"{shown}; {of_other}if they are replies, {how_to_give_answers(path, [row.cells for row in rows])}"
+            f"{shown}; {are_right}{of_other}if they are replies, {how}"
         )
     unnamed = (
         f"no column is recognised as the replies of a model; there are {shown}; name it: "

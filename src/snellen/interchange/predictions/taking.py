@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import msgspec
@@ -265,12 +267,25 @@ def _joined_run(taken: TakenFile, benchmark: str, to: Path | None, model: str) -
     folder = to or _run_folder(taken, benchmark)
     check_import(folder, taken.path)
     findings = Findings()
-    if taken.questions is not None and taken.questions.questions is not None:
-        target = taken.questions.questions(taken.path, benchmark, folder)
-    else:
-        target = asked_benchmark(benchmark, folder)
-    placed = join_rows(taken.path, taken.file, target, findings)
-    return _write_run(taken, target, placed, findings, folder, model)
+    with _gone_if_refused(folder):
+        if taken.questions is not None and taken.questions.questions is not None:
+            target = taken.questions.questions(taken.path, benchmark, folder)
+        else:
+            target = asked_benchmark(benchmark, folder)
+        placed = join_rows(taken.path, taken.file, target, findings)
+        return _write_run(taken, target, placed, findings, folder, model)
+
+
+@contextmanager
+def _gone_if_refused(folder: Path) -> Iterator[None]:
+    """Remove the folder of a run that was begun and then refused, unless it was there before."""
+    was_there = folder.exists()
+    try:
+        yield
+    except DataError:
+        if not was_there:
+            rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _run_folder(taken: TakenFile, benchmark: str = "") -> Path:
@@ -381,15 +396,18 @@ def _own_runs(
         folder = to or _run_folder(taken)
         check_import(folder, taken.path)
         lines = b"".join(msgspec.json.encode(kept_question(draft)) + b"\n" for draft in drafts)
-        write_atomically(folder / QUESTIONS, lines)
-        spec = spec_of_file(name, taken.path, files, drafts)
-        target = build_benchmark(spec, source=folder, to=folder / "benchmark")
-        if own_file.questions.drafts == drafts:
-            placed: Sequence[PlacedRow] = own_file.questions.placed
-        else:
-            placed = join_rows(taken.path, _with_own_ids(taken.file), target, own_file.findings)
         model_name = model or taken.file.model or _model_of(taken.file.title, name, len(group))
-        yield index, _write_run(taken, target, placed, own_file.findings, folder, model_name)
+        with _gone_if_refused(folder):
+            write_atomically(folder / QUESTIONS, lines)
+            spec = spec_of_file(name, taken.path, files, drafts)
+            target = build_benchmark(spec, source=folder, to=folder / "benchmark")
+            if own_file.questions.drafts == drafts:
+                placed: Sequence[PlacedRow] = own_file.questions.placed
+            else:
+                with_ids = _with_own_ids(taken.file)
+                placed = join_rows(taken.path, with_ids, target, own_file.findings)
+            run = _write_run(taken, target, placed, own_file.findings, folder, model_name)
+        yield index, run
 
 
 def _with_own_ids(file: PredictionFile) -> PredictionFile:
