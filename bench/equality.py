@@ -29,13 +29,13 @@ from snellen.models.hf.engine import Engine  # noqa: E402
 from snellen.models.hf.load import without_warnings  # noqa: E402
 from snellen.models.hf.model_layout import read_layout  # noqa: E402
 from snellen.models.hf.reference import reference_scores  # noqa: E402
-from snellen.models.hf.selfcheck import CACHE, WIDER, SelfCheckResult, choose_fast_paths  # noqa: E402
+from snellen.models.hf.selfcheck import CACHE, CANDIDATES, SelfCheckResult, choose_fast_paths  # noqa: E402
 from snellen.models.hf.sharing_plan import PLAIN  # noqa: E402
 from snellen.models.hf.tolerance import largest_difference  # noqa: E402
 from tiny_configs import ARCHITECTURES, asked, make, normal  # noqa: E402
 from tiny_registered import REGISTERED  # noqa: E402
 
-PATHS = (CACHE, *WIDER.values())
+PATHS = (CACHE, *(candidate.rows_name for candidate in CANDIDATES))
 Place = Callable[[Any], Any]
 """Puts a model where, and in the format in which, it is to be asked."""
 

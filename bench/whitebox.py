@@ -47,16 +47,7 @@ from snellen.models.hf.tolerance import largest_difference
 from snellen.records import Decoding, Message, Request, TextPart, Variant
 
 IMAGE, QUESTION, PATCH = 32000, 55, 14
-FAST = FastPaths(
-    vision_cache=True,
-    cache=True,
-    shared=True,
-    batch=True,
-    ragged=True,
-    tree=True,
-    at_once=True,
-    prefix_cache=True,
-)
+FAST = FastPaths("tree", shared=True, at_once=True, ragged=True)
 TARGETS = {
     "one question, 4 options": 4.8,
     "5 templates x 4 options": 18.0,

@@ -234,12 +234,12 @@ ADVERSARIES: dict[str, Callable[[], Any]] = {
 }
 """Each must be noticed, when the model is loaded or on the requests of a run."""
 MEASURED = {
-    "batch statistics": "several rows in one forward",
-    "capacity": "a cached prompt",
-    "window by mask": "unequal rows in a cache",
-    "prefix in both directions": "a shared picture",
-    "positions ignored": "a tree in one forward",
-    "injection by slot": "a tree in one forward",
-    "text-dependent tower": "a cached prompt",
+    "batch statistics": "a cached prompt",
+    "capacity": "a text without what follows",
+    "window by mask": "tree, prompt shared, features kept, trunks kept",
+    "prefix in both directions": "tree, picture shared, features kept, trunks kept",
+    "positions ignored": "tree, prompt shared, features kept, trunks kept",
+    "injection by slot": "tree, prompt shared, features kept, trunks kept",
+    "text-dependent tower": "a text without what follows",
 }
 """Those that the self-check notices when the model is loaded, and the path that it finds wrong."""

@@ -106,7 +106,7 @@ def test_the_tolerance_of_half_precision_is_measured_and_refuses_what_was_accept
     verdict = choose_fast_paths(engine, asked(begun))
     assert verdict.tolerance.noise is not None
     assert verdict.tolerance.token < 0.2
-    assert verdict.fast_paths.cache
+    assert verdict.fast_paths.uses_cache
     assert not verdict.fast_paths.shared
     assert model.dtype == torch.bfloat16
 
@@ -125,7 +125,7 @@ def test_a_generate_that_echoes_the_prompt_is_refused() -> None:
     assert batch_flaw(
         engine, rows, replace(PLAIN, writing="generate in batches"), verdict.tolerance
     )
-    assert not batch_flaw(engine, rows, FastPaths(cache=True), verdict.tolerance)
+    assert not batch_flaw(engine, rows, FastPaths("rows"), verdict.tolerance)
 
 
 def test_spot_checks_stand_in_the_findings(

@@ -35,7 +35,7 @@ from snellen.models.hf.probe import build_probe
 from snellen.models.hf.reference import reference_scores
 from snellen.models.hf.selfcheck import (
     ODD_LAYERS,
-    WIDER,
+    TREES,
     SelfCheckResult,
     choose_fast_paths,
     without_refused_pairs,
@@ -131,9 +131,9 @@ def test_states_beside_the_layers_are_chosen_too_and_forbid_cutting() -> None:
 
 def test_a_hybrid_shares_a_picture_and_runs_questions_together() -> None:
     verdict, off, engine, probe = checked("qwen3_5")
-    assert verdict.refusals[WIDER["ragged"]] == ODD_LAYERS
+    assert verdict.refusals[TREES] == ODD_LAYERS
     paths = verdict.fast_paths
-    assert paths.shared and paths.batch and not (paths.ragged or paths.tree or paths.prefix_cache)
+    assert paths == FastPaths("rows", shared=True)
     assert off <= verdict.tolerance.token
     # One prefill for the image of the first two questions, one for the other image.
     prefills = []
@@ -149,7 +149,7 @@ def test_inputs_per_token_are_found_by_their_length_and_not_by_their_names() -> 
     assert probe[0].context.per_token == {"mm_token_type_ids", "moe_mm_token_type_ids"}
     verdict = choose_fast_paths(engine, probe)
     # The experts of the last block are told which tokens are an image's, also where few of them are run.
-    assert verdict.fast_paths.tree and verdict.fast_paths.shared
+    assert verdict.fast_paths.way == "tree" and verdict.fast_paths.shared
     assert (
         largest_difference(
             reference_scores(engine.layout, probe), engine.score(probe, verdict.fast_paths)
@@ -242,7 +242,7 @@ def test_pictures_of_two_shapes_share_no_batch() -> None:
     contexts = [prompt.context for prompt in probe]
     assert len({tuple(context.extras["image_sizes"][0].tolist()) for context in contexts}) == 2
     expected = reference_scores(engine.layout, probe)
-    together = FastPaths(cache=True, batch=True, ragged=True)
+    together = FastPaths("tree", ragged=True)
     assert largest_difference(expected, engine.score(probe, together)) < 1e-4
     with pytest.raises(ValueError, match="different shapes"):
         pad_rows(contexts, 0, "right")
@@ -272,7 +272,7 @@ def test_a_block_that_mixes_places_after_its_feed_forward_part_shares_pictures()
     head = begun(4, pixel_values=normal(1, 4, 2, 8, 8, 3))
     engine, window = by_hand("inkling_mm_model", head, logits_mup_width_multiplier=1.0)
     verdict = choose_fast_paths(engine, window)
-    assert verdict.fast_paths.shared and verdict.fast_paths.batch
+    assert verdict.fast_paths.shared
     assert (
         largest_difference(
             reference_scores(engine.layout, window), engine.score(window, verdict.fast_paths)
@@ -286,7 +286,7 @@ def test_a_model_that_puts_a_picture_before_its_places_keeps_its_cache() -> None
     model, head = make("GIT")
     engine, window = Engine(read_layout(model, 0), 8, 4096), asked(head)
     verdict = choose_fast_paths(engine, window)
-    assert engine.layout.all_logits and verdict.fast_paths.shared and verdict.fast_paths.ragged
+    assert engine.layout.all_logits and verdict.fast_paths == FastPaths("rows", shared=True)
     assert (
         largest_difference(
             reference_scores(engine.layout, window), engine.score(window, verdict.fast_paths)
@@ -297,19 +297,22 @@ def test_a_model_that_puts_a_picture_before_its_places_keeps_its_cache() -> None
 
 def test_positions_that_begin_behind_the_padding_token_are_continued() -> None:
     verdict, off, engine, _ = checked("kosmos-2.5")
-    assert engine.layout.origin == 1 and verdict.fast_paths.tree and off <= verdict.tolerance.token
+    assert engine.layout.origin == 1 and verdict.fast_paths.way == "tree"
+    assert off <= verdict.tolerance.token
 
 
 def test_a_model_that_makes_no_cache_is_given_one() -> None:
     verdict, off, engine, _ = checked("granite4_vision")
-    assert engine.layout.given_cache and verdict.fast_paths.tree and verdict.fast_paths.prefix_cache
+    assert (
+        engine.layout.given_cache and verdict.fast_paths.way == "tree" and verdict.fast_paths.ragged
+    )
     assert verdict.fast_paths.writing == "shared" and off <= verdict.tolerance.token
 
 
 def test_features_of_a_tower_that_puts_all_pictures_into_one_row_are_not_merged_by_rows() -> None:
     """Pixtral's: images that were seen one by one are then asked together."""
     engine, window = by_hand("mistral3", of_pixtral())
-    paths = FastPaths(vision_cache=True, batch=True)
+    paths = FastPaths("full rows")
     for prompt in window[1:3]:
         engine.score([prompt], paths)
     assert (
@@ -335,11 +338,8 @@ def test_a_model_whose_scores_depend_on_the_text_after_them_keeps_no_cache() -> 
         moved = largest_difference(whole, reference_scores(engine.layout, cut))
         assert moved > 0.01 if heads == 1 else moved < 1e-4
     causal, other = verdicts
-    assert causal.fast_paths.shared and causal.fast_paths.batch
-    assert (
-        other.fast_paths.name
-        == "full rows, encoders kept, one row at a time; replies token by token"
-    )
+    assert causal.fast_paths.shared
+    assert other.fast_paths.name == "plain; replies token by token"
     assert "a text without what follows is off by" in other.line
 
 

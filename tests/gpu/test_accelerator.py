@@ -74,7 +74,7 @@ def test_halves_share_what_single_precision_shares(form: str) -> None:
     model, head = make("LLaVA")
     engine = Engine(read_layout(model.to(accelerator(), getattr(torch, form)), 0), 8, 4096)
     verdict = choose_fast_paths(engine, asked(head))
-    assert verdict.fast_paths.tree, verdict.line
+    assert verdict.fast_paths.way == "tree", verdict.line
     assert verdict.tolerance.noise is not None
 
 

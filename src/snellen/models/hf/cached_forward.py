@@ -1,7 +1,7 @@
 """Forward passes that continue from a cache: run prompts, select rows, extend them.
 
-Rows are padded on the right, so a prompt is run exactly as without a cache. A shorter row leaves a hole in the cache,
-which masks hide and explicit positions skip. The module also has scores and replies by full forward passes without
+Prompts are padded on the right, so each is run exactly as without a cache. A shorter one leaves a hole in the cache,
+which trees do not see. The module also has scores and replies by full forward passes without
 sharing, which are the last rung of the ladder.
 """
 
@@ -100,7 +100,7 @@ def crop_cache(cache: Any, length: int) -> Any:
         return None
     twin = copy_cache(cache)
     for layer in twin.layers:
-        if _holds_tokens(layer):
+        if holds_tokens(layer):
             layer.keys = layer.keys[:, :, :length]
             layer.values = layer.values[:, :, :length]
     return twin
@@ -118,7 +118,7 @@ def with_room(cache: Any, longest: int) -> Any:
     layer_with_room = _roomy_layer()
     twin = copy_cache(cache)
     for number, layer in enumerate(twin.layers):
-        if type(layer).__name__ == "DynamicLayer" and _holds_tokens(layer):
+        if type(layer).__name__ == "DynamicLayer" and holds_tokens(layer):
             roomy = layer_with_room.__new__(layer_with_room)
             vars(roomy).update(vars(layer), steps=min(ROOM, longest))
             twin.layers[number] = roomy
@@ -182,11 +182,12 @@ def plain_layers(cache: Any) -> bool:
     """
     if not holds_all_tokens(cache):
         return False
-    lengths = {layer.keys.shape[2] for layer in cache.layers if _holds_tokens(layer)}
+    lengths = {layer.keys.shape[2] for layer in cache.layers if holds_tokens(layer)}
     return len(lengths) == 1
 
 
-def _holds_tokens(layer: Any) -> bool:
+def holds_tokens(layer: Any) -> bool:
+    """Return whether a layer has keys and values; those of an image have none where there is no image (Mllama)."""
     return layer.keys is not None
 
 
@@ -469,8 +470,6 @@ class CachedState:
     """[rows, vocabulary], predicting the next token."""
     tile_mask: Any = None
     """[rows, 1, images, tiles], which tiles the last token sees (Mllama)."""
-    has_no_holes: bool = False
-    """Whether rows certainly have no holes. Then no mask is needed, and attention uses its causal form."""
 
 
 def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
@@ -501,7 +500,6 @@ def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
             output.logits, lengths, logits_setting, batch["input_ids"].shape[1]
         ),
         tile_mask=tile_mask,
-        has_no_holes=len(set(row_lengths)) == 1,
     )
 
 
@@ -519,62 +517,52 @@ def select_rows(state: CachedState, rows: Sequence[int]) -> CachedState:
         position=state.position[index],
         logits=state.logits[index],
         tile_mask=None if state.tile_mask is None else state.tile_mask[index],
-        has_no_holes=state.has_no_holes,
     )
 
 
-def advance(
-    layout: ModelLayout,
-    state: CachedState,
-    texts: Sequence[Sequence[int]],
-    all_logits: bool = False,
-) -> tuple[CachedState, Any]:
-    """Run the model over new tokens that follow a cached state.
+def advance(layout: ModelLayout, state: CachedState, texts: Sequence[Sequence[int]]) -> CachedState:
+    """Return the state after new tokens: row i goes on with the tokens `texts[i]`. Texts have equal length.
 
-    Row i of the batch continues with the tokens `texts[i]`; a row whose text is empty keeps its logits. The cache of
-    `state` is used up.
-
-    Args:
-        layout: The model and what is known about its inputs.
-        state: The cache, mask and position of each row.
-        texts: Token ids to append, for each row.
-        all_logits: Whether to compute logits after every token. Else they are computed after the last one only.
-
-    Returns:
-        The new state, and the model's logits: [rows, longest text, vocabulary] if `all_logits`.
+    The rows of `state` have no holes, and its cache is used up.
     """
     import torch
 
-    device = state.mask.device
-    longest = max(len(text) for text in texts)
-    lengths = copy_to_device(torch.tensor([len(text) for text in texts]), device)
-    padded = [[*text, *[layout.pad] * (longest - len(text))] for text in texts]
-    ids = copy_to_device(torch.tensor(padded), device)
-
-    steps = torch.arange(longest, device=device)
-    is_token = (steps[None] < lengths[:, None]).to(state.mask.dtype)
-    mask = torch.cat([state.mask, is_token], dim=1)
-    positions = state.position[:, None] + steps[None]
-    equal_lengths = len({len(text) for text in texts}) == 1
-    has_no_holes = state.has_no_holes and equal_lengths
-
-    last_tokens = lengths.clamp_min(1)
-    logits_setting: dict[str, Any] = {}
-    if not all_logits:
-        logits_setting = _last_only(layout, layout.language_model, last_tokens)
-    output = run_language_model(
-        layout, state, ids, None if has_no_holes else mask, positions, logits_setting
-    )
-    last_logits = _logits_at_last_token(output.logits, last_tokens, logits_setting, longest)
-    grown = CachedState(
+    model = layout.language_model
+    ids = copy_to_device(torch.tensor(texts), state.mask.device)
+    logits_setting = {} if layout.all_logits else logits_to_keep(model, 1)
+    output = _continued(layout, state, ids, logits_setting)
+    return CachedState(
         cache=cache_of(output),
-        mask=mask,
-        position=state.position + lengths,
-        logits=torch.where(lengths[:, None] > 0, last_logits, state.logits),
+        mask=torch.cat([state.mask, torch.ones_like(ids)], dim=1),
+        position=state.position + ids.shape[1],
+        logits=output.logits[:, -1],
         tile_mask=state.tile_mask,
-        has_no_holes=has_no_holes,
     )
-    return grown, output.logits
+
+
+def logits_of_texts(layout: ModelLayout, state: CachedState, texts: Sequence[Sequence[int]]) -> Any:
+    """Return the logits [rows, longest text, vocabulary] at each token of texts that follow the rows of a state.
+
+    Shorter texts are padded at their ends, which no token sees. The rows of `state` have no holes, and its cache is used
+    up.
+    """
+    import torch
+
+    longest = max(len(text) for text in texts)
+    padded = [_padded(text, layout.pad, longest - len(text), "right") for text in texts]
+    ids = copy_to_device(torch.tensor(padded), state.mask.device)
+    return _continued(layout, state, ids, {}).logits[:, -longest:]
+
+
+def _continued(
+    layout: ModelLayout, state: CachedState, ids: Any, logits_setting: dict[str, Any]
+) -> Any:
+    """Return the output of a forward pass over `ids` [rows, tokens] after a state without holes."""
+    import torch
+
+    steps = torch.arange(ids.shape[1], device=ids.device)
+    positions = state.position[:, None] + steps
+    return run_language_model(layout, state, ids, None, positions, logits_setting)
 
 
 def run_language_model(

@@ -19,7 +19,7 @@ from snellen.models.hf.cached_forward import (
     TokenPicker,
     continuation_rows,
     copy_cache,
-    logits_to_keep,
+    holds_tokens,
     plain_layers,
     prefill,
     score_rows,
@@ -55,7 +55,6 @@ from snellen.models.hf.sharing_plan import (
     plan_sharing,
     reusable_length,
 )
-from snellen.models.hf.tolerance import LEAST, largest_difference
 from snellen.models.hf.vision_cache import VisionCache, caching_vision
 
 RECENT = 4
@@ -147,6 +146,8 @@ class PrefixCache:
         """Cache the rows of `state`, the state after the prefixes of `groups`, as far as there is room."""
         if state.cache is None or state.tile_mask is not None or not plain_layers(state.cache):
             return
+        if not all(holds_tokens(layer) for layer in state.cache.layers):
+            return
         for row, group in enumerate(groups):
             first = items[group.members[0]]
             row_state = _row(state, row, group.prefix, alone=len(groups) == 1)
@@ -191,7 +192,6 @@ def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedSta
         state.mask[row_slice, :length],
         state.position[row_slice],
         state.logits[row_slice].clone(),
-        has_no_holes=True,
     )
 
 
@@ -217,7 +217,6 @@ def _joined(prefixes: Sequence[_CachedPrefix], lengths: Sequence[int]) -> Cached
         mask=mask.long(),
         position=position,
         logits=torch.cat([state.logits for state in states]),
-        has_no_holes=len(set(lengths)) == 1,
     )
 
 
@@ -286,17 +285,13 @@ class Engine:
         if layout.text_encoder is not None:
             self.text_encoder = VisionCache(layout.text_encoder, VISION_CACHE_BYTES)
         self.prefix_cache = PrefixCache(_room(layout))
-        self._longest_compared = 0
-        """Tokens of the longest row whose scores on the plain path were the same with all logits."""
-        self._needs_all_logits = False
-        """Whether they were not the same for a row."""
 
     def score(
         self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths | None = None
     ) -> list[Scores]:
         """Return the token scores of every continuation of every prompt, in order."""
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
-        run = self._by_groups if fast_paths.cache else self._by_full_rows
+        run = self._by_groups if fast_paths.uses_cache else self._by_full_rows
         with inference(), self._undoing_for_the_largest():
             return run(prompts, fast_paths)
 
@@ -312,7 +307,7 @@ class Engine:
         Requests share prefixes if `fast_paths` allow it; otherwise each is written token by token.
         """
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
-        if fast_paths.cache and fast_paths.writing == "shared":
+        if fast_paths.uses_cache and fast_paths.writing == "shared":
             return self._write_by_prefixes(rows, fast_paths, pick, longest)
         return write_token_by_token(self.layout, rows, pick, longest)
 
@@ -330,9 +325,7 @@ class Engine:
             return generate_by_tree(layout, groups, trees, grown, pick, longest)
 
         def by_rows(groups: list[SharingGroup], prefixes: CachedState) -> dict[int, list[int]]:
-            return generate_by_rows(
-                layout, items, groups, prefixes, fast_paths.together, pick, longest
-            )
+            return generate_by_rows(layout, items, groups, prefixes, pick, longest)
 
         with inference(), self._undoing_for_the_largest():
             return self._run_shared(rows, items, fast_paths, SharedRunners(by_tree, by_rows))
@@ -348,7 +341,7 @@ class Engine:
             return score_by_tree(items, groups, trees, grown)
 
         def by_rows(groups: list[SharingGroup], prefixes: CachedState) -> dict[int, Scores]:
-            return score_by_rows(layout, items, groups, prefixes, fast_paths.together)
+            return score_by_rows(layout, items, groups, prefixes)
 
         contexts = [prompt.context for prompt in prompts]
         return self._run_shared(contexts, items, fast_paths, SharedRunners(by_tree, by_rows))
@@ -371,8 +364,6 @@ class Engine:
         self.prefix_cache.begin()
 
         def run_after_cached(groups: list[SharingGroup], state: CachedState) -> dict[int, R]:
-            if not fast_paths.tree:
-                return runners.by_rows(groups, state)
             trees = [build_tree(items, group) for group in groups]
             return runners.by_tree(groups, trees, extend_trees(self.layout, state, trees))
 
@@ -383,7 +374,7 @@ class Engine:
             for context, group in zip(first_contexts, groups, strict=True):
                 prefix_texts.append(truncate(context, group.prefix))
             with caching_vision(self._vision_caches(first_contexts, fast_paths)):
-                if fast_paths.tree:
+                if fast_paths.way == "tree":
                     trees = [build_tree(items, group) for group in groups]
                     grown = run_trees(self.layout, prefix_texts, trees, fast_paths.at_once)
                     prefixes = grown.prefix
@@ -391,12 +382,12 @@ class Engine:
                 else:
                     prefixes = prefill(self.layout, prefix_texts)
                     results = runners.by_rows(groups, prefixes)
-            if fast_paths.prefix_cache:
+            if fast_paths.ragged:
                 self.prefix_cache.add(items, groups, prefixes)
             return results
 
         def run(groups: list[SharingGroup]) -> dict[int, R]:
-            if not fast_paths.prefix_cache:
+            if not fast_paths.ragged:
                 return run_from_beginning(groups)
             cached_groups, state, uncached_groups = self.prefix_cache.split_cached(
                 items, groups, fast_paths.shared
@@ -452,7 +443,7 @@ class Engine:
             prompt_of_row.extend([index] * len(prompt.tails))
 
         def run(indices: list[int]) -> list[list[float]]:
-            if fast_paths.is_plain:
+            if fast_paths.way == "plain":
                 return [self._score_plainly(rows[index]) for index in indices]
             batch_contexts = [contexts[index] for index in indices]
             with caching_vision(self._vision_caches(batch_contexts, fast_paths)):
@@ -464,7 +455,7 @@ class Engine:
             return -len(contexts[index].ids), prompt_of_row[index]
 
         order = sorted(range(len(rows)), key=longest_first)
-        batch_size = self.budget.rows if fast_paths.batch else 1
+        batch_size = 1 if fast_paths.way == "plain" else self.budget.rows
         batches = batches_by_form(order, contexts, prompt_of_row, batch_size)
         row_scores = iter(self.in_batches(batches, run))
         scores: list[Scores] = []
@@ -473,36 +464,14 @@ class Engine:
         return scores
 
     def _score_plainly(self, row: Row) -> list[float]:
-        """Return the token scores of one row alone.
+        """Return the token scores of one row alone, from the logits of all its tokens.
 
-        What a model makes of a request for its last logits alone may differ from a number of tokens on. All logits of
-        4,000 tokens take 2.4 GB with a vocabulary of 150,000 in float32. They are therefore computed for the longest row
-        so far. If its scores are the same without them, shorter rows do without; otherwise no row does.
+        Some models give other logits where only the last ones are asked for. All of 4,000 tokens take 2.4 GB with a
+        vocabulary of 150,000 in float32; only where that does not fit in memory, the last ones are asked for.
         """
-        layout = self.layout
-        whole_layout = replace(layout, all_logits=True)
-        computes_all = layout.all_logits or not logits_to_keep(layout.model, 1)
-        if computes_all or layout.encoder_decoder or self._needs_all_logits:
-            return score_rows(whole_layout, [row])[0]
-        context, tail = row
-        length = len(context.ids) + len(tail)
-        if length > self._longest_compared:
-            whole_scores = unless_out_of_memory(partial(score_rows, whole_layout, [row]))
-            if whole_scores is not None:
-                self._needs_all_logits = not self._last_logits_suffice(row, whole_scores)
-                self._longest_compared = length
-                return whole_scores[0]
-        return score_rows(layout, [row])[0]
-
-    def _last_logits_suffice(self, row: Row, whole_scores: list[list[float]]) -> bool:
-        """Return whether a row has the same scores if only the logits that predict its continuation are computed."""
-        try:
-            scores = score_rows(self.layout, [row])
-        except (RuntimeError, TypeError, ValueError):
-            return False
-        number_format = str(self.layout.model.dtype).removeprefix("torch.")
-        tolerance = LEAST.get(number_format, LEAST["bfloat16"])
-        return largest_difference([whole_scores], [scores]) <= tolerance
+        whole_layout = replace(self.layout, all_logits=True)
+        scores = unless_out_of_memory(partial(score_rows, whole_layout, [row]))
+        return (score_rows(self.layout, [row]) if scores is None else scores)[0]
 
     def in_batches(
         self, waiting: list[list[int]], run: Callable[[list[int]], Sequence[R]]
@@ -535,7 +504,7 @@ class Engine:
         self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths
     ) -> list[tuple[VisionCache, list[str]]]:
         """Return the caches of encoders to use for `rows`, each with the key of each row."""
-        if not fast_paths.vision_cache:
+        if fast_paths.way == "plain":
             return []
         caches = []
         if self.vision_tower is not None and all(row.digests for row in rows):

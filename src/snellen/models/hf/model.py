@@ -501,7 +501,7 @@ class HFModel(ShownByName):
         fast_paths = verdict.fast_paths
         if verdict.line:
             # Without a cached prompt every option costs a prefill, so the user should know why it is slow.
-            is_slow = not (fast_paths.cache or self._layout.encoder_decoder)
+            is_slow = not (fast_paths.uses_cache or self._layout.encoder_decoder)
             line = f"clips: {verdict.line}" if shows == "clips" else verdict.line
             logger.log(logging.WARNING if is_slow else logging.INFO, "%s: %s", name, line)
         if not fast_paths.shares:

@@ -14,6 +14,7 @@ from snellen.models.hf.cached_forward import (
     cache_of,
     copy_cache,
     crop_cache,
+    logits_of_texts,
     logits_to_keep,
     pad_rows,
     prefill,
@@ -27,7 +28,7 @@ from snellen.models.hf.encode import EncodedPrompt, extend
 from snellen.models.hf.load import copy_to_device, input_device
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.reference import Scores
-from snellen.models.hf.sharing_plan import PREFIX_END, PrefixItem, RowsTogether, SharingGroup, Tree
+from snellen.models.hf.sharing_plan import PREFIX_END, PrefixItem, SharingGroup, Tree
 
 # --- token trees after prefixes: run in one forward pass, extended node by node in generation -------------------------
 # A tree is stored in its prefix's row of the cache, one node after another; a mask says which of them each node sees.
@@ -447,7 +448,6 @@ def score_by_rows(
     items: Sequence[PrefixItem],
     groups: Sequence[SharingGroup],
     prefixes: CachedState,
-    together: RowsTogether,
 ) -> dict[int, Scores]:
     """Return the token scores of requests, with one row for each prompt and then one row for each continuation.
 
@@ -456,23 +456,18 @@ def score_by_rows(
         items: The tokens of all requests: a prompt (`tokens`) and its continuations (`tails`).
         groups: Groups of requests with a common beginning of the prompt (the prefix).
         prefixes: The model's cache after the prefixes, one row for each group.
-        together: Which rows may share a forward pass.
 
     Returns:
         For each request by its index in `items`: the log-probabilities of the tokens of each continuation.
     """
     scores: dict[int, Scores] = {}
-    for block in _blocks(items, groups, together):
+    for block in _blocks(items, groups):
         state = _after_prompts(layout, prefixes, items, groups, block)
         tails: list[tuple[int, Sequence[int]]] = []  # (row of the prompt, token ids)
         for row, (_, member) in enumerate(block):
             for tail in items[member].tails:
                 tails.append((row, tail))
-        batches = [[tail] for tail in tails] if together == "single" else [tails]
-        tail_scores: list[list[float]] = []
-        for batch in batches:
-            tail_scores.extend(_tail_scores(layout, state, batch))
-        remaining = iter(tail_scores)
+        remaining = iter(_tail_scores(layout, state, tails))
         for _, member in block:
             scores[member] = [next(remaining) for _ in items[member].tails]
     return scores
@@ -483,7 +478,6 @@ def generate_by_rows(
     items: Sequence[PrefixItem],
     groups: Sequence[SharingGroup],
     prefixes: CachedState,
-    together: RowsTogether,
     pick: TokenPicker,
     longest: int,
 ) -> dict[int, list[int]]:
@@ -494,7 +488,6 @@ def generate_by_rows(
         items: The tokens of all prompts.
         groups: Groups of prompts with a common beginning (the prefix).
         prefixes: The model's cache after the prefixes, one row for each group.
-        together: Which rows may share a forward pass.
         pick: Returns, for some requests, the function that chooses the next token of each.
         longest: The maximum number of new tokens.
 
@@ -502,7 +495,7 @@ def generate_by_rows(
         The new tokens of each request, by its index in `items`.
     """
     new_tokens: dict[int, list[int]] = {}
-    for block in _blocks(items, groups, together):
+    for block in _blocks(items, groups):
         members = [member for _, member in block]
         state = _after_prompts(layout, prefixes, items, groups, block)
         state = replace(state, cache=with_room(state.cache, longest))
@@ -511,8 +504,7 @@ def generate_by_rows(
             tokens = replies.choose(state.logits)
             if all(replies.ended) or step == longest - 1:
                 break
-            one_token_each = [[token] for token in tokens]
-            state, _ = advance(layout, state, one_token_each)
+            state = advance(layout, state, [[token] for token in tokens])
         new_tokens.update(zip(members, replies.tokens, strict=True))
     return new_tokens
 
@@ -527,30 +519,22 @@ def _logits_at_node(grown: TreeState, trees: Sequence[Tree], row: int, node: int
 
 
 def _blocks(
-    items: Sequence[PrefixItem], groups: Sequence[SharingGroup], together: RowsTogether
+    items: Sequence[PrefixItem], groups: Sequence[SharingGroup]
 ) -> list[list[tuple[int, int]]]:
-    """Divide prompts into batches.
+    """Divide prompts into batches of equal length.
 
     Args:
         items: The tokens of all prompts.
         groups: Groups of prompts with a common beginning.
-        together: Which prompts may be in one batch: "ragged" all, "equal" those of equal length, "single" none.
 
     Returns:
         The batches. Each prompt is a pair of the index of its group and its own index in `items`.
     """
-    pairs: list[tuple[int, int]] = []
+    pairs_by_length: dict[int, list[tuple[int, int]]] = {}
     for row, group in enumerate(groups):
         for member in group.members:
-            pairs.append((row, member))
-    if together == "ragged":
-        return [pairs]
-    if together == "single":
-        return [[pair] for pair in pairs]
-    pairs_by_length: dict[int, list[tuple[int, int]]] = {}
-    for row, member in pairs:
-        length = len(items[member].tokens)
-        pairs_by_length.setdefault(length, []).append((row, member))
+            length = len(items[member].tokens)
+            pairs_by_length.setdefault(length, []).append((row, member))
     return list(pairs_by_length.values())
 
 
@@ -569,7 +553,7 @@ def _tail_scores(
     if any(len(continuation) > 1 for _, continuation in tails):
         repeated = select_rows(state, [row for row, _ in tails])
         without_last = [continuation[:-1] for _, continuation in tails]
-        _, later_logits = advance(layout, repeated, without_last, all_logits=True)
+        later_logits = logits_of_texts(layout, repeated, without_last)
     scores = []
     for index, (row, continuation) in enumerate(tails):
         later = None if later_logits is None else later_logits[index]
@@ -598,10 +582,9 @@ def _after_prompts(
     for row, member in block:
         prefix_length = groups[row].prefix
         rests.append(items[member].tokens[prefix_length:])
-    if not any(rests):
+    if not rests[0]:
         return state
-    state, _ = advance(layout, state, rests)
-    return state
+    return advance(layout, state, rests)
 
 
 def _row_scores(first: Any, later: Any, tail: Sequence[int]) -> list[float]:

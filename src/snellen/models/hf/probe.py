@@ -262,9 +262,9 @@ def choose_writing(
         rows_by_form.setdefault(row.form, []).append(row)
     batches_by_way: dict[Writing, list[list[EncodedPrompt]]] = {}
     if cached:
-        if fast_paths.cache:
+        if fast_paths.uses_cache:
             batches_by_way["shared"] = [list(rows)]
-        if fast_paths.batch:
+        if fast_paths.way != "plain":
             batches_by_way["generate in batches"] = list(rows_by_form.values())
         batches_by_way["generate"] = [[row] for row in rows]
 

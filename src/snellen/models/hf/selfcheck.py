@@ -31,31 +31,19 @@ from snellen.models.hf.tolerance import Tolerance, flaw, largest_difference, mea
 PLAINLY = "one row at a time"
 CACHE = "a cached prompt"
 ALONE, NOT_ALONE = "a text without what follows", "scores depend on the text after them"
-BACKWARDS = "the reverse order"
 LAST_LOGITS = "logits of the last places alone"
-WIDER = {
-    "shared": "a shared picture",
-    "batch": "several rows in one forward",
-    "ragged": "unequal rows in a cache",
-    "tree": "a tree in one forward",
-    "at_once": "prefix and tree in one forward",
-    "prefix_cache": "a prefix of the last call",
-    "vision_cache": "keeping features",
-}
-"""Fast paths to try, in this order."""
-NEEDS = {
-    "shared": ("cache",),
-    "ragged": ("cache", "batch"),
-    "tree": ("cache",),
-    "at_once": ("tree",),
-    "prefix_cache": ("ragged",),
-}
-"""Fast paths that another one requires."""
-TOGETHER = tuple(name for name in WIDER if name != "vision_cache")
-"""Fast paths that do more than cache the encoded images."""
-HOLES = ("ragged", "tree", "at_once")
-"""Fast paths whose tokens have other places in the cache than their positions."""
+TREES = "trees"
 ODD_LAYERS = "its cache has layers that do not hold all tokens"
+CANDIDATES = (
+    FastPaths("tree", shared=True, at_once=True, ragged=True),
+    FastPaths("tree", shared=True, ragged=True),
+    FastPaths("tree", shared=True, at_once=True),
+    FastPaths("tree", ragged=True),
+    FastPaths("rows", shared=True),
+    FastPaths("rows"),
+    FastPaths("full rows"),
+)
+"""Fast paths to try, the widest first."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +67,16 @@ class SelfCheckResult:
 
     @property
     def line(self) -> str:
-        """One line on the paths that failed; empty if all agreed."""
-        failures = []
-        for name, nats in self.differences.items():
-            if name in self.refusals:
-                failures.append(f"{name} is off by {nats:.2g} nats")
+        """One line on the widest path that failed, and on other findings; empty if all agreed."""
+        narrower = {candidate.rows_name for candidate in CANDIDATES[1:]}
+        failures: list[str] = []
         for name, reason in self.refusals.items():
-            if name not in self.differences:
-                failures.append(f"{name}: {reason}")
+            if name in narrower and failures:
+                continue
+            nats = self.differences.get(name)
+            failures.append(
+                f"{name}: {reason}" if nats is None else f"{name} is off by {nats:.2g} nats"
+            )
         if not failures:
             return ""
         return f"scoring falls back to {self.fast_paths.name} ({'; '.join(failures)})"
@@ -112,10 +102,9 @@ def choose_fast_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> SelfC
     fast_paths = check.fast_paths()
     rows = [prompt.context for prompt in check.probe]
     writing, refusals = choose_writing(engine, rows, fast_paths, check.tolerance, check.alone)
-    chosen = replace(fast_paths, writing=writing)
     engine.prefix_cache.clear()
     return SelfCheckResult(
-        chosen if chosen.shares else PLAIN,
+        replace(fast_paths, writing=writing),
         check.differences,
         check.refusals | refusals,
         check.tolerance,
@@ -183,34 +172,25 @@ class _SelfCheck:
 
     def fast_paths(self) -> FastPaths:
         """Return the widest fast paths that agree with the reference."""
-        layout = self.engine.layout
-        chosen = FastPaths(cache=not layout.encoder_decoder and self._cache_agrees())
-        forbidden: dict[str, str] = {}
         if not self.scores_stand_alone():
-            chosen = FastPaths()
-            forbidden = dict.fromkeys(TOGETHER, NOT_ALONE)
-        elif chosen.cache and not self._cache_holds_all_tokens():
-            forbidden = dict.fromkeys(HOLES, ODD_LAYERS)
-
-        for name, description in WIDER.items():
-            if not all(getattr(chosen, needed) for needed in NEEDS.get(name, ())):
+            return PLAIN
+        has_cache = not self.engine.layout.encoder_decoder and self._cache_agrees()
+        has_trees = has_cache and self._cache_holds_all_tokens()
+        if has_cache and not has_trees:
+            self.refusals[TREES] = ODD_LAYERS
+        for candidate in CANDIDATES:
+            if candidate.way == "tree" and not has_trees:
                 continue
-            if name in forbidden:
-                self.refusals[description] = forbidden[name]
+            if candidate.uses_cache and not has_cache:
                 continue
-            wider = chosen.with_path(name)
-            if self._agrees(description, wider, self._case):
-                chosen = wider
-
-        reversed_case = _Case(self._case.prompts[::-1], self._case.scores[::-1])
-        if not self._agrees(BACKWARDS, chosen, reversed_case):
-            chosen = PLAIN
-        return chosen
+            if self._agrees(candidate.rows_name, candidate, self._case):
+                return candidate
+        return PLAIN
 
     def _cache_agrees(self) -> bool:
         """Return whether a cached prompt agrees, if necessary with another layout, which the engine then gets."""
         engine = self.engine
-        cached = FastPaths(cache=True)
+        cached = FastPaths("rows")
         first_layout = engine.layout
         if self._agrees(CACHE, cached, self._case):
             return True
@@ -266,25 +246,29 @@ class _SelfCheck:
         return agrees
 
     def _agrees(self, name: str, fast_paths: FastPaths, case: _Case) -> bool:
-        """Return whether scores by `fast_paths` equal the reference, and record the result under `name`."""
+        """Return whether scores by `fast_paths` equal the reference, and record the result under `name`.
+
+        The prompts are scored once more in reverse order, after the first of them alone, whose prefix the others then go
+        on from if prefixes are kept.
+        """
         engine = self.engine
         engine.prefix_cache.clear()
-        served_before = engine.prefix_cache.served
         try:
-            if fast_paths.prefix_cache:
-                engine.score(case.prompts[:1], fast_paths)
             scores = engine.score(case.prompts, fast_paths)
+            engine.prefix_cache.clear()
+            engine.score(case.prompts[:1], fast_paths)
+            scores_again = engine.score(case.prompts[::-1], fast_paths)[::-1]
         except REFUSALS as error:
             self.refusals[name] = error_line(error)
             return False
-        self.differences[name] = largest_difference(case.scores, scores)
+        self.differences[name] = max(
+            largest_difference(case.scores, scores), largest_difference(case.scores, scores_again)
+        )
         difference = flaw(case.scores, scores, self.tolerance)
+        difference = difference or flaw(case.scores, scores_again, self.tolerance)
         if difference:
             self.refusals[name] = difference
-        elif fast_paths.prefix_cache and engine.prefix_cache.served == served_before:
-            del self.differences[name]
-            self.refusals[name] = "its cache cannot be kept"
-        return name not in self.refusals
+        return not difference
 
 
 def without_refused_pairs(

@@ -1,16 +1,22 @@
-"""What may be shared, rung by rung, and the plan of it within a window of tokenised requests. Pure, without torch."""
+"""How a window of tokenised requests is run, and the plan of what they share. Pure, without torch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
-# --- the rungs of the ladder: from a tree in one forward pass down to one row at a time -------------------------------
+# --- the ladder: from a tree in one forward pass down to one row at a time ---------------------------------------------
 
 
-RowsTogether = Literal["ragged", "equal", "single"]
-"""Which rows run in one forward pass after their prefixes: any, those of equal length, or none but one."""
+Way = Literal["tree", "rows", "full rows", "plain"]
+"""How options are scored:
+
+tree       everything after a shared prefix in one forward pass, each token seeing its own ancestors
+rows       rows of equal length after a shared prefix, each in a copy of its cache
+full rows  every option with its whole prompt, in batches
+plain      every option with its whole prompt, one row at a time, nothing kept
+"""
 Writing = Literal["shared", "generate in batches", "generate", "token by token"]
 """How replies are written: after shared prefixes; by the model's own `generate`, in batches or one at a time; or
 by one full forward pass per token, which is the reference."""
@@ -18,89 +24,55 @@ by one full forward pass per token, which is the reference."""
 
 @dataclass(frozen=True)
 class FastPaths:
-    """What may be shared without changing a score or a reply. If all are false, one row is run at a time."""
+    """How requests are run. Encoders run once per image, or once per prompt, in every way but the plain one."""
 
-    vision_cache: bool = False
-    """Encoders may run once per image, or once per prompt."""
-    cache: bool = False
-    """A prompt may be run once for all its continuations."""
+    way: Way
     shared: bool = False
     """An image's keys and values may serve another question too."""
-    batch: bool = False
-    """Rows of equal length, or padded at their ends, may share a forward pass."""
-    ragged: bool = False
-    """Rows of unequal length may share one cache, which then has holes."""
-    tree: bool = False
-    """Everything after a prefix may be run in one forward pass, each token seeing its own ancestors."""
     at_once: bool = False
     """A short prefix may be run in the same forward pass as its tree."""
-    prefix_cache: bool = False
-    """Prefixes of one call may serve the next."""
+    ragged: bool = False
+    """Prefixes of unequal length may share a batch of trees, and prefixes of one call may serve the next."""
     writing: Writing = "shared"
     """How replies are written."""
 
-    def with_path(self, name: str) -> FastPaths:
-        """Return these fast paths and the one called `name`."""
-        more: dict[str, Any] = {name: True}
-        return replace(self, **more)
+    @property
+    def uses_cache(self) -> bool:
+        """Whether a prompt is run once for all its continuations."""
+        return self.way in ("tree", "rows")
 
     @property
     def shares(self) -> bool:
         """Whether anything is done differently from the reference."""
-        return self.cache or self.vision_cache or self.batch or self.writing != "token by token"
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether scores are computed like those of the reference: one row at a time, nothing shared."""
-        return not (self.cache or self.vision_cache or self.batch)
-
-    @property
-    def together(self) -> RowsTogether:
-        """Which rows run in one forward pass after their prefixes."""
-        if self.ragged:
-            return "ragged"
-        return "equal" if self.batch else "single"
+        return self.way != "plain" or self.writing != "token by token"
 
     @property
     def rows_name(self) -> str:
-        """How scores are computed, as in "tree, picture shared, trunks kept"."""
-        if self.is_plain:
+        """How scores are computed, as in "tree, picture shared, features kept, trunks kept"."""
+        if self.way == "plain":
             return "plain"
-        facts = []
-        if not self.cache:
-            facts.append("full rows")
-            if self.vision_cache:
-                facts.append("encoders kept")
-            if not self.batch:
-                facts.append("one row at a time")
-            return ", ".join(facts)
-        facts.append("tree" if self.tree else "rows")
-        facts.append("picture shared" if self.shared else "prompt shared")
-        if self.vision_cache:
-            facts.append("features kept")
+        if self.way == "full rows":
+            return "full rows, encoders kept"
+        facts = [self.way, "picture shared" if self.shared else "prompt shared", "features kept"]
         if self.at_once:
             facts.append("one forward")
-        if self.prefix_cache:
-            facts.append("trunks kept")
-        if not self.ragged:
-            facts.append("one group at a time" if self.batch else "one row at a time")
+        facts.append("trunks kept" if self.ragged else "one group at a time")
         return ", ".join(facts)
 
     @property
     def name(self) -> str:
         """A description of the strategy, for the run's manifest."""
         usual_writing: Writing = "generate"
-        if self.cache:
+        if self.uses_cache:
             usual_writing = "shared"
-        elif self.batch:
+        elif self.way == "full rows":
             usual_writing = "generate in batches"
-        facts = [self.rows_name]
-        if self.writing != usual_writing:
-            facts.append(f"replies {self.writing}")
-        return "; ".join(facts)
+        if self.writing == usual_writing:
+            return self.rows_name
+        return f"{self.rows_name}; replies {self.writing}"
 
 
-PLAIN = FastPaths(writing="token by token")
+PLAIN = FastPaths("plain", writing="token by token")
 """The last rung: one row at a time, no cache, no padding, all logits."""
 
 
