@@ -36,7 +36,12 @@ import torch
 import transformers as tf
 
 from probe_cost import counting
-from snellen.models.hf.cached_forward import copy_cache, prefill
+from snellen.models.hf.cached_forward import (
+    prefill,
+)
+from snellen.models.hf.caches import (
+    copy_cache,
+)
 from snellen.models.hf.decoding import generate_plainly, token_picker
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
 from snellen.models.hf.engine import Engine
@@ -47,7 +52,7 @@ from snellen.models.hf.tolerance import largest_difference
 from snellen.records import Decoding, Message, Request, TextPart, Variant
 
 IMAGE, QUESTION, PATCH = 32000, 55, 14
-FAST = FastPaths("tree", shared=True, at_once=True, ragged=True)
+FAST = FastPaths("tree", shared=True, ragged=True)
 TARGETS = {
     "one question, 4 options": 4.8,
     "5 templates x 4 options": 18.0,

@@ -12,9 +12,11 @@ import transformers as tf
 from transformers.cache_utils import DYNAMIC_LAYER_TYPE_MAPPING, DynamicCache
 
 from snellen.models.hf.cached_forward import (
+    pad_rows,
+)
+from snellen.models.hf.caches import (
     copy_cache,
     layer_tensors,
-    pad_rows,
     plain_layers,
     select_cache_rows,
     states_beside_layers,

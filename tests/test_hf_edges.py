@@ -32,8 +32,8 @@ from snellen.errors import ModelError
 from snellen.models.base import Model
 from snellen.models.hf import encode
 from snellen.models.hf.conversation import THOUGHTLESS
-from snellen.models.hf.encode import Lookahead
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, unless_out_of_memory
+from snellen.models.hf.lookahead import Lookahead
 from snellen.models.hf.model import open_hf
 from snellen.models.loading import load_model
 from snellen.models.model_strings import ModelSpec, parse_spec

@@ -18,11 +18,18 @@ import torch
 import transformers as tf
 from accelerate import dispatch_model
 
-from snellen.models.hf.cached_forward import ROOM, with_room, write_token_by_token
+from snellen.models.hf.cached_forward import (
+    write_token_by_token,
+)
+from snellen.models.hf.caches import (
+    ROOM,
+    with_room,
+)
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
-from snellen.models.hf.engine import RECENT, Engine, PrefixCache, batches_in_order
+from snellen.models.hf.engine import Engine, batches_in_order
 from snellen.models.hf.load import inference
 from snellen.models.hf.model_layout import read_layout
+from snellen.models.hf.prefix_cache import RECENT, PrefixCache
 from snellen.models.hf.reference import reference_scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
@@ -38,8 +45,8 @@ EXPECTED = {
     "GIT": "rows, picture shared, features kept, one group at a time",
     "Kosmos-2": "rows, picture shared, features kept, one group at a time",
 }
-EVERYTHING = "tree, picture shared, features kept, one forward, trunks kept"
-ALL = FastPaths("tree", shared=True, at_once=True, ragged=True)
+EVERYTHING = "tree, picture shared, features kept, trunks kept"
+ALL = FastPaths("tree", shared=True, ragged=True)
 
 
 def engine_of(model: Any, rows: int = 8) -> Engine:
@@ -63,7 +70,7 @@ def test_the_self_check_finds_the_right_strategy_and_it_equals_the_plain_path(
 ) -> None:
     name, model, head = architecture
     engine, window, verdict = engine_of(model), asked(head), checked(name)
-    engine.layout = verdict.laid_out(engine.layout)
+    engine.layout = verdict.adjusted(engine.layout)
     assert verdict.fast_paths.name == EXPECTED.get(name, EVERYTHING)
     plain = engine_of(model, rows=1).score(window, PLAIN)
     assert largest_difference(plain, engine.score(window, verdict.fast_paths)) < 1e-4

@@ -54,7 +54,7 @@ def test_a_prefix_is_a_prefix_of_all_its_members_and_holds_their_pictures(
         members = [items[m] for m in group.members]
         assert len({member.tokens[: group.prefix] for member in members}) == 1
         assert len({member.key for member in members}) == 1
-        assert all(member.anchor <= group.prefix <= len(member.tokens) for member in members)
+        assert all(member.image_end <= group.prefix <= len(member.tokens) for member in members)
         if not shared:
             assert all(len(member.tokens) == group.prefix for member in members)
 
@@ -160,7 +160,7 @@ def test_a_prefix_known_before_serves_what_begins_with_it_and_holds_the_pictures
         for item in (items[member] for member in group.members):
             if length:
                 assert item.tokens[:length] == known[:length]
-                assert item.anchor <= length <= group.prefix
+                assert item.image_end <= length <= group.prefix
                 assert length == len(known) or length < len(item.tokens), (
                     "its last token predicts what nobody knows"
                 )

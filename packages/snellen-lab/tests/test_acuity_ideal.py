@@ -15,7 +15,7 @@ from acuity import declared, read_by_templates, stimuli
 from observers import Observer, measured, pool
 from snellen.cli import cli
 from snellen.errors import DataError
-from snellen.models.hf.encode import PixelCache
+from snellen.models.hf.pixel_cache import PixelCache
 from snellen.models.loading import load_model
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.run_scoring import score_run

@@ -7,208 +7,15 @@ sharing, which are the last rung of the ladder.
 
 from __future__ import annotations
 
-import copy
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from snellen.models.hf.caches import copy_cache, select_cache_rows
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Tensors, extend
-from snellen.models.hf.load import copy_to_device, import_transformers, inference, input_device
+from snellen.models.hf.load import copy_to_device, inference, input_device
 from snellen.models.hf.model_layout import ModelLayout
-
-# --- copies, rows and lengths of a cache, layer by layer --------------------------------------------------------------
-# What a layer holds decides, not which model filled it. A layer of attention holds keys and values, which grow by new
-# tensors. A layer of linear attention, of a convolution or of a state space holds one state for all tokens, which each
-# forward pass changes in place: it must be copied before a text is continued twice, and cannot be cut back.
-
-
-GROWN_BY_NEW_TENSORS = (
-    "DynamicLayer",
-    "DynamicSlidingWindowLayer",
-    "DynamicIndexedLayer",
-    "DummyLayer",
-)
-"""Types of cache layers that never change a tensor in place."""
-
-
-def copy_cache(cache: Any) -> Any:
-    """Return a cache that can grow without changing `cache`.
-
-    Keys and values are shared until growth replaces them. Other states, which may be updated in place, are copied.
-    """
-    twin = copy.copy(cache)
-    for name, value in vars(cache).items():
-        if name != "layers":
-            vars(twin)[name] = copy.deepcopy(value)
-    layers = []
-    for layer in cache.layers:
-        grows_by_new_tensors = type(layer).__name__ in GROWN_BY_NEW_TENSORS
-        layers.append(copy.copy(layer) if grows_by_new_tensors else copy.deepcopy(layer))
-    twin.layers = layers
-    return twin
-
-
-def select_cache_rows(cache: Any, rows: Any) -> Any:
-    """Return a new cache with the given rows, a tensor of indices that may repeat.
-
-    Raises ValueError if a layer has a state whose rows cannot be selected.
-    """
-    twin = copy_cache(cache)
-    count = cache_rows(cache)
-    for name in states_beside_layers(cache):
-        states = []
-        for state in getattr(twin, name):
-            states.append(state[rows] if _has_rows(state, count) else state)
-        setattr(twin, name, states)
-    for number, layer in enumerate(twin.layers):
-        # Every kind of layer can reorder all that it holds, for beams; few can select.
-        layer.reorder_cache(rows)
-        if count == len(rows):
-            continue
-        if any(_has_rows(tensor, count) for tensor in layer_tensors(layer)):
-            raise ValueError(
-                f"layer {number} of its cache, a {type(layer).__name__}, keeps a state of all rows"
-            )
-    return twin
-
-
-def states_beside_layers(cache: Any) -> tuple[str, ...]:
-    """Return the names of lists of tensors that a cache has in addition to its layers, as MiniMax's does."""
-    count = cache_rows(cache)
-    names = []
-    for name, value in vars(cache).items():
-        if name == "layers" or not isinstance(value, list):
-            continue
-        if any(_has_rows(part, count) for part in value):
-            names.append(name)
-    return tuple(names)
-
-
-def cache_rows(cache: Any) -> int | None:
-    """Return the number of rows of a cache; None if it is empty."""
-    for layer in cache.layers:
-        for tensor in layer_tensors(layer):
-            return int(tensor.shape[0])
-    return None
-
-
-def crop_cache(cache: Any, length: int) -> Any:
-    """Return the first `length` tokens of `cache`, sharing its tensors; None if a layer does not hold all tokens."""
-    if not plain_layers(cache):
-        return None
-    twin = copy_cache(cache)
-    for layer in twin.layers:
-        if holds_tokens(layer):
-            layer.keys = layer.keys[:, :, :length]
-            layer.values = layer.values[:, :, :length]
-    return twin
-
-
-ROOM = 32
-"""Maximum number of reply tokens for which a cache allocates room at once."""
-
-
-def with_room(cache: Any, longest: int) -> Any:
-    """Return a copy of `cache` whose plain layers have room for replies of up to `longest` tokens.
-
-    Ordinary layers copy all keys and values for each token. Tensors that others hold are not changed.
-    """
-    layer_with_room = _roomy_layer()
-    twin = copy_cache(cache)
-    for number, layer in enumerate(twin.layers):
-        if type(layer).__name__ == "DynamicLayer" and holds_tokens(layer):
-            roomy = layer_with_room.__new__(layer_with_room)
-            vars(roomy).update(vars(layer), steps=min(ROOM, longest))
-            twin.layers[number] = roomy
-    return twin
-
-
-@functools.cache
-def _roomy_layer() -> Any:
-    """Return a type of cache layer that allocates room for several tokens at once.
-
-    It is defined here because transformers is imported late.
-    """
-    plain: Any = import_transformers().cache_utils.DynamicLayer
-
-    class RoomyLayer(plain):
-        steps = ROOM
-        buffers: dict[str, tuple[Any, Any]] | None = None
-        """For "keys" and "values": a tensor with room, and the filled part of it that the layer returned last."""
-
-        def update(
-            self, key_states: Any, value_states: Any, *args: Any, **settings: Any
-        ) -> tuple[Any, Any]:
-            self.keys = self._appended("keys", key_states)
-            self.values = self._appended("values", value_states)
-            return self.keys, self.values
-
-        def _appended(self, name: str, new: Any) -> Any:
-            """Return the keys or values with those of new tokens; copied only if the room is used up."""
-            before = getattr(self, name)
-            length = before.shape[-2]
-            added = new.shape[-2]
-            buffers = self.buffers or {}
-            buffer, filled = buffers.get(name, (None, None))
-            is_current = filled is before
-            if not is_current or buffer.shape[-2] < length + added:
-                shape = (*before.shape[:-2], length + self.steps * added, before.shape[-1])
-                buffer = new.new_empty(shape)
-                buffer[..., :length, :] = before
-            buffer[..., length : length + added, :] = new
-            filled = buffer[..., : length + added, :]
-            self.buffers = {**buffers, name: (buffer, filled)}
-            return filled
-
-    return RoomyLayer
-
-
-def holds_all_tokens(cache: Any) -> bool:
-    """Return whether each layer holds all keys and values that it was given, and nothing else.
-
-    A sliding window drops some by their places in the cache, and a recurrent layer holds a state in their place.
-    """
-    if states_beside_layers(cache):
-        return False
-    return all(type(layer).__name__ == "DynamicLayer" for layer in cache.layers)
-
-
-def plain_layers(cache: Any) -> bool:
-    """Return whether each layer holds the keys and values of all tokens and nothing else, or nothing at all.
-
-    Layers of an image are empty if there is none (Mllama).
-    """
-    if not holds_all_tokens(cache):
-        return False
-    lengths = {layer.keys.shape[2] for layer in cache.layers if holds_tokens(layer)}
-    return len(lengths) == 1
-
-
-def holds_tokens(layer: Any) -> bool:
-    """Return whether a layer has keys and values; those of an image have none where there is no image (Mllama)."""
-    return layer.keys is not None
-
-
-def _has_rows(value: Any, count: int | None) -> bool:
-    """Return whether `value` is a tensor with an entry for each of `count` rows."""
-    has_dimensions = getattr(value, "ndim", 0) > 1
-    return has_dimensions and value.shape[0] == count
-
-
-def layer_tensors(layer: Any) -> list[Any]:
-    """Return the tensors that a layer holds for its rows: keys, values and states, also inside mappings."""
-    import torch
-
-    values: list[Any] = []
-    for value in vars(layer).values():
-        if isinstance(value, dict):
-            values.extend(value.values())
-        else:
-            values.append(value)
-    return [value for value in values if isinstance(value, torch.Tensor) and value.ndim > 1]
-
 
 # --- rows of unequal length as one batch ------------------------------------------------------------------------------
 
@@ -487,7 +294,7 @@ def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
 
     position = lengths + layout.offset
     if layout.rotary is not None and "video_grid_thw" in batch:
-        _, position = layout.places(batch, batch["attention_mask"], rows[0].per_token)
+        position = layout.positions_after_clips(batch)
     tile_mask = batch.get("cross_attention_mask")
     if tile_mask is not None:
         every_row = torch.arange(len(rows), device=device)

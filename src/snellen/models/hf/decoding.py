@@ -64,7 +64,7 @@ def token_picker(
     return pick
 
 
-def telling(pick: TokenPicker, tell: Callable[[list[int]], None]) -> TokenPicker:
+def with_listener(pick: TokenPicker, tell: Callable[[list[int]], None]) -> TokenPicker:
     """Return a picker that makes the same choices for one request, and calls `tell` with its tokens after each."""
 
     def pick_and_tell(members: Sequence[int]) -> TokenChooser:

@@ -8,17 +8,17 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import threading
-from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from snellen.common.decoding import decode_image
 from snellen.common.images import Images
 from snellen.models.hf.conversation import ChatPrompt, Clip
+from snellen.models.hf.lookahead import Lookahead
+from snellen.models.hf.pixel_cache import PixelCache, Pixels
 from snellen.models.hf.sharing_plan import common_prefix
 from snellen.models.hf.tokens import TextTokens, TokenizedText
 from snellen.records import ImageRef
@@ -154,130 +154,6 @@ def as_long_as(extras: Tensors, length: int) -> frozenset[str]:
         if shape[:2] == (1, length):
             names.append(name)
     return frozenset(names)
-
-
-@dataclass(frozen=True)
-class Pixels:
-    """The output of an image processor for one image, and the arguments that it was called with."""
-
-    depth: int
-    settings: Tensors
-    features: Any
-
-
-class PixelCache:
-    """Wraps an image processor, or a video processor, and caches its output for each image or clip.
-
-    A processor computes pixels once per prompt, even if 20 prompts show the same image.
-    """
-
-    def __init__(self, processor: Any, keep: int, names: dict[int, str]) -> None:
-        """`names` are the digests of decoded images by their `id`, for as long as the caller keeps the images."""
-        self._processor = processor
-        self._cached: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
-        self._names = names
-        self._keep = keep
-        self._call: tuple[int, dict[str, Any]] | None = None
-        """Nesting depth and settings of the last call with a single image."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._processor, name)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the processor is from transformers, so that it keeps no state between calls."""
-        return type(self._processor).__module__.startswith("transformers.")
-
-    def __call__(self, images: Any = None, *args: Any, **settings: Any) -> Any:
-        """Return the processor's output for `images`, cached if all of them have a digest."""
-        digests = self._digests_of(images)
-        if args or digests is None:
-            return self._processor(images, *args, **settings)
-        depth = _depth_of_one(digests)
-        if depth is not None:
-            self._call = depth, settings
-        key = _pixel_key(digests, settings)
-        if key not in self._cached:
-            self._keep_pixels(key, self._processor(images, **settings))
-        self._cached.move_to_end(key)
-        features = self._cached[key]
-        if not isinstance(features, Mapping):  # Idefics' processor returns a tensor
-            return features
-        # A copy, because some processors take entries out of the mapping.
-        mapping_type: Any = type(features)
-        return mapping_type(dict(features))
-
-    def tiles(self, image: Any) -> list[Any]:
-        """Return the processor's pixels of an image: arrays of channels x height x width, one for each tile.
-
-        The result is empty if the output is neither pixels, tiles nor patches in the order of Qwen2-VL.
-        """
-        if self._processor is None:
-            return []
-        features: Any = self._processor([image], return_tensors="pt")
-        if "pixel_values" not in features:
-            return []
-        pixels = features["pixel_values"].float().numpy()
-        if pixels.ndim >= 4 and pixels.shape[-3] == 3:
-            return list(pixels.reshape(-1, *pixels.shape[-3:]))
-        grid = features.get("image_grid_thw")
-        if grid is None:
-            return []
-        return [_image_of_patches(pixels, grid[0].tolist(), self._processor)]
-
-    def compute(self, image: Any) -> Pixels | None:
-        """Return the pixels of a single image, passed like the last single image; None before there was one.
-
-        This changes no state, so another thread may call it.
-        """
-        if self._call is None:
-            return None
-        depth, settings = self._call
-        features = self._processor(_nested(image, depth), **settings)
-        return Pixels(depth, settings, features)
-
-    def keep(self, digest: str, pixels: Pixels) -> None:
-        """Cache the result of `compute` for the image with this digest."""
-        digests = _nested(digest, pixels.depth, tuple)
-        self._keep_pixels(_pixel_key(digests, pixels.settings), pixels.features)
-
-    def _keep_pixels(self, key: tuple[Any, ...], features: Any) -> None:
-        self._cached[key] = features
-        while len(self._cached) > self._keep:
-            self._cached.popitem(last=False)
-
-    def _digests_of(self, images: Any) -> Any:
-        """Return the digests of images in the same nested lists as the images; None if an image is unknown."""
-        if isinstance(images, (list, tuple)):
-            digests = tuple(self._digests_of(image) for image in images)
-            return None if None in digests else digests
-        return self._names.get(id(images))
-
-
-def _pixel_key(digests: Any, settings: Tensors) -> tuple[Any, ...]:
-    """Return a hashable key for images, by their digests, and a processor's settings."""
-    settings_by_name = sorted(settings.items(), key=lambda item: item[0])
-    return (digests, repr(settings_by_name))
-
-
-def _depth_of_one(digests: Any) -> int | None:
-    """Return in how many tuples a single digest is nested; None for several digests."""
-    depth = 0
-    while isinstance(digests, tuple):
-        if len(digests) != 1:
-            return None
-        depth += 1
-        digests = digests[0]
-    return depth
-
-
-def _nested(
-    value: Any, depth: int, container: type[list[Any]] | type[tuple[Any, ...]] = list
-) -> Any:
-    """Return `value` inside `depth` lists (or tuples) of one element."""
-    for _ in range(depth):
-        value = container([value])
-    return value
 
 
 class Encoder:
@@ -534,26 +410,6 @@ def _decoded(
     return decoded.upright, decoded.notes, processed
 
 
-def _image_of_patches(pixels: Any, grid: Sequence[int], processor: Any) -> Any:
-    """Return the image [channels, height, width] from Qwen2-VL's patches.
-
-    Args:
-        pixels: One flattened patch per row. Patches are ordered by merged block, then within the block.
-        grid: Number of frames, rows and columns of patches.
-        processor: The image processor, which has the size of patches and blocks.
-    """
-    _, rows, columns = grid
-    merged = processor.merge_size
-    side = processor.patch_size
-    block_rows = rows // merged
-    block_columns = columns // merged
-    # Axes: block row, block column, patch row, patch column, channel, frame, pixel row, pixel column.
-    patches = pixels.reshape(block_rows, block_columns, merged, merged, 3, -1, side, side)
-    patches = patches[:, :, :, :, :, 0]  # a still image is stored as two equal frames
-    image = patches.transpose(4, 0, 2, 5, 1, 3, 6)
-    return image.reshape(3, rows * side, columns * side)
-
-
 def _alike(first: Any, second: Any) -> bool:
     """Return whether two outputs of a processor are equal: tensors, other values, or dictionaries and lists of them."""
     import torch
@@ -600,69 +456,3 @@ def extend(encoded: EncodedPrompt, ids: Sequence[int], token_type: int) -> Encod
         repeated = last.expand(-1, len(ids), *last.shape[2:])
         extras[name] = torch.cat([values, repeated], dim=1)
     return replace(encoded, ids=(*encoded.ids, *ids), extras=extras)
-
-
-# --- images made ready in threads of their own while the model works on those before them --------------------------
-
-
-P = TypeVar("P")
-
-
-class Lookahead(Generic[P]):
-    """Prepares up to `most` expected images in threads; beyond that, the earliest expected are dropped.
-
-    Its threads, at most `threads`, end when no images are left to prepare.
-    """
-
-    def __init__(
-        self, prepare: Callable[[ImageRef, Images], P], most: int, threads: int = 1
-    ) -> None:
-        self._prepare = prepare
-        self._most = most
-        self._threads = threads
-        self._expected: OrderedDict[str, Future[P]] = OrderedDict()
-        """Results by digest of image, in the order in which they were expected."""
-        self._queue: deque[tuple[Future[P], ImageRef, Images]] = deque()
-        self._lock = threading.Lock()
-        self._running_threads = 0
-
-    def expect(self, image: ImageRef, images: Images) -> None:
-        """Prepare an image after those that were expected before it."""
-        if image.digest in self._expected:
-            return
-        result: Future[P] = Future()
-        self._expected[image.digest] = result
-        while len(self._expected) > self._most:
-            _, oldest = self._expected.popitem(last=False)
-            oldest.cancel()
-        with self._lock:
-            self._queue.append((result, image, images))
-            starts_thread = self._running_threads < self._threads
-            if starts_thread:
-                self._running_threads += 1
-        if starts_thread:
-            threading.Thread(target=self._work, name="snellen-images", daemon=True).start()
-
-    def _work(self) -> None:
-        """Prepare images from the queue until it is empty. This runs in a thread."""
-        while True:
-            with self._lock:
-                if not self._queue:
-                    self._running_threads -= 1
-                    return
-                result, image, images = self._queue.popleft()
-            if result.set_running_or_notify_cancel():
-                try:
-                    result.set_result(self._prepare(image, images))
-                except BaseException as error:  # for `take`
-                    result.set_exception(error)
-
-    def take(self, image: ImageRef) -> P | None:
-        """Return a prepared image, once. None if preparing it was not started or failed.
-
-        Then the caller prepares the image itself, and gets the error.
-        """
-        result = self._expected.pop(image.digest, None)
-        if result is None or result.cancel() or result.exception() is not None:
-            return None
-        return result.result()

@@ -1,7 +1,4 @@
-"""Decides how a window of requests is run: by tree, by rows, or on the plain path.
-
-Prefixes kept from call to call: CircularEval asks for the next order only when the first was answered.
-"""
+"""Runs a window of requests in the way that a model allows, in batches that fit in memory."""
 
 from __future__ import annotations
 
@@ -18,9 +15,6 @@ from snellen.models.hf.cached_forward import (
     Row,
     TokenPicker,
     continuation_rows,
-    copy_cache,
-    holds_tokens,
-    plain_layers,
     prefill,
     score_rows,
     write_token_by_token,
@@ -34,12 +28,10 @@ from snellen.models.hf.load import (
     unless_out_of_memory,
 )
 from snellen.models.hf.model_layout import ModelLayout, encoder_input_digest, to_prefix_item
+from snellen.models.hf.prefix_cache import PrefixCache
 from snellen.models.hf.prefix_sharing import (
-    TreeState,
-    extend_trees,
     generate_by_rows,
     generate_by_tree,
-    run_trees,
     score_by_rows,
     score_by_tree,
 )
@@ -53,188 +45,9 @@ from snellen.models.hf.sharing_plan import (
     Tree,
     build_tree,
     plan_sharing,
-    reusable_length,
 )
+from snellen.models.hf.token_trees import TreeState, extend_trees
 from snellen.models.hf.vision_cache import VisionCache, caching_vision
-
-RECENT = 4
-"""Calls for which an unused prefix is kept; after that it can be evicted."""
-
-
-@dataclass(frozen=True)
-class _CachedPrefix:
-    """One row of a state, without holes."""
-
-    tokens: tuple[int, ...]
-    state: CachedState
-    size: int
-    """Bytes of keys and values."""
-    call: int
-    """The call in which it was last used."""
-
-
-class PrefixCache:
-    """Prefixes cached within `room` bytes, one for each set of images.
-
-    A prefix serves texts that begin with the same tokens and see the same images, whose digest is its
-    key. When the cache is full, recently used prefixes stay and nothing is added: a window larger than the
-    cache would otherwise evict each prefix just before it is needed.
-    """
-
-    def __init__(self, room: int) -> None:
-        self.room = room
-        """Bytes that may be cached."""
-        self._cached: dict[str, _CachedPrefix] = {}
-        self._call = 0
-        self.served = 0
-        """Number of groups that needed no prefill."""
-
-    def begin(self) -> None:
-        """Start a new call."""
-        self._call += 1
-
-    def clear(self) -> None:
-        """Drop everything."""
-        self._cached.clear()
-
-    def release_memory(self) -> bool:
-        """After running out of memory, drop everything and halve the room. False if the cache was empty already."""
-        had_prefixes = bool(self._cached)
-        self._cached.clear()
-        if had_prefixes:
-            self.room //= 2
-        return had_prefixes
-
-    def split_cached(
-        self, items: Sequence[PrefixItem], groups: Sequence[SharingGroup], shared: bool
-    ) -> tuple[list[SharingGroup], CachedState | None, list[SharingGroup]]:
-        """Separate the groups with a cached prefix from the others.
-
-        Args:
-            items: The tokenised requests.
-            groups: Groups of them.
-            shared: Whether part of a cached prefix may be used; otherwise only an identical one is.
-
-        Returns:
-            The groups with a cached prefix, each with `prefix` set to what is cached; the state after those prefixes, None
-            if there is no such group; and the other groups.
-        """
-        cached_groups: list[SharingGroup] = []
-        cached_prefixes: list[_CachedPrefix] = []
-        uncached_groups = []
-        for group in groups:
-            key = items[group.members[0]].key
-            cached = self._cached.get(key)
-            length = 0
-            if cached is not None:
-                length = reusable_length(items, group, cached.tokens, shared)
-            if cached is None or not length:
-                uncached_groups.append(group)
-                continue
-            self._cached[key] = replace(cached, call=self._call)
-            cached_groups.append(replace(group, prefix=length))
-            cached_prefixes.append(cached)
-        self.served += len(cached_groups)
-        state = None
-        if cached_groups:
-            state = _joined(cached_prefixes, [group.prefix for group in cached_groups])
-        return cached_groups, state, uncached_groups
-
-    def add(
-        self, items: Sequence[PrefixItem], groups: Sequence[SharingGroup], state: CachedState
-    ) -> None:
-        """Cache the rows of `state`, the state after the prefixes of `groups`, as far as there is room."""
-        if state.cache is None or state.tile_mask is not None or not plain_layers(state.cache):
-            return
-        if not all(holds_tokens(layer) for layer in state.cache.layers):
-            return
-        for row, group in enumerate(groups):
-            first = items[group.members[0]]
-            row_state = _row(state, row, group.prefix, alone=len(groups) == 1)
-            size = 0
-            for layer in row_state.cache.layers:
-                for tensor in (layer.keys, layer.values):
-                    size += tensor.untyped_storage().nbytes()
-            self._cached.pop(first.key, None)
-            if self._make_room(size):
-                prefix_tokens = first.tokens[: group.prefix]
-                self._cached[first.key] = _CachedPrefix(prefix_tokens, row_state, size, self._call)
-
-    def _make_room(self, size: int) -> bool:
-        """Evict prefixes not used recently, the oldest first, until `size` bytes are free. False if there are too few."""
-        stale = []
-        occupied = 0
-        for key, cached in self._cached.items():
-            occupied += cached.size
-            if cached.call < self._call - RECENT:
-                stale.append((cached.call, key))
-        for _, key in sorted(stale):
-            if occupied + size <= self.room:
-                break
-            occupied -= self._cached.pop(key).size
-        return occupied + size <= self.room
-
-
-def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedState:
-    """Return one row of a state, cut to `length` tokens.
-
-    It is copied unless it is the only row, since a slice would keep its neighbours in memory.
-    """
-    cache = copy_cache(state.cache)
-    for layer in cache.layers:
-        keys = layer.keys[row : row + 1, :, :length]
-        values = layer.values[row : row + 1, :, :length]
-        layer.keys = keys if alone else keys.clone()
-        layer.values = values if alone else values.clone()
-    row_slice = slice(row, row + 1)
-    return CachedState(
-        cache,
-        state.mask[row_slice, :length],
-        state.position[row_slice],
-        state.logits[row_slice].clone(),
-    )
-
-
-def _joined(prefixes: Sequence[_CachedPrefix], lengths: Sequence[int]) -> CachedState:
-    """Return one state with a row for each cached prefix, of which the first `lengths[row]` tokens are used."""
-    import torch
-
-    states = [prefix.state for prefix in prefixes]
-    cache = copy_cache(states[0].cache)
-    for number, layer in enumerate(cache.layers):
-        layers = [state.cache.layers[number] for state in states]
-        layer.keys = _stacked([row_layer.keys for row_layer in layers], lengths)
-        layer.values = _stacked([row_layer.values for row_layer in layers], lengths)
-    device = states[0].mask.device
-    used_lengths = torch.tensor(lengths, device=device)
-    cached_lengths = torch.tensor([len(prefix.tokens) for prefix in prefixes], device=device)
-    # Only text is cut off, whose positions increase by one.
-    cut_off = cached_lengths - used_lengths
-    position = torch.cat([state.position for state in states]) - cut_off
-    mask = torch.arange(max(lengths), device=device) < used_lengths[:, None]
-    return CachedState(
-        cache=cache,
-        mask=mask.long(),
-        position=position,
-        logits=torch.cat([state.logits for state in states]),
-    )
-
-
-def _stacked(rows: Sequence[Any], lengths: Sequence[int]) -> Any:
-    """Return the keys or values of several prompts as one tensor [prompts, heads, longest, width].
-
-    Args:
-        rows: One tensor [1, heads, tokens, width] for each prompt.
-        lengths: How many of its tokens to use; zeros follow them up to the longest.
-    """
-    if len(rows) == 1:
-        return rows[0][:, :, : lengths[0]]
-    _, heads, _, width = rows[0].shape
-    stacked = rows[0].new_zeros((len(rows), heads, max(lengths), width))
-    for index, (row, length) in enumerate(zip(rows, lengths, strict=True)):
-        stacked[index, :, :length] = row[0, :, :length]
-    return stacked
-
 
 VISION_CACHE_BYTES = 256 * 1024 * 1024
 """Bytes of vision features kept from batch to batch."""
@@ -255,7 +68,7 @@ class DoesNotFitError(ModelError):
 
 @dataclass(frozen=True)
 class SharedRunners(Generic[R]):
-    """Computes results from prefixes that were run, for each member of their groups."""
+    """Computes results after prefixes that were run, for each member of their groups."""
 
     by_tree: Callable[[list[SharingGroup], list[Tree], TreeState], dict[int, R]]
     by_rows: Callable[[list[SharingGroup], CachedState], dict[int, R]]
@@ -320,9 +133,9 @@ class Engine:
         items = [to_prefix_item(layout, ContinuedPrompt(row, ((layout.pad,),))) for row in rows]
 
         def by_tree(
-            groups: list[SharingGroup], trees: list[Tree], grown: TreeState
+            groups: list[SharingGroup], trees: list[Tree], tree_state: TreeState
         ) -> dict[int, list[int]]:
-            return generate_by_tree(layout, groups, trees, grown, pick, longest)
+            return generate_by_tree(layout, groups, trees, tree_state, pick, longest)
 
         def by_rows(groups: list[SharingGroup], prefixes: CachedState) -> dict[int, list[int]]:
             return generate_by_rows(layout, items, groups, prefixes, pick, longest)
@@ -336,9 +149,9 @@ class Engine:
         items = [to_prefix_item(layout, prompt) for prompt in prompts]
 
         def by_tree(
-            groups: list[SharingGroup], trees: list[Tree], grown: TreeState
+            groups: list[SharingGroup], trees: list[Tree], tree_state: TreeState
         ) -> dict[int, Scores]:
-            return score_by_tree(items, groups, trees, grown)
+            return score_by_tree(items, groups, trees, tree_state)
 
         def by_rows(groups: list[SharingGroup], prefixes: CachedState) -> dict[int, Scores]:
             return score_by_rows(layout, items, groups, prefixes)
@@ -363,27 +176,20 @@ class Engine:
         """
         self.prefix_cache.begin()
 
-        def run_after_cached(groups: list[SharingGroup], state: CachedState) -> dict[int, R]:
-            trees = [build_tree(items, group) for group in groups]
-            return runners.by_tree(groups, trees, extend_trees(self.layout, state, trees))
-
         def run_from_beginning(groups: list[SharingGroup]) -> dict[int, R]:
-            """Run groups of requests with a common beginning from the first token, and return the result of each request."""
+            """Return the results of groups whose prefixes are not cached."""
             first_contexts = [contexts[group.members[0]] for group in groups]
             prefix_texts = []
             for context, group in zip(first_contexts, groups, strict=True):
                 prefix_texts.append(truncate(context, group.prefix))
             with caching_vision(self._vision_caches(first_contexts, fast_paths)):
-                if fast_paths.way == "tree":
-                    trees = [build_tree(items, group) for group in groups]
-                    grown = run_trees(self.layout, prefix_texts, trees, fast_paths.at_once)
-                    prefixes = grown.prefix
-                    results = runners.by_tree(groups, trees, grown)
-                else:
-                    prefixes = prefill(self.layout, prefix_texts)
-                    results = runners.by_rows(groups, prefixes)
+                if fast_paths.way == "rows":
+                    return runners.by_rows(groups, prefill(self.layout, prefix_texts))
+                trees = [build_tree(items, group) for group in groups]
+                tree_state = extend_trees(self.layout, prefill(self.layout, prefix_texts), trees)
+                results = runners.by_tree(groups, trees, tree_state)
             if fast_paths.ragged:
-                self.prefix_cache.add(items, groups, prefixes)
+                self.prefix_cache.add(items, groups, tree_state.prefix)
             return results
 
         def run(groups: list[SharingGroup]) -> dict[int, R]:
@@ -394,7 +200,9 @@ class Engine:
             )
             results: dict[int, R] = {}
             if state is not None:
-                results.update(run_after_cached(cached_groups, state))
+                trees = [build_tree(items, group) for group in cached_groups]
+                tree_state = extend_trees(self.layout, state, trees)
+                results.update(runners.by_tree(cached_groups, trees, tree_state))
             if uncached_groups:
                 results.update(run_from_beginning(uncached_groups))
             return results

@@ -25,9 +25,9 @@ from snellen.models.hf.conversation import ChatPrompt
 from snellen.models.hf.decoding import (
     decoding_group,
     generate_plainly,
-    telling,
     to_response,
     token_picker,
+    with_listener,
 )
 from snellen.models.hf.encode import KEPT_IMAGES, ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine, batches_by_form
@@ -258,9 +258,9 @@ class HFModel(ShownByName):
             return self._prompter.without_thoughts(response, request)
 
         def reply(_group: list[int]) -> list[Response]:
-            """Return the response to the request, telling the listener each new part of the reply."""
+            """Return the response to the request, with_listener the listener each new part of the reply."""
             row = cast(EncodedPrompt, prompt)
-            pick = telling(
+            pick = with_listener(
                 token_picker(self._layout, self._prompter.tokens, [request]),
                 lambda tokens: listener(respond(tokens).text or ""),
             )
@@ -484,7 +484,7 @@ class HFModel(ShownByName):
                 if key not in self._self_checks:
                     self._self_checks[key] = choose_fast_paths(engine, probe)
                 verdict: SelfCheckResult = self._self_checks[key]
-                engine.layout = verdict.laid_out(engine.layout)
+                engine.layout = verdict.adjusted(engine.layout)
         except UnrepeatableError as error:
             raise ModelError(f"{name}: {error}") from error
         except refusals() as error:

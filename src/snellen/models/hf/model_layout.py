@@ -74,41 +74,23 @@ class ModelLayout:
             return self.rotary.rope_deltas[:, 0]
         return self.origin
 
-    def places(self, batch: Tensors, is_token: Any, per_token: frozenset[str]) -> tuple[Any, Any]:
-        """Return the positions of the first tokens of `batch`, and of the next token in each row.
+    def positions_after_clips(self, batch: Tensors) -> Any:
+        """Return the positions [rows] of the next token after prompts with clips, for an M-RoPE model.
 
-        Positions are [rows, tokens], or [3, rows, tokens] for M-RoPE, where an image's tokens lie in a plane.
+        The token after a clip follows the height and width of its frames, whatever time they reach.
 
         Args:
-            batch: The model's inputs, which may be longer than `is_token`.
-            is_token: [rows, tokens], 1 for a token and 0 for padding after it.
-            per_token: Names of the inputs with one entry per token.
+            batch: The model's inputs, padded at their ends.
         """
         import torch
 
-        lengths = is_token.sum(1)
-        rows, tokens = is_token.shape
-        in_text = torch.arange(tokens, device=is_token.device) + self.origin
-        positions = in_text.expand(rows, tokens)
-        if self.rotary is None:
-            return positions, lengths + self.origin
-
-        positions = positions.expand(3, -1, -1)
-        if "image_grid_thw" in batch or "video_grid_thw" in batch:
-            inputs = dict(batch)
-            for name in per_token | {"input_ids"}:
-                inputs[name] = batch[name][:, :tokens]
-            inputs["attention_mask"] = is_token.long()
-            parameters = inspect.signature(self.rotary.get_rope_index).parameters
-            arguments = {name: inputs[name] for name in parameters if name in inputs}
-            positions, _ = self.rotary.get_rope_index(**arguments)
-        if "video_grid_thw" in batch:
-            # The token after a clip follows the height and width of its frames, whatever time they reach.
-            every_row = torch.arange(rows, device=lengths.device)
-            last_token = positions[1:, every_row, lengths - 1]
-            return positions, last_token.amax(0) + 1
-        of_tokens = positions.masked_fill(~is_token.bool(), -1)
-        return positions, of_tokens.amax(dim=(0, 2)) + 1
+        parameters = inspect.signature(self.rotary.get_rope_index).parameters
+        arguments = {name: batch[name] for name in parameters if name in batch}
+        positions, _ = self.rotary.get_rope_index(**arguments)
+        lengths = batch["attention_mask"].sum(1)
+        every_row = torch.arange(len(lengths), device=lengths.device)
+        last_token = positions[1:, every_row, lengths - 1]
+        return last_token.amax(0) + 1
 
 
 def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLayout:
@@ -210,7 +192,7 @@ def to_prefix_item(layout: ModelLayout, prompt: ContinuedPrompt) -> PrefixItem:
     return PrefixItem(
         key=vision_digest(context),
         tokens=context.ids,
-        anchor=_anchor(layout, context),
+        image_end=_image_end(layout, context),
         tails=prompt.tails,
         form=context.form,
     )
@@ -232,7 +214,7 @@ def encoder_input_digest(encoded: EncodedPrompt) -> str:
     return hashlib.blake2b(inputs.encode(), digest_size=16).hexdigest()
 
 
-def _anchor(layout: ModelLayout, encoded: EncodedPrompt) -> int:
+def _image_end(layout: ModelLayout, encoded: EncodedPrompt) -> int:
     """Return the number of tokens up to and including the last token of an image or clip.
 
     All tokens if none can be identified; 0 for a prompt without images and clips.

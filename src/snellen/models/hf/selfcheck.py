@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from snellen.models.hf.cached_forward import (
     NO_CACHE,
-    continuation_rows,
-    holds_all_tokens,
     prefill,
-    score_rows,
+)
+from snellen.models.hf.caches import (
+    holds_all_tokens,
 )
 from snellen.models.hf.encode import ContinuedPrompt
 from snellen.models.hf.engine import Engine
@@ -35,9 +35,8 @@ LAST_LOGITS = "logits of the last places alone"
 TREES = "trees"
 ODD_LAYERS = "its cache has layers that do not hold all tokens"
 CANDIDATES = (
-    FastPaths("tree", shared=True, at_once=True, ragged=True),
     FastPaths("tree", shared=True, ragged=True),
-    FastPaths("tree", shared=True, at_once=True),
+    FastPaths("tree", shared=True),
     FastPaths("tree", ragged=True),
     FastPaths("rows", shared=True),
     FastPaths("rows"),
@@ -61,7 +60,7 @@ class SelfCheckResult:
     given_cache: bool = False
     """Layout settings with which the paths hold. The checked engine has them; other engines must set them."""
 
-    def laid_out(self, layout: ModelLayout) -> ModelLayout:
+    def adjusted(self, layout: ModelLayout) -> ModelLayout:
         """Return the layout of another engine of the model with these settings."""
         return replace(layout, all_logits=self.all_logits, given_cache=self.given_cache)
 
@@ -155,20 +154,6 @@ class _SelfCheck:
             difference = self.refusals.pop(PLAINLY)
             raise ValueError(f"scored one row at a time it {difference} from its own logits")
         del self.differences[PLAINLY]
-        if not self._last_logits_agree(first_prompt):
-            # Where activations are scaled together, as in dynamic quantisation, logits depend on which are asked for.
-            engine.layout = replace(engine.layout, all_logits=True)
-
-    def _last_logits_agree(self, case: _Case) -> bool:
-        """Return whether forward passes that compute the logits of the last places alone give the same ones."""
-        scores: list[list[float]] = []
-        try:
-            with inference():
-                for row in continuation_rows(case.prompts):
-                    scores += score_rows(self.engine.layout, [row])
-        except REFUSALS:
-            return False
-        return not flaw(case.scores, [scores], self.tolerance)
 
     def fast_paths(self) -> FastPaths:
         """Return the widest fast paths that agree with the reference."""

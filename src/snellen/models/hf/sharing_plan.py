@@ -29,8 +29,6 @@ class FastPaths:
     way: Way
     shared: bool = False
     """An image's keys and values may serve another question too."""
-    at_once: bool = False
-    """A short prefix may be run in the same forward pass as its tree."""
     ragged: bool = False
     """Prefixes of unequal length may share a batch of trees, and prefixes of one call may serve the next."""
     writing: Writing = "shared"
@@ -54,8 +52,6 @@ class FastPaths:
         if self.way == "full rows":
             return "full rows, encoders kept"
         facts = [self.way, "picture shared" if self.shared else "prompt shared", "features kept"]
-        if self.at_once:
-            facts.append("one forward")
         facts.append("trunks kept" if self.ragged else "one group at a time")
         return ", ".join(facts)
 
@@ -93,7 +89,7 @@ class PrefixItem:
     key: str
     """Digest of what must be equal besides the tokens for a prefix to be shared: the images."""
     tokens: tuple[int, ...]
-    anchor: int = 0
+    image_end: int = 0
     """Number of tokens up to and including the last image's: a shared prefix has at least these."""
     tails: tuple[tuple[int, ...], ...] = ()
     """The continuations that are scored after `tokens`; none for generation."""
@@ -262,13 +258,13 @@ def _prefix_with(items: Sequence[PrefixItem], group: SharingGroup, index: int, s
     if not shared:
         return group.prefix if first.tokens == item.tokens else 0
     prefix = common_prefix(first.tokens[: group.prefix], item.tokens)
-    required = max(_min_shared_length(item), first.anchor, 1)
+    required = max(_min_shared_length(item), first.image_end, 1)
     return prefix if prefix >= required else 0
 
 
 def _min_shared_length(item: PrefixItem) -> int:
     """Return the minimum length of a shared prefix: the images, or half of a text without images."""
-    return item.anchor or (len(item.tokens) + 1) // 2
+    return item.image_end or (len(item.tokens) + 1) // 2
 
 
 def _split(items: Sequence[PrefixItem], group: SharingGroup, budget: Budget) -> list[SharingGroup]:

@@ -1,0 +1,154 @@
+"""Pixels as an image processor makes them, computed once for all prompts that show an image."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Tensors = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """The output of an image processor for one image, and the arguments that it was called with."""
+
+    depth: int
+    settings: Tensors
+    features: Any
+
+
+class PixelCache:
+    """Wraps an image processor, or a video processor, and caches its output for each image or clip.
+
+    A processor computes pixels once per prompt, even if 20 prompts show the same image.
+    """
+
+    def __init__(self, processor: Any, keep: int, names: dict[int, str]) -> None:
+        """`names` are the digests of decoded images by their `id`, for as long as the caller keeps the images."""
+        self._processor = processor
+        self._cached: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._names = names
+        self._keep = keep
+        self._call: tuple[int, dict[str, Any]] | None = None
+        """Nesting depth and settings of the last call with a single image."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._processor, name)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the processor is from transformers, so that it keeps no state between calls."""
+        return type(self._processor).__module__.startswith("transformers.")
+
+    def __call__(self, images: Any = None, *args: Any, **settings: Any) -> Any:
+        """Return the processor's output for `images`, cached if all of them have a digest."""
+        digests = self._digests_of(images)
+        if args or digests is None:
+            return self._processor(images, *args, **settings)
+        depth = _depth_of_one(digests)
+        if depth is not None:
+            self._call = depth, settings
+        key = _pixel_key(digests, settings)
+        if key not in self._cached:
+            self._keep_pixels(key, self._processor(images, **settings))
+        self._cached.move_to_end(key)
+        features = self._cached[key]
+        if not isinstance(features, Mapping):  # Idefics' processor returns a tensor
+            return features
+        # A copy, because some processors take entries out of the mapping.
+        mapping_type: Any = type(features)
+        return mapping_type(dict(features))
+
+    def tiles(self, image: Any) -> list[Any]:
+        """Return the processor's pixels of an image: arrays of channels x height x width, one for each tile.
+
+        The result is empty if the output is neither pixels, tiles nor patches in the order of Qwen2-VL.
+        """
+        if self._processor is None:
+            return []
+        features: Any = self._processor([image], return_tensors="pt")
+        if "pixel_values" not in features:
+            return []
+        pixels = features["pixel_values"].float().numpy()
+        if pixels.ndim >= 4 and pixels.shape[-3] == 3:
+            return list(pixels.reshape(-1, *pixels.shape[-3:]))
+        grid = features.get("image_grid_thw")
+        if grid is None:
+            return []
+        return [_image_of_patches(pixels, grid[0].tolist(), self._processor)]
+
+    def compute(self, image: Any) -> Pixels | None:
+        """Return the pixels of a single image, passed like the last single image; None before there was one.
+
+        This changes no state, so another thread may call it.
+        """
+        if self._call is None:
+            return None
+        depth, settings = self._call
+        features = self._processor(_nested(image, depth), **settings)
+        return Pixels(depth, settings, features)
+
+    def keep(self, digest: str, pixels: Pixels) -> None:
+        """Cache the result of `compute` for the image with this digest."""
+        digests = _nested(digest, pixels.depth, tuple)
+        self._keep_pixels(_pixel_key(digests, pixels.settings), pixels.features)
+
+    def _keep_pixels(self, key: tuple[Any, ...], features: Any) -> None:
+        self._cached[key] = features
+        while len(self._cached) > self._keep:
+            self._cached.popitem(last=False)
+
+    def _digests_of(self, images: Any) -> Any:
+        """Return the digests of images in the same nested lists as the images; None if an image is unknown."""
+        if isinstance(images, (list, tuple)):
+            digests = tuple(self._digests_of(image) for image in images)
+            return None if None in digests else digests
+        return self._names.get(id(images))
+
+
+def _pixel_key(digests: Any, settings: Tensors) -> tuple[Any, ...]:
+    """Return a hashable key for images, by their digests, and a processor's settings."""
+    settings_by_name = sorted(settings.items(), key=lambda item: item[0])
+    return (digests, repr(settings_by_name))
+
+
+def _depth_of_one(digests: Any) -> int | None:
+    """Return in how many tuples a single digest is nested; None for several digests."""
+    depth = 0
+    while isinstance(digests, tuple):
+        if len(digests) != 1:
+            return None
+        depth += 1
+        digests = digests[0]
+    return depth
+
+
+def _nested(
+    value: Any, depth: int, container: type[list[Any]] | type[tuple[Any, ...]] = list
+) -> Any:
+    """Return `value` inside `depth` lists (or tuples) of one element."""
+    for _ in range(depth):
+        value = container([value])
+    return value
+
+
+def _image_of_patches(pixels: Any, grid: Sequence[int], processor: Any) -> Any:
+    """Return the image [channels, height, width] from Qwen2-VL's patches.
+
+    Args:
+        pixels: One flattened patch per row. Patches are ordered by merged block, then within the block.
+        grid: Number of frames, rows and columns of patches.
+        processor: The image processor, which has the size of patches and blocks.
+    """
+    _, rows, columns = grid
+    merged = processor.merge_size
+    side = processor.patch_size
+    block_rows = rows // merged
+    block_columns = columns // merged
+    # Axes: block row, block column, patch row, patch column, channel, frame, pixel row, pixel column.
+    patches = pixels.reshape(block_rows, block_columns, merged, merged, 3, -1, side, side)
+    patches = patches[:, :, :, :, :, 0]  # a still image is stored as two equal frames
+    image = patches.transpose(4, 0, 2, 5, 1, 3, 6)
+    return image.reshape(3, rows * side, columns * side)

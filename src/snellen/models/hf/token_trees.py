@@ -1,0 +1,224 @@
+"""Token trees after prefixes: run in one forward pass, extended token by token in generation.
+
+A tree is stored in its prefix's row of the cache, one node after another; a mask says which of them each node sees.
+Twenty prompts about one image therefore store the image's keys and values once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from snellen.models.hf.cached_forward import (
+    CachedState,
+    cache_of,
+    logits_to_keep,
+    run_language_model,
+)
+from snellen.models.hf.caches import (
+    copy_cache,
+)
+from snellen.models.hf.load import copy_to_device
+from snellen.models.hf.model_layout import ModelLayout
+from snellen.models.hf.sharing_plan import PREFIX_END, Tree
+
+
+@dataclass(frozen=True)
+class TreeState:
+    """Prefixes with the trees after them."""
+
+    prefix: CachedState
+    """The state before the trees. Its cache is not changed by them."""
+    cache: Any
+    sees: Any
+    """[rows, nodes, tokens], true if a node sees a token of its row; trees are aligned at the end."""
+    position: Any
+    """[rows, nodes], the position of each node."""
+    logits: Any
+    """[rows, most scored, vocabulary] for the last nodes, which predict scored tokens; None without nodes."""
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Ends of texts that continue in the same row of a cache."""
+
+    cache: Any
+    mask: Any
+    """[rows, branches, tokens], 0 if a branch sees a token, otherwise the lowest number.
+
+    None if each row has one branch, which sees all tokens.
+    """
+    position: Any
+    """[rows, branches], the position of the next token."""
+    tile_mask: Any
+
+
+def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree]) -> TreeState:
+    """Run the tree of each row after the prefix in that row, in one forward pass.
+
+    Only a copy of the cache grows, so `state` can be continued again.
+    """
+    import torch
+
+    rows = len(trees)
+    width = max(len(tree.tokens) for tree in trees)
+    device = state.mask.device
+    if not width:
+        sees = torch.zeros((rows, 0, state.mask.shape[1]), dtype=torch.bool, device=device)
+        no_positions = sees[:, :, 0].long()
+        return TreeState(state, state.cache, sees, no_positions, None)
+
+    ids, depths, sees_nodes = _tree_tensors(trees, width, layout.pad, device)
+    sees_prefix = state.mask.bool()[:, None].expand(-1, width, -1)
+    sees = torch.cat([sees_prefix, sees_nodes], dim=2)
+    mask = additive_mask(layout, sees)[:, None]
+    position = state.position[:, None] + depths
+    most_scored = max(tree.scored for tree in trees)
+    logits_setting = logits_to_keep(layout.language_model, most_scored)
+    continued = replace(state, cache=copy_cache(state.cache))
+    output = run_language_model(layout, continued, ids, mask, position, logits_setting)
+    scored_logits = output.logits[:, output.logits.shape[1] - most_scored :]
+    return TreeState(state, cache_of(output), sees, position, scored_logits)
+
+
+def branches_of(
+    layout: ModelLayout,
+    tree_state: TreeState,
+    trees: Sequence[Tree],
+    branch_starts: Sequence[Sequence[int]],
+) -> Branches:
+    """Return branches along which texts can be generated.
+
+    Row r has one branch after each node of `branch_starts[r]`; PREFIX_END is the end of its prefix. Rows with fewer branches are
+    padded with dead branches, which see nothing.
+    """
+    import torch
+
+    rows = len(branch_starts)
+    most_branches = max(len(row_starts) for row_starts in branch_starts)
+    device = tree_state.sees.device
+    nodes, tokens = tree_state.sees.shape[1:]
+    sees = torch.zeros((rows, most_branches, tokens), dtype=torch.bool, device=device)
+    position = torch.zeros((rows, most_branches), dtype=torch.long, device=device)
+    for row, (tree, row_starts) in enumerate(zip(trees, branch_starts, strict=True)):
+        first_node = nodes - len(tree.tokens)  # trees are aligned at the end
+        for branch, node in enumerate(row_starts):
+            if node == PREFIX_END:
+                prefix_length = tree_state.prefix.mask.shape[1]
+                sees[row, branch, :prefix_length] = tree_state.prefix.mask[row].bool()
+                position[row, branch] = tree_state.prefix.position[row]
+            else:
+                sees[row, branch] = tree_state.sees[row, first_node + node]
+                position[row, branch] = tree_state.position[row, first_node + node] + 1
+    mask = additive_mask(layout, sees)
+    if most_branches == 1 and bool(sees.all()):
+        mask = None
+    return Branches(tree_state.cache, mask, position, tree_state.prefix.tile_mask)
+
+
+def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[Branches, Any]:
+    """Run one token per branch, `ids` [rows, branches]. The cache of `branches` is consumed.
+
+    Returns the new branches and their logits [rows, branches, vocabulary].
+    """
+    import torch
+
+    rows, count = ids.shape
+    mask = branches.mask
+    if mask is not None:
+        # Each new token sees itself, and not those of the other branches.
+        sees_itself = torch.eye(count, dtype=torch.bool, device=ids.device)
+        new_columns = additive_mask(layout, sees_itself).expand(rows, -1, -1)
+        mask = torch.cat([mask, new_columns], dim=2)
+    state = CachedState(branches.cache, None, None, None, branches.tile_mask)
+    output = run_language_model(
+        layout,
+        state,
+        ids,
+        None if mask is None else mask[:, None],
+        branches.position,
+        logits_to_keep(layout.language_model, count),
+    )
+    longer = Branches(cache_of(output), mask, branches.position + 1, branches.tile_mask)
+    return longer, output.logits[:, -count:]
+
+
+def select_branches(branches: Branches, chosen: Sequence[Sequence[int]]) -> Branches:
+    """Return some of the branches along which texts are generated.
+
+    Args:
+        branches: The present branches of each row.
+        chosen: For each row, the indices of its branches to keep, in the order to keep them. Rows with fewer branches
+            than the longest are padded with branches that see nothing.
+    """
+    import torch
+
+    device = branches.position.device
+    most_branches = max(len(row) for row in chosen)
+    padded_rows = []
+    padding_rows = []  # whether each branch is padding
+    for row in chosen:
+        n_missing = most_branches - len(row)
+        padded_rows.append([*row, *[0] * n_missing])
+        padding_rows.append([*[False] * len(row), *[True] * n_missing])
+    index = copy_to_device(torch.tensor(padded_rows), device)  # [rows, most_branches]
+    position = branches.position.gather(1, index)
+    if branches.mask is None:
+        return replace(branches, position=position)
+    is_padding = copy_to_device(torch.tensor(padding_rows), device)
+    mask = branches.mask.take_along_dim(index[:, :, None], 1)
+    lowest = torch.finfo(mask.dtype).min
+    mask = mask.masked_fill(is_padding[:, :, None], lowest)
+    return replace(branches, mask=mask, position=position)
+
+
+def additive_mask(layout: ModelLayout, sees: Any) -> Any:
+    """Return an attention mask: 0 where a token is seen, and the lowest number of the model's format elsewhere."""
+    import torch
+
+    dtype = layout.model.dtype
+    mask = torch.zeros(sees.shape, dtype=dtype, device=sees.device)
+    return mask.masked_fill_(~sees, torch.finfo(dtype).min)
+
+
+def _tree_tensors(trees: Sequence[Tree], width: int, pad: int, device: Any) -> tuple[Any, Any, Any]:
+    """Return the nodes of several trees as tensors. A tree with fewer nodes than `width` has padding before them.
+
+    Args:
+        trees: The trees, one for each row.
+        width: Number of nodes of the largest tree.
+        pad: Token id for padding.
+        device: Device of the tensors.
+
+    Returns:
+        Token ids [rows, width]; the depth of each node in its tree [rows, width]; and whether each node sees each other
+        node [rows, width, width]. A node sees itself and its ancestors.
+    """
+    import torch
+
+    rows = len(trees)
+    ids = torch.full((rows, width), pad)
+    depths = torch.zeros((rows, width), dtype=torch.long)
+    sees = torch.eye(width, dtype=torch.bool).repeat(rows, 1, 1)
+    for row, tree in enumerate(trees):
+        if not tree.tokens:
+            continue
+        start = width - len(tree.tokens)
+        ids[row, start:] = torch.tensor(tree.tokens)
+        depths[row, start:] = torch.tensor(tree.depths)
+        sees[row, start:, start:] = _sees_ancestors(tree)
+    return copy_to_device(ids, device), copy_to_device(depths, device), copy_to_device(sees, device)
+
+
+def _sees_ancestors(tree: Tree) -> Any:
+    """Return a matrix [nodes, nodes] that is true where a node sees another: its ancestors and itself."""
+    import torch
+
+    sees = torch.eye(len(tree.tokens), dtype=torch.bool)
+    parents_first = sorted(range(len(tree.tokens)), key=tree.depths.__getitem__)
+    for node in parents_first:
+        parent = tree.parents[node]
+        if parent != PREFIX_END:
+            sees[node] |= sees[parent]
+    return sees
