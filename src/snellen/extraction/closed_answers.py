@@ -16,7 +16,7 @@ from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.propositions import last_question
 from snellen.extraction.standard import read_choice
 from snellen.extraction.tokens import tokenise
-from snellen.extraction.yes_no import YES_NO, YesNo, breaks_off
+from snellen.extraction.yes_no import YES_NO, YesNo
 
 LETTERS = tuple("ABCDEFGHIJ")
 
@@ -42,8 +42,6 @@ def says_yes_or_no(reply: str) -> YesNo | None:
         >>> says_yes_or_no(AskedReply("There are three pens.", "Are there two pens?"))
         'no'
     """
-    if breaks_off(str(reply)):
-        return None
     reading = read_choice(str(reply), YES_NO, (), question=question_of(reply))
     return None if reading.choice is None else YES_NO[reading.choice]
 

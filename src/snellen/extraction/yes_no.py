@@ -115,9 +115,9 @@ def verdict_part(reply: str) -> str:
     Examples:
         >>> verdict_part("To determine if it is ripe, we need to look at its colour. It is green.").strip()
         'It is green.'
-        >>> verdict_part("To determine if it is ripe, let's see:\n1. Colour: green.\nThus, it is not ripe.").strip()
+        >>> verdict_part("To determine if it is ripe, let's see:\\n1. Colour: green.\\nThus, it is not ripe.").strip()
         'Thus, it is not ripe.'
-        >>> verdict_part("To determine if it is ripe, let's see:\n1. Colour: it is").strip()
+        >>> verdict_part("To determine if it is ripe, let's see:\\n1. Colour: it is").strip()
         ''
     """
     plan = _PLAN.search(reply)

@@ -57,7 +57,8 @@ def read_yes_no(reply: str) -> YesNo | None:
     - the first clause that denies ("there is no dog": no), asserts ("there is a dog": yes) or refuses (None), beginning
       with the conclusion ("so it is not ...") if there is one.
 
-    Idioms such as "there is no doubt" deny nothing. A reply that was cut before its verb says anything ("The heart
+    A plan that repeats the question and its steps are left out, so that a reply that was cut among them says neither
+    (`yes_no.verdict_part`). Idioms such as "there is no doubt" deny nothing. A reply that was cut before its verb says anything ("The heart
     appears to be") says neither.
     """
     text = verdict_part(answer_text(reply)).strip()
