@@ -210,6 +210,40 @@ MAKERS_WORDS = {
         "Please directly answer the question and provide the correct option letter, e.g., A, B, C, D.\n"
         "Question: Which animal is it?\nChoices:\nA:a cat\nB:a dog"
     ),
+    "mme-realworld": (
+        "Which animal is it? The choices are listed below:\n(A) a cat\n(B) a dog\n"
+        "Select the best answer to the above multiple-choice question based on the image. Respond with only the letter "
+        "(A, B, C, D, or E) of the correct option. \nThe best answer is:"
+    ),
+    "mme-realworld-cn": (
+        "Which animal is it?选项如下所示:\n(A) a cat\n(B) a dog\n"
+        "根据图像选择上述多项选择题的最佳答案。只需回答正确选项的字母（A, B, C, D 或 E）。\n"
+        " 最佳答案为：\nThe best answer is:"
+    ),
+    "mmsi-bench": (
+        "Which animal is it?\nOptions: A: a cat, B: a dog\n"
+        "Answer with the option's letter from the given choices directly. Enclose the option's letter within ``."
+    ),
+    "visualpuzzles": (
+        "Question: Which animal is it?\nOptions:\n(A) a cat\n(B) a dog\n"
+        "Answer the question with the option's letter from the given choices directly."
+    ),
+    "longvideobench": (
+        "Question: Which animal is it?\nA. a cat\nB. a dog\n"
+        "Answer with the option's letter from the given choices directly."
+    ),
+    "mmt-bench": (
+        "Question: Which animal is it?\nOptions:\nA. a cat\nB. a dog\n"
+        "Please select the correct answer from the options above. \n"
+    ),
+    "mmstar": (
+        "Question: Which animal is it?\nOptions:\nA. a cat\nB. a dog\n"
+        "Please select the correct answer from the options above. \n"
+    ),
+    "erqa": (
+        "Which animal is it? Choices: A. a cat B. a dog "
+        "Please answer directly with only the letter of the correct option and nothing else."
+    ),
 }
 """What the makers' code sends, as its source in `prompt_source` writes it; None of these is made by Snellen."""
 OPEN_WORDS = {
@@ -224,6 +258,19 @@ OPEN_WORDS = {
         "Please directly answer the question and provide the final value, e.g., 1, 2.5, 300.\n"
         "Question: Which animal is it?"
     ),
+    "visualpuzzles": (
+        "Question: Which animal is it?\nOptions: Choose from (A) (B) (C) (D) in the image.\n"
+        "Answer the question with the option's letter from the given choices directly."
+    ),
+    "worldvqa": ("Please provide as much detail as possible in your answer. \nWhich animal is it?"),
+    # The dataset's own words.
+    "cc-ocr-scenes": "Which animal is it?",
+    "hallusionbench": "Which animal is it?",
+    "mme": "Which animal is it?",
+    "ocrbench": "Which animal is it?",
+    "robospatial-compatibility": "Which animal is it?",
+    "vlms-are-biased": "Which animal is it?",
+    "vlmsareblind": "Which animal is it?",
 }
 
 
