@@ -366,11 +366,11 @@ class ChoiceMetric(Metric, frozen=True, kw_only=True):
             except SnellenError:
                 raise
             except Exception as error:  # foreign code may raise anything
-                raise HookError(f"the metric {row.name}, on {question.place}", error) from error
+                raise HookError(f"the metric {row.name}, on {question.label}", error) from error
             if value is None:
                 yield question.score(row.name, _UNDEFINED, len(presentations))
             else:
-                checked = row.check(value, question.place)
+                checked = row.check(value, question.label)
                 yield question.score(row.name, checked, len(presentations))
 
 

@@ -59,7 +59,7 @@ def score_open_questions(
             elif row.name in values_by_row:
                 value = next(values)
                 if not isinstance(value, Unscored):
-                    value = row.check(value, question.place)
+                    value = row.check(value, question.label)
                 yield question.score(row.name, value, len(question.answered))
 
 
@@ -90,7 +90,7 @@ def reply_values(questions: Sequence[AskedQuestion], metric: ReplyMetric) -> lis
         except SnellenError:
             raise
         except Exception as error:  # foreign code may raise anything
-            raise HookError(f"the metric {metric.names[0]}, on {question.place}", error) from error
+            raise HookError(f"the metric {metric.names[0]}, on {question.label}", error) from error
     return values
 
 

@@ -85,8 +85,8 @@ class AskedQuestion(Struct, frozen=True, gc=False):
         return self.sample.rounds[self.number]
 
     @property
-    def place(self) -> str:
-        """The name of the question in messages."""
+    def label(self) -> str:
+        """The name of the question in messages: benchmark, sample and, in a dialogue, the round."""
         return question_label(self.sample.benchmark, self.sample.id, self.number)
 
     @property

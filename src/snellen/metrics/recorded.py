@@ -52,7 +52,7 @@ class RecordedVerdict(ReplyMetric, frozen=True, kw_only=True):
                 return question.score(row.name, Unscored("metric undefined", NO_VERDICT))
             verdicts.append(verdict)
         mean = sum(verdicts) / len(verdicts)
-        return question.score(row.name, row.check(mean, question.place), len(verdicts))
+        return question.score(row.name, row.check(mean, question.label), len(verdicts))
 
 
 RECORDED_VERDICT = RecordedVerdict(

@@ -75,11 +75,11 @@ class RatedMetric(Metric, frozen=True, kw_only=True):
         not_rated = Unscored("not rated", f"snellen rate form --study {self.study}")
         for row, column in zip(self.rows, self.columns, strict=True):
             for question in questions:
-                ratings = means.get(question.place, {})
+                ratings = means.get(question.label, {})
                 if not question.answered:
                     yield question.score(row.name, why_unanswered(question))
                 elif column in ratings:
-                    rating = row.check(ratings[column], question.place)
+                    rating = row.check(ratings[column], question.label)
                     yield question.score(row.name, rating)
                 else:
                     yield question.score(row.name, not_rated)

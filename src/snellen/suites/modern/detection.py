@@ -517,14 +517,14 @@ def _objects_of(question: AskedQuestion, length: int) -> list[Found]:
     """Return the objects of a question. Raises DataError unless it has one reference, which is a list of them."""
     if len(question.reference_answers) != 1:
         raise DataError(
-            f"{question.place}: {len(question.reference_answers)} accepted answers, but boxes are compared with one "
+            f"{question.label}: {len(question.reference_answers)} accepted answers, but boxes are compared with one "
             "JSON list of all objects; leave one answer"
         )
     [gold] = question.reference_answers
     objects = read_objects(gold, length)
     if not has_objects(gold, length):
         raise DataError(
-            f"{question.place}: the reference {gold[:60]!r} is not a JSON list of boxes of {length} numbers with labels"
+            f"{question.label}: the reference {gold[:60]!r} is not a JSON list of boxes of {length} numbers with labels"
         )
     return objects
 

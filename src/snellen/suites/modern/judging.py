@@ -158,7 +158,7 @@ def _charxiv_prompt(question: AskedQuestion, tag: str, prompts: Mapping[str, str
     if kind not in prompts:
         known = ", ".join(prompts)
         raise DataError(
-            f"{question.place}: CharXiv's judge has rules for each kind of question, but this one has {tag} {kind!r}; "
+            f"{question.label}: CharXiv's judge has rules for each kind of question, but this one has {tag} {kind!r}; "
             f"give it a tag {tag} with one of {known}, or use the metric judged_correct"
         )
     return prompts[kind]
