@@ -463,10 +463,15 @@ def _rank_column(model: str) -> Column[_RankRow]:
 
 
 def _rank_text(rank: RankInterval) -> str:
-    """Format a rank with its bounds and with how often the model is first: `2 [1 to 3], first in 8.3%`."""
-    has_fraction = rank.rank != int(rank.rank)
-    text = decimal_text(rank.rank, 2) if has_fraction else f"{rank.rank:g}"
+    """Format the rank of a run among the compared runs: `2 [1 to 3], first in 8.3%`.
+
+    The numbers in brackets are the ranks that the test results allow. The share says in how many resamples of the
+    images the run is first. A mean rank has two decimals.
+    """
+    is_whole = rank.rank == int(rank.rank)
+    text = f"{rank.rank:g}" if is_whole else decimal_text(rank.rank, 2)
     if rank.low is None or rank.high is None or rank.best is None:
         return f"{text} [no interval]"
     bounds = f"[{rank.low:.3g} to {rank.high:.3g}]"
-    return f"{text} {bounds}, first in {percent_text(rank.best)}"
+    share_first = percent_text(rank.best)
+    return f"{text} {bounds}, first in {share_first}"

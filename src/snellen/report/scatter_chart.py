@@ -130,29 +130,35 @@ def _front_corners(front: Sequence[ChartPoint], right: float) -> tuple[ChartPoin
 def _scatter_mark(
     point: ScatterPoint, to_pixels: ToPixels, x_axis: ChartAxis, y_axis: ChartAxis
 ) -> ChartGroup:
-    """Return the shapes of one point of a scatter chart: a dot, and lines over its intervals in x and in y.
+    """Return the shapes of one point of a scatter chart: a dot, and a line over its interval in each direction.
 
-    The lines are cut off at the ends of the axes.
+    Args:
+        point: The point. Both of its values may have intervals.
+        to_pixels: Function from an x and a y in the units of the axes to a position in the drawing.
+        x_axis: The horizontal axis. A line that would extend beyond its ends is cut off there.
+        y_axis: The vertical axis, likewise.
     """
     x_value = point.x.value or 0.0
     y_value = point.y.value or 0.0
     x, y = to_pixels(x_value, y_value)
     shapes: list[ChartShape] = []
     if point.x.low is not None and point.x.high is not None:
-        low = max(point.x.low, x_axis.bottom)
-        high = min(point.x.high, x_axis.top)
-        x_low, _ = to_pixels(low, y_value)
-        x_high, _ = to_pixels(high, y_value)
-        shapes.append(ChartLine(x_low, y, x_high, y, "whisker faint"))
+        left_value = max(point.x.low, x_axis.bottom)
+        right_value = min(point.x.high, x_axis.top)
+        left, _ = to_pixels(left_value, y_value)
+        right, _ = to_pixels(right_value, y_value)
+        shapes.append(ChartLine(left, y, right, y, "whisker faint"))
     if point.y.low is not None and point.y.high is not None:
-        low = max(point.y.low, y_axis.bottom)
-        high = min(point.y.high, y_axis.top)
-        _, y_low = to_pixels(x_value, low)
-        _, y_high = to_pixels(x_value, high)
-        shapes.append(ChartLine(x, y_low, x, y_high, "whisker faint"))
+        low_value = max(point.y.low, y_axis.bottom)
+        high_value = min(point.y.high, y_axis.top)
+        _, lower_end = to_pixels(x_value, low_value)
+        _, upper_end = to_pixels(x_value, high_value)
+        shapes.append(ChartLine(x, lower_end, x, upper_end, "whisker faint"))
     shapes.append(ChartMark(point.series, x, y, point.is_hollow))
 
-    x_text = f"{x_axis.title} {figure_text(point.x, x_axis.unit)}"
-    y_text = f"{y_axis.title} {figure_text(point.y, y_axis.unit)}"
-    tooltip = point.tooltip or f"{point.name}: {x_text}, {y_text}"
+    tooltip = point.tooltip
+    if not tooltip:
+        x_text = f"{x_axis.title} {figure_text(point.x, x_axis.unit)}"
+        y_text = f"{y_axis.title} {figure_text(point.y, y_axis.unit)}"
+        tooltip = f"{point.name}: {x_text}, {y_text}"
     return ChartGroup(tuple(shapes), point.series, tooltip, point.samples)

@@ -58,16 +58,26 @@ def all_answers(use: BenchmarkUse) -> bool:
 
 
 def run_stamp(folder: Path, manifest: RunManifest) -> str:
-    """Return a text that changes whenever the results of a run may have changed, so that they are computed again.
+    """Return a text that changes whenever the results of a run may have changed.
 
-    They depend on the files of the run and of its benchmarks, on the version of Snellen, and on installed packages.
+    The index stores it with the results of the run. If it is another one later, they are computed again. Results depend
+    on the files of the run and of its benchmarks, on the version of Snellen and of the standard scoring rules, and on
+    installed packages that provide suites, adaptive procedures or corrections.
+
+    Args:
+        folder: The folder of the run.
+        manifest: Its manifest.
     """
     paths = [folder / RUN_MANIFEST, *journals(folder)]
-    if (folder / AUDIT_FILE).exists():
-        paths += [folder / AUDIT_FILE, folder / LABELS_FILE]
+    audit = folder / AUDIT_FILE
+    if audit.exists():
+        paths += [audit, folder / LABELS_FILE]
     for use in manifest.benchmarks:
         paths.append(Path(use.folder) / MANIFEST)
-    file_states = [(path.name, *_size_and_time(path)) for path in paths]
+    file_states: list[tuple[str, int, int]] = []
+    for path in paths:
+        size, modified = _size_and_time(path)
+        file_states.append((path.name, size, modified))
 
     suites = {use.name.partition("/")[0] for use in manifest.benchmarks}
     installed_suites = suites & suite_facts().keys()
@@ -304,22 +314,27 @@ class _RunWriter:
         return row
 
     def _write_exchanges(self, manifest: RunManifest) -> None:
-        """Add to the index where each request and response is in the journals of the run, and the texts of the replies."""
-        builds = {use.name: build_of(use) for use in manifest.benchmarks}
-        exchanges: list[tuple[int, int, int, int]] = []
-        replies: dict[int, list[str]] = defaultdict(list)
+        """Add the exchanges of the run to the index: where each is in a journal, and the texts of the replies for the search.
+
+        Exchanges about questions that are not in the index are skipped.
+        """
+        build_by_benchmark = {use.name: build_of(use) for use in manifest.benchmarks}
+        exchange_rows: list[tuple[int, int, int, int]] = []
+        replies_by_entry: dict[int, list[str]] = defaultdict(list)
         for journal_index, path in enumerate(journals(self._scored.folder)):
             for offset, exchange in read_journal(path):
-                question = self._question_of(exchange, builds)
+                question = self._question_of(exchange, build_by_benchmark)
                 if question is None:
                     continue
-                exchanges.append((self._run, question, journal_index, offset))
+                exchange_rows.append((self._run, question, journal_index, offset))
                 entry = self._entries.get((question, exchange.protocol))
-                if entry is not None and exchange.response.text:
-                    replies[entry].append(exchange.response.text)
-        self._connection.executemany("INSERT INTO exchange VALUES (?, ?, ?, ?)", exchanges)
-        for entry, texts in replies.items():
-            reply_row = self._add_replies(REPLY_END.join(texts))
+                text = exchange.response.text
+                if entry is not None and text:
+                    replies_by_entry[entry].append(text)
+
+        self._connection.executemany("INSERT INTO exchange VALUES (?, ?, ?, ?)", exchange_rows)
+        for entry, replies in replies_by_entry.items():
+            reply_row = self._add_replies(REPLY_END.join(replies))
             self._connection.execute("UPDATE entry SET words = ? WHERE id = ?", (reply_row, entry))
 
     def _question_of(self, exchange: Exchange, builds: dict[str, str]) -> int | None:

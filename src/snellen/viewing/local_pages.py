@@ -197,11 +197,15 @@ class LocalPages(ViewPages):
     def _is_own_request(self, request: Request) -> bool:
         """Return whether a request comes from one of these pages, or from an address that the user typed.
 
-        Browsers state that in the headers `Origin` and `Sec-Fetch-Site`.
+        Browsers state that in the headers `Origin` and `Sec-Fetch-Site`. Programs that are not browsers send neither.
         """
         origin = request.headers.get("origin")
-        is_ours = origin is None or urlsplit(origin).netloc == request.headers.get("host")
-        return is_ours and request.headers.get("sec-fetch-site") in (None, "same-origin", "none")
+        if origin is not None:
+            origin_host = urlsplit(origin).netloc
+            if origin_host != request.headers.get("host"):
+                return False
+        fetch_site = request.headers.get("sec-fetch-site")
+        return fetch_site in (None, "same-origin", "none")
 
     # --- notes and labels ----------------------------------------------------------------------------------------
 

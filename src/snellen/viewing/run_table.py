@@ -281,10 +281,17 @@ def _trend_chart(run_rows: Sequence[RunTableRow]) -> ChartDrawing:
 
 
 def _trend_axis(estimates: Sequence[Estimate], unit: str) -> ChartAxis:
-    """Return an axis that contains 0 and all estimates with their intervals; for shares it ends at 1."""
-    ends: list[float] = []
+    """Return the vertical axis of a chart of headline numbers over time.
+
+    Args:
+        estimates: The numbers, with their intervals. All are within the axis.
+        unit: Their unit. The axis of a share is from 0 to 1. Other axes contain 0 and end at the greatest number.
+    """
+    numbers: list[float] = []
     for estimate in estimates:
-        values = (estimate.low, estimate.value, estimate.high)
-        ends.extend(value for value in values if value is not None)
-    top = 1.0 if unit == SHARE else max(ends) or 1.0
-    return ChartAxis("", unit, top, min(0.0, *ends))
+        for number in (estimate.low, estimate.value, estimate.high):
+            if number is not None:
+                numbers.append(number)
+    top = 1.0 if unit == SHARE else max(numbers) or 1.0
+    bottom = min(0.0, *numbers)
+    return ChartAxis("", unit, top, bottom)
