@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import modern_metric_tables
 import modern_tables
 import small
 import snellen as sn
 from snellen.building.builder import build_benchmark
-from snellen.catalogue import BenchmarkSpec, entries
+from snellen.catalogue import BenchmarkSpec, PromptSet, entries
 from snellen.catalogue.published_number import OWN_NUMBER
 from snellen.interchange.harness_rules import RULES
 from snellen.plugin_api import find_registered, read_exchanges
@@ -263,6 +264,10 @@ OPEN_WORDS = {
         "Answer the question with the option's letter from the given choices directly."
     ),
     "worldvqa": ("Please provide as much detail as possible in your answer. \nWhich animal is it?"),
+    "mtvqa": (
+        "Answer the question using a word or phrase in the language of the question. "
+        "Which animal is it?"
+    ),
     # The dataset's own words.
     "cc-ocr-scenes": "Which animal is it?",
     "hallusionbench": "Which animal is it?",
@@ -274,12 +279,14 @@ OPEN_WORDS = {
 }
 
 
-def makers_prompt(short: str, options: tuple[str, ...]) -> tuple[Sample, PromptRenderer]:
+def makers_prompt(
+    short: str, options: tuple[str, ...], tags: dict[str, str] | None = None
+) -> tuple[Sample, PromptRenderer]:
     spec = entries()[f"modern/{short}"]
     assert spec.published is not None and spec.published.prompt_source
     name = spec.published.prompt
     templates = declared_templates(name, {spec.name: spec.prompts[name]}).by_benchmark[spec.name]
-    sample = Sample("1", spec.name, QUESTION, options=options)
+    sample = Sample("1", spec.name, QUESTION, options=options, tags=tags or {})
     renderer = PromptRenderer(templates, sample.formulation, 16, templates.decoding, prefix=True)
     return sample, renderer
 
@@ -298,6 +305,41 @@ def test_options_are_asked_in_the_makers_words(short: str) -> None:
 @pytest.mark.parametrize("short", OPEN_WORDS)
 def test_open_questions_are_asked_in_the_makers_words(short: str) -> None:
     assert asked(short, ()) == OPEN_WORDS[short]
+
+
+def test_mathvista_asks_for_each_form_of_answer_in_its_makers_words(tmp_path: Path) -> None:
+    # The first lines of the makers' data/query.json.
+    hints = {
+        "1": "Hint: Please answer the question and provide the correct option letter, e.g., A, B, C, D, at the end.",
+        "2": "Hint: Please answer the question requiring an integer answer and provide the final value, e.g., 1, 2, 3, "
+        "at the end.",
+        "3": "Hint: Please answer the question requiring a floating-point number with two decimal places and provide "
+        "the final value, e.g., 1.23, 1.34, 1.45, at the end.",
+        "4": "Hint: Please answer the question requiring a Python list as an answer and provide the final list, e.g., "
+        "[1, 2, 3], [1.2, 1.3, 1.4], at the end.",
+    }
+    source = modern_metric_tables.write("mathvista", tmp_path / "hub")
+    spec = entries()["modern/mathvista"].from_hub()
+    benchmark = build_benchmark(spec, source=source, to=tmp_path / "built")
+    samples = {sample.id: sample for sample in benchmark.samples()}
+    _, renderer = makers_prompt("mathvista", ())
+    for name, hint in hints.items():
+        [request] = next(Vanilla().ask(samples[name], renderer))
+        choices = "\nChoices:\n(A) 3/11\n(B) 8/11" if name == "1" else ""
+        question = f"Question: What is number {int(name) - 1}?"
+        assert request.messages[0].text == f"{hint}\n{question}{choices}"
+
+
+def test_a_question_without_words_for_its_tag_is_named() -> None:
+    sample, renderer = makers_prompt("mathvista", (), {"decimals": "float 3"})
+    with pytest.raises(sn.DataError, match="no words for a question with decimals = 'float 3'"):
+        next(Vanilla().ask(sample, renderer))
+
+
+def test_words_need_the_tag_that_chooses_them() -> None:
+    prompts = PromptSet("plain", {"open": "{words} {question}"}, words={"a": "A."})
+    with pytest.raises(sn.DataError, match=r"zoo/names: \[prompts.mine\]: tag and words belong"):
+        declared_templates("mine", {"zoo/names": prompts})
 
 
 def test_options_that_the_image_shows_keep_their_order_and_their_letters() -> None:

@@ -127,6 +127,10 @@ class PromptSet(Struct, frozen=True, forbid_unknown_fields=True):
     """The set of templates that it starts from: `plain`, `letter`, or that of a suite."""
     layout: dict[str, str] = {}
     """Parts of its layout in other words, by the fields of `[layout]` in a template file."""
+    tag: str = ""
+    """The tag of a question whose value chooses its `words`."""
+    words: dict[str, str] = {}
+    """What `{words}` in the layout's `question` and `open` stands for, by the value of `tag`."""
     images: ImageLimits = ImageLimits()
     """How large images are shown: `max_pixels` (width times height), `max_side`, and of a clip the most `frames`."""
     max_new_tokens: int = 0

@@ -216,13 +216,14 @@ class PromptRenderer(Struct, frozen=True):
             listed: Whether to show options.
         """
         *past, now = sample.rounds[: variant.turn + 1]
+        words = self.templates.words_for(sample.tags)
         questions = [
-            self._question(turn, (), alphabet_of(variant.labels, turn.options), listed)
+            self._question(turn, (), alphabet_of(variant.labels, turn.options), listed, words)
             for turn in past
         ]
         if variant.wording:
             now = replace(now, question=sample.rewordings[variant.wording - 1])
-        questions.append(self._question(now, variant.order, variant.labels, listed))
+        questions.append(self._question(now, variant.order, variant.labels, listed, words))
         questions[0] = self._introduced(sample.context, questions[0])
         replies = [reply.text for reply in history[: len(past)]]
         pairs: list[tuple[str, str | None]] = list(zip(questions, [*replies, None], strict=True))
@@ -250,7 +251,7 @@ class PromptRenderer(Struct, frozen=True):
         return tuple(messages)
 
     def _question(
-        self, turn: Turn, order: tuple[int, ...], labels: tuple[str, ...], listed: bool
+        self, turn: Turn, order: tuple[int, ...], labels: tuple[str, ...], listed: bool, words: str
     ) -> str:
         """Return the text of a question, with its options if they are listed.
 
@@ -259,10 +260,11 @@ class PromptRenderer(Struct, frozen=True):
             order: Indices of the options in the order to show; empty for their own order.
             labels: Labels of the options; empty for options without labels.
             listed: Whether to list the options.
+            words: What `{words}` in the layout stands for.
         """
         question = self.templates.prompt_for(turn.question)
         if not turn.options:
-            return word_question(self.templates.layout.open, question)
+            return word_question(self.templates.layout.open, question, words=words)
         if not listed:
             return question
         options = turn.options
@@ -271,7 +273,7 @@ class PromptRenderer(Struct, frozen=True):
         if self.templates.places_options:
             listed_options = list_options(self.templates.layout, options, labels)
             return self.templates.prompt_for(turn.question, listed_options)
-        return lay_out(self.templates.layout, question, options, labels)
+        return lay_out(self.templates.layout, question, options, labels, words)
 
     def _introduced(self, context: str | None, question: str) -> str:
         """Return the question with its context before it, if there is one."""
@@ -290,7 +292,8 @@ class PromptRenderer(Struct, frozen=True):
             listed: Whether options are listed. If not, the reply is the text of the option alone.
         """
         example_labels = alphabet_of(labels, example.options)
-        question = self._question(example.rounds[0], (), example_labels, listed)
+        words = self.templates.words_for(example.tags)
+        question = self._question(example.rounds[0], (), example_labels, listed, words)
         question = self._introduced(example.context, question)
         if not example.options:
             [(reference, _)] = Counter(example.texts).most_common(1)
@@ -410,7 +413,11 @@ def _in_order(images: Sequence[ImageRef], texts: Sequence[str]) -> tuple[Part, .
 
 
 def lay_out(
-    layout: Layout, question: str, options: tuple[str, ...], labels: tuple[str, ...]
+    layout: Layout,
+    question: str,
+    options: tuple[str, ...],
+    labels: tuple[str, ...],
+    words: str = "",
 ) -> str:
     """Return a question with its options as the text to show: `Can you see it? Options: (A) Yes; (B) No.`
 
@@ -419,8 +426,9 @@ def lay_out(
         question: Text of the question.
         options: Texts of the options, in the order to show.
         labels: Label of each option, such as `("A", "B")`; empty for options without labels.
+        words: What `{words}` in the form of the question stands for.
     """
-    question_text = word_question(layout.question, question, labels)
+    question_text = word_question(layout.question, question, labels, words)
     if not layout.option:
         return question_text + layout.stop
     heading = layout.heading
@@ -447,10 +455,13 @@ def list_options(layout: Layout, options: tuple[str, ...], labels: tuple[str, ..
     return layout.separator.join(texts) + layout.stop
 
 
-def word_question(form: str, question: str, labels: tuple[str, ...] = ()) -> str:
+def word_question(form: str, question: str, labels: tuple[str, ...] = (), words: str = "") -> str:
     """Return a question in a layout's wording: `Question: Can you see it?`"""
     return form.format(
-        question=question, capitalized=question.capitalize(), letters=", ".join(labels)
+        question=question,
+        capitalized=question.capitalize(),
+        letters=", ".join(labels),
+        words=words,
     )
 
 

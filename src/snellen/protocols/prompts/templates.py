@@ -90,6 +90,22 @@ class PromptTemplates(Struct, frozen=True):
     """Decoding of replies if the run does not set it. A maximum length of 0 leaves the length to the benchmark."""
     images: ImageLimits = ImageLimits()
     """Limits on the size of images and on the number of frames of a clip."""
+    tag: str = ""
+    """The tag of a question whose value chooses its `words`."""
+    words: dict[str, str] = {}
+    """What `{words}` in the layout stands for, by the value of the tag."""
+
+    def words_for(self, tags: Mapping[str, str]) -> str:
+        """Return what `{words}` stands for in a question with these tags; empty without `words`. Raises DataError."""
+        if not self.words:
+            return ""
+        value = tags.get(self.tag, "")
+        if value not in self.words:
+            known = ", ".join(repr(name) for name in self.words)
+            raise DataError(
+                f"the prompts have no words for a question with {self.tag} = {value!r}; they have words for {known}"
+            )
+        return self.words[value]
 
     def instructions(self, family: str, method: Method) -> tuple[str, ...]:
         """Return the instructions of a question family for a method. Raises UnknownNameError."""
@@ -291,11 +307,15 @@ def _of_set(prompt_set: PromptSet, where: str) -> PromptTemplates:
     """
     form: PromptTemplates = registry.find_registered("templates", prompt_set.form)
     layout = converted({**asdict(form.layout), **prompt_set.layout}, Layout, f"{where}: layout")
-    _check_layout(layout, where)
+    _check_layout(layout, where, has_words=bool(prompt_set.words))
+    if bool(prompt_set.tag) != bool(prompt_set.words):
+        raise DataError(f"{where}: tag and words belong together; give both or neither")
     # The digest keeps the words of earlier versions, so that their runs can be continued: images were called
-    # `pictures`, and sets of prompts without limits of images had no such field.
+    # `pictures`, and sets of prompts without limits of images, or without words by tag, had no such field.
     fields: dict[str, Any] = {}
     for name, value in asdict(prompt_set).items():
+        if name in ("tag", "words") and not value:
+            continue
         if name != "images":
             fields[name] = value
         elif prompt_set.images.words:
@@ -309,7 +329,15 @@ def _of_set(prompt_set: PromptSet, where: str) -> PromptTemplates:
     decoding = Decoding(
         prompt_set.max_new_tokens, prompt_set.temperature, prompt_set.top_p, stop=prompt_set.stop
     )
-    return replace(form, id=digest, layout=layout, decoding=decoding, images=prompt_set.images)
+    return replace(
+        form,
+        id=digest,
+        layout=layout,
+        decoding=decoding,
+        images=prompt_set.images,
+        tag=prompt_set.tag,
+        words=prompt_set.words,
+    )
 
 
 def packaged_templates(package: str, file: str) -> PromptTemplates:
@@ -393,14 +421,16 @@ def _methods(content: Any, where: str) -> dict[Method, Instructions]:
     }
 
 
-def _check_layout(layout: Layout, where: str) -> None:
+def _check_layout(layout: Layout, where: str, *, has_words: bool = False) -> None:
     """Raise DataError if a text of a layout lacks a placeholder that it needs, or has one that is never filled.
 
     Args:
         layout: Texts with placeholders in braces, such as `({label})`.
         where: What declares it, for the message.
+        has_words: Whether `{words}` is filled, too.
     """
     none: set[str] = set()
+    words = {"words"} if has_words else none
     forms = (  # name, text, placeholders that are filled, placeholders that must be there
         ("label", layout.label, {"label"}, {"label"} if layout.label else none),
         ("reply", layout.reply, {"label", "option"}, {"label"} if layout.label else {"option"}),
@@ -409,11 +439,11 @@ def _check_layout(layout: Layout, where: str) -> None:
         (
             "question",
             layout.question,
-            {"question", "letters"},
+            {"question", "letters"} | words,
             {"question"} if layout.option else none,
         ),
         ("option", layout.option, {"label", "option"}, {"option"} if layout.option else none),
-        ("open", layout.open, {"question", "capitalized"}, none),
+        ("open", layout.open, {"question", "capitalized"} | words, none),
     )
     for name, text, filled, needed in forms:
         place = f"{where}: [layout] {name} = {text!r}"
