@@ -200,7 +200,9 @@ def _says_same(profile: ColumnProfile, gold: ColumnProfile, share: float) -> boo
 
 
 FEWEST_PER_ANSWER = 3
+"""Rows for each different right answer, on average, from which these are few."""
 SAID = 0.9
+"""The share of the cells of a model's column that have to be right answers of some row."""
 
 
 def columns_called_like_gold(golds: Sequence[str], profiles: Profiles) -> tuple[str, ...]:

@@ -210,8 +210,8 @@ def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
     differ from how the replies are read here, what the file says was read in each reply counts if that agrees with them,
     or the replies shifted by one, where they count options from another number than the right answers.
     """
-    answered = _answered(file)
-    judged = [row for row in answered if row.verdict in (0.0, 1.0) and (row.gold or row.references)]
+    answered = [row for row in _answered(file) if row.gold or row.references]
+    judged = [row for row in answered if row.verdict in (0.0, 1.0)]
     if file.headline not in SHARES or file.judged or len(judged) <= (1 - FEW) * len(answered):
         return file
     looked_at = judged[:: max(1, len(judged) // MOST_COMPARED)]
@@ -220,7 +220,8 @@ def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
     if measure is None or not 0 < share_right < 1:
         return file
     own = [_is_right(row, measure) for row in looked_at]
-    if not {0.0, 1.0}.issuperset(own):  # none, or shares such as those of ANLS
+    n_right_or_wrong = own.count(0.0) + own.count(1.0)
+    if n_right_or_wrong < (1 - FEW) * len(own):  # shares such as those of ANLS
         return file
     own_share = own.count(1.0) / len(own)
     denied = [row for row, score in zip(looked_at, own, strict=True) if score and not row.verdict]
