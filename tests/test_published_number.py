@@ -168,7 +168,27 @@ IN_BOX = (
     'Please solve the problem and put your answer in one "\\boxed{}". If it is a multiple choice question, only one '
     'letter is allowed in the "\\boxed{}".\n'
 )
+PARROT = {  # vlmeval/vlm/parrot.py of the makers
+    "en": "Answer with the option's letter from the given choices directly.",
+    "cn": "请直接用给定选项中的选项字母回答。",
+    "pt": "Responda diretamente com a letra da opção das escolhas dadas.",
+    "ar": "أجب مباشرةً بحرف الخيار من الاختيارات المعطاة.",
+    "ru": "Ответьте буквой варианта из предложенных вариантов напрямую.",
+    "tr": "Verilen seçeneklerden doğrudan seçeneğin harfi ile cevap verin.",
+}
 MAKERS_WORDS = {
+    **{
+        f"{family}-{language}": f"Which animal is it?\nA. a cat\nB. a dog\n{words}"
+        for family in ("mmmb", "mmbench-multilingual")
+        for language, words in PARROT.items()
+    },
+    "mindcube-tiny": (
+        "[Task]\nYour task is to analyze the spatial arrangement of objects in the scene by examining the provided "
+        "images, which show the scene from different viewpoints.\n[Answer Instruction]\nYou only need to provide *ONE* "
+        "correct answer selecting from the options listed below. For example, if you think the correct answer is "
+        "'A. Above' from 'A. Above B. Under C. Front D. Behind', your response should **only** be '<answer>A. "
+        "Above</answer>'.\n\n[Question]\nWhich animal is it? A. a cat B. a dog"
+    ),
     "mmmu-pro": (
         "Which animal is it?\nA. a cat\nB. a dog\nAnswer the preceding multiple choice question. The last line of your "
         "response should be of the following format: 'Answer: $LETTER' (without quotes) where LETTER is one of "
