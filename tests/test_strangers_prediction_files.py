@@ -643,3 +643,22 @@ def test_a_refused_file_leaves_no_folder() -> None:
     with pytest.raises(DataError, match="say different things"):
         sn.score(lines("twice.jsonl", rows))
     assert not list(Path("runs").glob("*"))
+
+
+def test_options_in_the_order_shown_count_and_not_the_foil_beside_them() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        pair = (f"the open door {n}", f"the crouched door {n}")
+        shown = pair if n % 2 else pair[::-1]
+        rows.append(
+            {
+                "id": n,
+                "true_caption": pair[0],
+                "false_caption": pair[1],
+                "option_a": shown[0],
+                "option_b": shown[1],
+                "correct_label": "A" if n % 2 else "B",
+                "raw_output": "A.",
+            }
+        )
+    assert sn.score(lines("order.jsonl", rows)).value() == 0.5

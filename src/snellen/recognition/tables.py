@@ -446,7 +446,7 @@ class _Assignment:
         if not self._roles["image"]:
             self._settle("image", (one_by_name("image", free, self._taken), None))
         if "options" not in self._given:
-            self._settle("distractors", (distractor_columns(free, self._taken), None))
+            self._settle("distractors", (self._distractors(free), None))
         if self._are_distractors_of_free_text(free):
             self._roles["distractors"] = ()
             self._roles.setdefault("options", ())
@@ -541,6 +541,14 @@ class _Assignment:
             rows=rows,
             profiles=self._profiles,
         )
+
+    def _distractors(self, free: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
+        """The columns of wrong options; none where others have the options in the order shown, such as `option_a`."""
+        wrong = distractor_columns(free, self._taken)
+        others = {name: profile for name, profile in free.items() if name not in wrong}
+        options, _ = option_columns(others, self._taken) if wrong else ((), None)
+        are_named = all(len(name) == 1 or name_score("options", name) for name in options)
+        return () if len(options) > 1 and are_named else wrong
 
     def _settle_reply(self, free: Mapping[str, ColumnProfile], *, is_gold_known: bool) -> None:
         """Assign the role `reply`; if several objects have a field of that name, to the first, and note the doubt."""
