@@ -600,7 +600,7 @@ def test_flags_of_other_tools_lead_to_how_it_is_said_here(
         "--suite": "`snellen run snellen:tiny x`",
         "--fail-under": "`snellen score RUN --fail-under 0.9` exits with 1",
         "-o": "`snellen report RUN -o FILE`",
-        "--column": "`snellen build FILE --column ROLE=NAME`",
+        "--column": "`snellen build FILE --column x`",
     }.items():
         code, _, error = run(capsys, "run", "snellen:tiny", flag, "x")
         assert (

@@ -24,7 +24,7 @@ from snellen.suites.modern.detection import (
     has_objects,
     iou_in_space,
     match_boxes,
-    read_objects,
+    read_detections,
 )
 
 
@@ -115,13 +115,13 @@ def test_the_interval_is_of_images(odinw: Benchmark, tmp_path: Path) -> None:
     ],
 )
 def test_objects_of_a_reply(reply: str, objects: list[Found]) -> None:
-    assert read_objects(reply, 4) == objects
+    assert read_detections(reply, 4) == objects
 
 
 def test_a_reply_that_says_that_there_is_nothing_is_read() -> None:
     assert has_objects("[]", 4) and has_objects('{"objects": [ ]}', 4)
     assert not has_objects("There is nothing.", 4)
-    [found] = read_objects('{"bbox_3d": [1, 2, 3, 4, 5, 6, 0.5], "label": "bed"}', 9)
+    [found] = read_detections('{"bbox_3d": [1, 2, 3, 4, 5, 6, 0.5], "label": "bed"}', 9)
     assert found.box == (1, 2, 3, 4, 5, 6, 0, 0, 0.5)
 
 

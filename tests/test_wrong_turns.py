@@ -14,9 +14,9 @@ from PIL import Image
 import small
 import snellen as sn
 from servers import Fault, start_server
-from snellen.errors import DataError
+from snellen.errors import DataError, ModelError
 from snellen.models import worker
-from snellen.runs.failed_starts import removed_without_replies
+from snellen.runs.failed_starts import removed_if_unanswered
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -587,20 +587,27 @@ def test_an_address_that_does_not_answer_leaves_no_run_behind(snellen: Command) 
 def test_a_first_session_that_submitted_a_batch_is_kept(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    with pytest.raises(KeyboardInterrupt), removed_without_replies(folder):
+    with pytest.raises(ModelError), removed_if_unanswered(folder):
         (folder / "manifest.json").write_text("{}")
         (folder / "batches.jsonl").write_text("{}\n")
-        raise KeyboardInterrupt
+        raise ModelError("the server went away")
     assert (folder / "batches.jsonl").exists()
+
+
+def test_a_first_session_that_the_user_stops_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), removed_if_unanswered(tmp_path):
+        (tmp_path / "manifest.json").write_text("{}")
+        raise KeyboardInterrupt
+    assert (tmp_path / "manifest.json").exists()
 
 
 def test_files_of_the_user_are_kept_when_a_first_session_fails(tmp_path: Path) -> None:
     photo = tmp_path / "exam" / "questions" / "photo.jpg"
     photo.parent.mkdir(parents=True)
     photo.write_bytes(b"the only copy")
-    with pytest.raises(KeyboardInterrupt), removed_without_replies(tmp_path / "exam"):
+    with pytest.raises(ModelError), removed_if_unanswered(tmp_path / "exam"):
         (tmp_path / "exam" / "manifest.json").write_text("{}")
-        raise KeyboardInterrupt
+        raise ModelError("the server went away")
     assert photo.read_bytes() == b"the only copy"
 
 

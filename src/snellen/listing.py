@@ -28,6 +28,7 @@ def list_benchmarks(pattern: str = "", *, built: bool = False) -> list[str]:
         ['eyechart/shape', 'eyechart/size']
         >>> sn.list_benchmarks("mmstar")
         ['modern/mmstar']
+        >>> Image.new("RGB", (8, 8)).save("dog.png")
         >>> _ = sn.build([{"image": "dog.png", "question": "Which animal?", "answer": "dog"}], name="pets")
         >>> sn.list_benchmarks("pets", built=True)
         ['pets']

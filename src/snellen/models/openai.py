@@ -584,7 +584,7 @@ class OpenAIModel(ShownByName):
         reply = await generate(sglang_scoring.prompt_body(question, first_tokens))
         if isinstance(reply, ServerFault):
             return reply
-        prompt = sglang_scoring.read_prompt(reply, first_tokens, self.client.now())
+        prompt = sglang_scoring.read_computed_prompt(reply, first_tokens, self.client.now())
         if isinstance(prompt, ServerFault):
             return prompt
 
@@ -602,7 +602,7 @@ class OpenAIModel(ShownByName):
             if isinstance(values, ServerFault):
                 return values
             logprobs.append(values)
-        return sglang_scoring.summed_scores(logprobs, request.continuations)
+        return sglang_scoring.option_scores(logprobs, request.continuations)
 
     async def _tokenise_for_generate(
         self, request: Request, images: Images
@@ -614,12 +614,12 @@ class OpenAIModel(ShownByName):
             reply = await self._send(
                 sglang_scoring.TOKENIZE_PATH,
                 images,
-                partial(sglang_scoring.tokenize_body, self._served, request, continuation),
+                partial(sglang_scoring.conversation_body, self._served, request, continuation),
                 from_root=True,
             )
             if isinstance(reply, ServerFault):
                 return reply
-            prompt = sglang_scoring.read_tokens(reply, self.client.now())
+            prompt = sglang_scoring.read_conversation_tokens(reply, self.client.now())
             if isinstance(prompt, ServerFault):
                 return prompt
             prompts.append(prompt)

@@ -123,7 +123,7 @@ class ReadPrompt(Struct, frozen=True):
     """Log-probabilities, in nats, of the tokens that were asked for, as the next one."""
 
 
-def tokenize_body(
+def conversation_body(
     model: RequestedModel, request: Request, continuation: str | None, encode_image: ImageEncoder
 ) -> bytes:
     """Return a body that asks for the tokens of a prompt with `continuation` at its end; None for no continuation."""
@@ -140,7 +140,7 @@ def tokenize_body(
     return msgspec.json.encode(with_extra_fields(body, model.options.extra_body))
 
 
-def read_tokens(reply: HttpReply, now: float) -> tuple[int, ...] | ServerFault:
+def read_conversation_tokens(reply: HttpReply, now: float) -> tuple[int, ...] | ServerFault:
     """Return the tokens that a server has written of a conversation. A server too old for that is a fatal fault."""
     if reply.status != OK:
         fault = chat.read_fault(reply, now)
@@ -246,7 +246,7 @@ def _generate_body(question: ScoredQuestion, fields: dict[str, Any]) -> bytes:
     return msgspec.json.encode(with_extra_fields(body, shared))
 
 
-def read_prompt(
+def read_computed_prompt(
     reply: HttpReply, next_tokens: Sequence[int], now: float
 ) -> ReadPrompt | ServerFault:
     """Return the length of a prompt, and the log-probabilities of tokens after it."""
@@ -318,7 +318,7 @@ def _read_generated(reply: HttpReply, now: float) -> _Generated | ServerFault:
         return no_completion(reply.body, error)
 
 
-def summed_scores(logprobs: Sequence[Sequence[float]], continuations: Sequence[str]) -> Response:
+def option_scores(logprobs: Sequence[Sequence[float]], continuations: Sequence[str]) -> Response:
     """Return the score of each continuation: the sum of the log-probabilities of its tokens."""
     scores = []
     for values, text in zip(logprobs, continuations, strict=True):

@@ -1,4 +1,4 @@
-"""Remove the folder of a run that failed before the first reply."""
+"""Remove the folder of a run that failed before the first request was answered."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from snellen.errors import StoreError
-from snellen.runs.journal import holds_replies
+from snellen.errors import SnellenError, StoreError
+from snellen.runs.journal import read_exchanges
 from snellen.runs.locks import LOCK
 from snellen.runs.own_questions import QUESTIONS
 from snellen.runs.run_folder import MANIFEST_COPY, RUN_MANIFEST, journals
 
-WITHOUT_REPLIES = (LOCK, RUN_MANIFEST, MANIFEST_COPY, QUESTIONS)
-"""What a session writes before the first reply, besides the journals."""
+UNANSWERED_FILES = (LOCK, RUN_MANIFEST, MANIFEST_COPY, QUESTIONS)
+"""What a session writes before the first answer, besides journals."""
 
 
 @contextmanager
-def removed_without_replies(folder: Path) -> Iterator[None]:
-    """Remove a run folder if the body, which is its first session, raises before any reply is stored.
+def removed_if_unanswered(folder: Path) -> Iterator[None]:
+    """Remove a run folder if the body, which is its first session, fails before any request is answered.
 
-    A mistyped address would otherwise leave a run that has a name and no numbers. The folder is kept if it contained
-    anything before, such as a run or files of the user, or if it contains anything else now, such as submitted batches.
+    A mistyped address, key or name of a model would otherwise leave a run without numbers. The folder is kept if it
+    contained anything before, such as a run or files of the user, and if it contains anything else now: replies, requests
+    that a server failed to answer, or submitted batches. It is also kept if the user stopped the session.
 
     Args:
         folder: The folder of the run. The caller holds its lock.
@@ -30,17 +31,24 @@ def removed_without_replies(folder: Path) -> Iterator[None]:
     was_empty = all(path.name == LOCK for path in folder.iterdir())
     try:
         yield
-    except BaseException:
+    except SnellenError:
         with suppress(OSError, StoreError):  # the error that ends the session matters more
-            if was_empty and _is_without_replies(folder):
+            if was_empty and _is_unanswered(folder):
                 shutil.rmtree(folder)
         raise
 
 
-def _is_without_replies(folder: Path) -> bool:
-    """Return whether a folder has only what a session writes before the first reply, and failed requests."""
+def _is_unanswered(folder: Path) -> bool:
+    """Return whether a folder has only what a session writes before the first answer.
+
+    Its journals may have requests that reached no server.
+    """
     run_journals = journals(folder)
     for path in folder.iterdir():
-        if path.name not in WITHOUT_REPLIES and path not in run_journals:
+        if path.name not in UNANSWERED_FILES and path not in run_journals:
             return False
-    return not holds_replies(folder)
+    for exchange in read_exchanges(folder):
+        failure = exchange.response.error
+        if failure is None or failure.kind != "connection":
+            return False
+    return True

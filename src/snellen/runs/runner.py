@@ -25,7 +25,7 @@ from snellen.records import EVALUATED
 from snellen.runs.batch_checks import check_batches
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, RunBudget
 from snellen.runs.driving import NO_ROLES, Roles, drive_model
-from snellen.runs.failed_starts import removed_without_replies
+from snellen.runs.failed_starts import removed_if_unanswered
 from snellen.runs.locks import locked_run
 from snellen.runs.making_manifest import manifest_of, with_servers
 from snellen.runs.own_questions import questions_folder, save_questions
@@ -100,7 +100,7 @@ def run_plan(
     if plan.execution.workers > 1:
         # The process that started the workers holds the folder, and notes what all of them found.
         return _run_session(model, plan, current, progress, roles)
-    with locked_run(plan.folder), removed_without_replies(plan.folder):
+    with locked_run(plan.folder), removed_if_unanswered(plan.folder):
         outcome = _run_session(model, plan, current, progress, roles)
         note_findings(outcome)
         return outcome

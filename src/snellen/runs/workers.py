@@ -24,7 +24,7 @@ from snellen.callers import called_from_command_line, for_caller, is_command_lin
 from snellen.errors import ModelError, SnellenError
 from snellen.runs.drivers import BudgetUse, ProgressCallback, ProgressUpdate
 from snellen.runs.driving import load_evaluated, load_roles
-from snellen.runs.failed_starts import removed_without_replies
+from snellen.runs.failed_starts import removed_if_unanswered
 from snellen.runs.locks import locked_run
 from snellen.runs.plan import RunPlan, plan_run
 from snellen.runs.runner import RunOutcome, note_findings, run_plan, summed_outcome
@@ -79,7 +79,7 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
                 else:
                     results.append(message)
 
-    with locked_run(plan.folder) as lock_file, removed_without_replies(plan.folder):
+    with locked_run(plan.folder) as lock_file, removed_if_unanswered(plan.folder):
         with _worker_processes(plan, lock_file) as processes:
             threads = [threading.Thread(target=listen, args=(process,)) for process in processes]
             for thread in threads:

@@ -150,7 +150,7 @@ def _scaled(box: Box, scales: tuple[float, float]) -> Box:
 # --- reading replies --------------------------------------------------------------------------------------------------
 
 
-def read_objects(reply: str, length: int) -> list[Found]:
+def read_detections(reply: str, length: int) -> list[Found]:
     """Return the objects in a reply, in its order: JSON objects with a box and a label, wherever they are.
 
     Objects that are cut off or have no label are left out.
@@ -160,7 +160,7 @@ def read_objects(reply: str, length: int) -> list[Found]:
         length: How many numbers a box has: 4 or 9. In space a box of 7 numbers has its yaw last.
 
     Examples:
-        >>> read_objects('[{"bbox_2d": [1, 2, 3, 4], "label": "Dog"}]', 4)
+        >>> read_detections('[{"bbox_2d": [1, 2, 3, 4], "label": "Dog"}]', 4)
         [Found(box=(1.0, 2.0, 3.0, 4.0), label='dog')]
     """
     objects: list[Found] = []
@@ -175,7 +175,7 @@ def read_objects(reply: str, length: int) -> list[Found]:
 
 def has_objects(reply: str, length: int) -> bool:
     """Return whether a reply names objects, or says by an empty list that there are none."""
-    return "[]" in reply.replace(" ", "") or bool(read_objects(reply, length))
+    return "[]" in reply.replace(" ", "") or bool(read_detections(reply, length))
 
 
 def _braced(text: str) -> Iterator[str]:
@@ -459,7 +459,7 @@ class MeanAveragePrecision(GroupedMetric, frozen=True, kw_only=True):
         for index, question in enumerate(questions):
             dataset = question.sample.tags.get(GROUP_TAG, "")
             reply = question.answered_unbiased[presentation].text or ""
-            found = _by_label(read_objects(reply, self.length))
+            found = _by_label(read_detections(reply, self.length))
             wanted = _by_label(_objects_of(question, self.length))
             for label in found.keys() | wanted.keys():
                 category = categories[dataset, label]
@@ -521,7 +521,7 @@ def _objects_of(question: AskedQuestion, length: int) -> list[Found]:
             "JSON list of all objects; leave one answer"
         )
     [gold] = question.reference_answers
-    objects = read_objects(gold, length)
+    objects = read_detections(gold, length)
     if not has_objects(gold, length):
         raise DataError(
             f"{question.label}: the reference {gold[:60]!r} is not a JSON list of boxes of {length} numbers with labels"
