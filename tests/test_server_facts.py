@@ -80,7 +80,12 @@ def facts(model: str) -> dict[str, str]:
         ),
         (
             {"owned_by": "sglang", "root": "default", "max_model_len": 4096},
-            {"/get_model_info": {"model_path": "/models/first", "is_generation": True}},
+            {"/model_info": {"model_path": "/models/first", "is_generation": True}},
+            {"owned_by": "sglang", "root": "default", "model_path": "/models/first"},
+        ),
+        (  # before SGLang had /model_info
+            {"owned_by": "sglang", "root": "default"},
+            {"/get_model_info": {"model_path": "/models/first"}},
             {"owned_by": "sglang", "root": "default", "model_path": "/models/first"},
         ),
         (
@@ -99,7 +104,7 @@ def facts(model: str) -> dict[str, str]:
             {"owned_by": "library", "digest": "34cd"},
         ),
         ({"owned_by": "library"}, {"/api/tags": {"models": [7]}}, {"owned_by": "library"}),
-        ({"owned_by": "sglang"}, {"/get_model_info": []}, {"owned_by": "sglang"}),
+        ({"owned_by": "sglang"}, {"/model_info": []}, {"owned_by": "sglang"}),
         ({"owned_by": None, "root": ["x"], "meta": 3}, {}, {}),
     ],
 )

@@ -279,17 +279,19 @@ class OpenAIModel(ShownByName):
         if reply is None:
             return {}
         facts = server_facts.read_listed_facts(reply, self._model)
-        path = server_facts.further_path(facts, self._model)
-        if not path:
-            return facts
+        for path in server_facts.further_paths(facts, self._model):
+            request = HttpRequest("GET", path, from_root=True)
 
-        async def compose() -> HttpRequest:
-            return HttpRequest("GET", path, from_root=True)
+            async def compose(request: HttpRequest = request) -> HttpRequest:
+                return request
 
-        reply = await self.client.ask_about_server(compose, url)
-        if reply is None:
-            return facts
-        return facts | server_facts.read_further_facts(path, reply, self._model)
+            reply = await self.client.ask_about_server(compose, url)
+            if reply is None:
+                return facts
+            further_facts = server_facts.read_further_facts(path, reply, self._model)
+            if further_facts:
+                return facts | further_facts
+        return facts
 
     @property
     def waiting(self) -> int:

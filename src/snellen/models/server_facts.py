@@ -5,7 +5,7 @@ A name and an address do not show that a server was started again with another c
 
 vLLM        root (and parent, for an adapter) in its list of models
 llama.cpp   number of parameters, size and shape in its list of models
-SGLang      model_path at /get_model_info
+SGLang      model_path at /model_info, in older versions at /get_model_info
 TGI         model_sha at /info
 Ollama      digest at /api/tags
 
@@ -31,11 +31,14 @@ LONGEST = 300
 """Characters of a fact that are kept."""
 OK = 200
 
-SGLANG_PATH = "/get_model_info"
+SGLANG_PATH = "/model_info"
+OLD_SGLANG_PATH = "/get_model_info"
 TGI_PATH = "/info"
 OLLAMA_PATH = "/api/tags"
+_SGLANG_FIELDS = ("model_path", "weight_version")
 _FURTHER_FIELDS = {
-    SGLANG_PATH: ("model_path", "weight_version"),
+    SGLANG_PATH: _SGLANG_FIELDS,
+    OLD_SGLANG_PATH: _SGLANG_FIELDS,
     TGI_PATH: ("model_id", "model_sha", "model_dtype"),
 }
 
@@ -60,21 +63,24 @@ def read_listed_facts(reply: HttpReply, model: str) -> dict[str, str]:
     return facts
 
 
-def further_path(listed: Mapping[str, str], model: str) -> str:
-    """Return the path, from the server's root, at which a server states more than its list of models; empty for none."""
+def further_paths(listed: Mapping[str, str], model: str) -> tuple[str, ...]:
+    """Return the paths, from the server's root, at which a server may state more than its list of models.
+
+    They are to be asked in this order, until one states something.
+    """
     owner = listed.get("owned_by", "")
     if owner == "sglang":
-        return SGLANG_PATH
+        return SGLANG_PATH, OLD_SGLANG_PATH
     if owner == "library":
-        return OLLAMA_PATH
+        return (OLLAMA_PATH,)
     # TGI names the model where others name themselves.
     if owner and owner in (model, listed.get("id")):
-        return TGI_PATH
-    return ""
+        return (TGI_PATH,)
+    return ()
 
 
 def read_further_facts(path: str, reply: HttpReply, model: str) -> dict[str, str]:
-    """Return the facts about a model in the reply from a `further_path`."""
+    """Return the facts about a model in the reply from one of its `further_paths`."""
     stated = _decoded(reply)
     if path != OLLAMA_PATH:
         return _facts(stated, _FURTHER_FIELDS[path])
