@@ -47,6 +47,9 @@ class SGLang:
     """SGLang 0.5.10 does not."""
     avoids_retokenising: bool = False
     """SGLANG_MM_AVOID_RETOKENIZE."""
+    opens_thought: bool = False
+    """Whether the template opens a thought before replies, as that of Qwen3-VL-Thinking does. A template sees
+    `enable_thinking` of `chat_template_kwargs`."""
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     url: str = ""
 
@@ -88,10 +91,17 @@ class SGLang:
         text = self.processor.apply_chat_template(
             messages, tokenize=False, add_generation_prompt=True
         )
+        settings = body.get("chat_template_kwargs") or {}
+        if self.opens_thought and settings.get("enable_thinking", True):
+            text += "<think>\n"
         tokens = self.tokenizer.encode(text, add_special_tokens=False)
         if opened:
             tokens += self.tokenizer.encode(opened, add_special_tokens=False)
         return {"tokens": tokens, "count": len(tokens), "max_model_len": 4096}
+
+    def detokenize(self, body: dict[str, Any]) -> dict[str, Any]:
+        skips = body.get("skip_special_tokens", True)
+        return {"text": self.tokenizer.decode(body["tokens"], skip_special_tokens=skips)}
 
     def generate(self, body: dict[str, Any]) -> dict[str, Any]:
         unknown = body.keys() - GENERATE_FIELDS
@@ -185,7 +195,12 @@ def serve_sglang(folder: Path, **settings: Any) -> Iterator[SGLang]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            answer = {"/tokenize": served.tokenize, "/generate": served.generate}.get(self.path)
+            answers = {
+                "/tokenize": served.tokenize,
+                "/detokenize": served.detokenize,
+                "/generate": served.generate,
+            }
+            answer = answers.get(self.path)
             with lock:
                 served.asked.append((self.path, body))
                 if answer is None:

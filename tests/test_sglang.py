@@ -102,7 +102,8 @@ def test_a_prompt_is_computed_once_and_each_longer_option_begins_at_its_last_tok
         tokenised = server.bodies("/tokenize")
         prompt, *options = server.bodies("/generate")
         length = server.generate(prompt)["meta_info"]["prompt_tokens"]
-    assert [body["messages"][-1]["content"] for body in tokenised] == ["@", *LONG]
+    # The first is of a short conversation, which shows whether the template opens a thought.
+    assert [body["messages"][-1]["content"] for body in tokenised] == ["@", "@", *LONG]
     assert "logprob_start_len" not in prompt
     several = [score.tokens for score in response.scores if score.tokens > 1]
     assert len(several) >= 2
@@ -118,6 +119,30 @@ def test_a_server_that_does_not_tokenise_conversations_ends_the_run() -> None:
         pytest.raises(ModelError, match=r"POST /tokenize.*0\.5\.16.*likelihood=letters"),
     ):
         ask_server(server, QUESTIONS["an image"])
+
+
+def test_options_are_not_scored_inside_a_thought() -> None:
+    """SGLang continues the prompt of a reply (`_append_assistant_prefix_to_prompt_ids` in serving_chat.py)."""
+    opened = ask("What is it?", RED, reply="It is", continuations=LONG)
+    for request in (QUESTIONS["an image"], opened):
+        with (
+            serve_sglang(tiny_checkpoint("tiny"), opens_thought=True) as server,
+            pytest.raises(ModelError, match=r"opens a thought \(<think>\).*enable_thinking"),
+        ):
+            ask_server(server, request)
+        assert server.bodies("/generate") == []
+
+
+def test_options_are_scored_where_a_setting_of_the_template_prevents_thoughts() -> None:
+    setting = '?chat_template_kwargs={"enable_thinking":false}'
+    requests = (QUESTIONS["an image"], QUESTIONS["text alone"])
+    with serve_sglang(tiny_checkpoint("tiny"), opens_thought=True) as server:
+        first, second = ask_server(server, *requests, options=setting)
+        asked = len(server.bodies("/detokenize"))
+    with serve_sglang(tiny_checkpoint("tiny")) as server:
+        expected = ask_server(server, *requests)
+    assert [first.scores, second.scores] == [response.scores for response in expected]
+    assert asked == 1
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,8 @@ class OpenAIModel(ShownByName):
         """Whether continuations can be scored by next tokens; None before it was tried."""
         self._adapter: str | None = None
         """The adapter (LoRA) that SGLang is asked for; None until it is known."""
+        self._opened_thought: str | None = None
+        """The mark with which SGLang's template opens a thought before replies, or empty; None until it is known."""
         self._detecting = asyncio.Lock()
 
     def fingerprint(self) -> dict[str, str]:
@@ -610,18 +612,15 @@ class OpenAIModel(ShownByName):
         self, request: Request, images: Images
     ) -> tuple[sglang_scoring.ScoredQuestion, list[tuple[int, ...]]] | ServerFault:
         """Return a question in the tokens that SGLang writes of it, and the tokens of each continuation."""
+        opened_thought = await self._learn_opened_thought(request, images)
+        if isinstance(opened_thought, ServerFault):
+            return opened_thought
+        if opened_thought:
+            return sglang_scoring.scored_in_thought(opened_thought)
         prompts: list[tuple[int, ...]] = []
         mark = served.border_mark(request.continuations)
         for continuation in (mark, *request.continuations):
-            reply = await self._send(
-                sglang_scoring.TOKENIZE_PATH,
-                images,
-                partial(sglang_scoring.conversation_body, self._served, request, continuation),
-                from_root=True,
-            )
-            if isinstance(reply, ServerFault):
-                return reply
-            prompt = sglang_scoring.read_conversation_tokens(reply, self.client.now())
+            prompt = await self._tokens_by_sglang(request, continuation, images)
             if isinstance(prompt, ServerFault):
                 return prompt
             prompts.append(prompt)
@@ -630,18 +629,61 @@ class OpenAIModel(ShownByName):
         for ending, continuation in zip(endings, request.continuations, strict=True):
             if not ending:
                 return served.no_tokens(continuation)
-        if self._adapter is None:
-            self._adapter = sglang_scoring.adapter_of(self._model, await self._list_models())
+        adapter = self._adapter
+        if adapter is None:
+            listed = await self._list_models()
+            adapter = sglang_scoring.adapter_of(self._model, listed)
+            if listed is not None:
+                self._adapter = adapter
         try:
             urls = sglang_scoring.image_urls(
                 request, lambda image: self._image_parts.part(image, images.read)
             )
         except DataError as error:
             return ServerFault("bad_request", str(error))
-        question = sglang_scoring.ScoredQuestion(
-            context, urls, self._adapter, self._options.extra_body
-        )
+        question = sglang_scoring.ScoredQuestion(context, urls, adapter, self._options.extra_body)
         return question, endings
+
+    async def _tokens_by_sglang(
+        self, request: Request, continuation: str, images: Images
+    ) -> tuple[int, ...] | ServerFault:
+        """Return the tokens that SGLang writes of a conversation with a continuation at its end."""
+        reply = await self._send(
+            sglang_scoring.TOKENIZE_PATH,
+            images,
+            partial(sglang_scoring.conversation_body, self._served, request, continuation),
+            from_root=True,
+        )
+        if isinstance(reply, ServerFault):
+            return reply
+        return sglang_scoring.read_conversation_tokens(reply, self.client.now())
+
+    async def _learn_opened_thought(self, request: Request, images: Images) -> str | ServerFault:
+        """Return the mark with which SGLang's template opens a thought before replies; empty if it opens none.
+
+        It is learnt once, from a short conversation.
+        """
+        async with self._detecting:
+            if self._opened_thought is not None:
+                return self._opened_thought
+            short = replace(request, messages=(Message("user", (TextPart("x"),)),))
+            mark = served.border_mark(())
+            tokens = await self._tokens_by_sglang(short, mark, images)
+            if isinstance(tokens, ServerFault):
+                return tokens
+            reply = await self._send(
+                sglang_scoring.DETOKENIZE_PATH,
+                images,
+                lambda _: sglang_scoring.detokenize_body(self._served, tokens),
+                from_root=True,
+            )
+            if isinstance(reply, ServerFault):
+                return reply
+            text = sglang_scoring.read_token_text(reply, self.client.now())
+            if isinstance(text, ServerFault):
+                return text
+            self._opened_thought = sglang_scoring.opened_thought_of(text, mark)
+            return self._opened_thought
 
     def _fault_of_next_tokens(self, fault: ServerFault) -> ServerFault | None:
         """Return a fault of next tokens for which the request is sent again; None to score options in the other way.

@@ -8,6 +8,9 @@ log-probabilities of the options' first tokens (`token_ids_logprob`) and the len
 others ask for log-probabilities from the prompt's last token on (`logprob_start_len`), so the server takes what is before
 it from its cache and computes only the option.
 
+SGLang continues the prompt of a reply, whatever the template writes of a finished conversation. So where the template
+opens a thought before replies, options would be scored inside that thought, and are not scored at all.
+
 Which tokens are scored is decided as for `prompt_logprobs` (see `served`): those after the tokens that the prompts with
 each option, and with a mark in its place, have in common.
 """
@@ -23,6 +26,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.extraction.thoughts import THOUGHTS
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.models import chat
 from snellen.models.chat import RequestedModel
@@ -41,6 +45,7 @@ from snellen.records import ContinuationScore, ImagePart, Request, Response
 
 GENERATE_PATH = "/generate"
 TOKENIZE_PATH = "/tokenize"
+DETOKENIZE_PATH = "/detokenize"
 UNCHANGED = {
     "max_new_tokens": 1,
     "temperature": 1.0,
@@ -68,6 +73,10 @@ SHARED_FIELDS = (
 
 class _Tokens(Struct):
     tokens: list[int]
+
+
+class _Text(Struct):
+    text: str
 
 
 class _ImageUrl(Struct):
@@ -124,17 +133,16 @@ class ReadPrompt(Struct, frozen=True):
 
 
 def conversation_body(
-    model: RequestedModel, request: Request, continuation: str | None, encode_image: ImageEncoder
+    model: RequestedModel, request: Request, continuation: str, encode_image: ImageEncoder
 ) -> bytes:
-    """Return a body that asks for the tokens of a prompt with `continuation` at its end; None for no continuation."""
+    """Return a body that asks for the tokens of a prompt with `continuation` at its end."""
     messages = with_continuation(request.messages, continuation)
+    # `add_generation_prompt` is left out: with it, SGLang writes another prompt than for a chat completion.
     body: dict[str, Any] = {
         "model": model.model,
         "messages": chat.write_messages(messages, encode_image),
+        "continue_final_message": True,
     }
-    # `add_generation_prompt` is left out: with it, SGLang writes another prompt than for a chat completion.
-    if messages[-1].role == "assistant":
-        body["continue_final_message"] = True
     if model.template_settings:
         body["chat_template_kwargs"] = model.template_settings
     return msgspec.json.encode(with_extra_fields(body, model.options.extra_body))
@@ -158,6 +166,53 @@ def read_conversation_tokens(reply: HttpReply, now: float) -> tuple[int, ...] | 
         return tuple(msgspec.json.decode(reply.body, type=_Tokens).tokens)
     except JSON_FAULTS as error:
         return no_completion(reply.body, error)
+
+
+def detokenize_body(model: RequestedModel, tokens: Sequence[int]) -> bytes:
+    """Return a body that asks for the text of tokens, special tokens included."""
+    body = {"model": model.model, "tokens": tokens, "skip_special_tokens": False}
+    return msgspec.json.encode(body)
+
+
+def read_token_text(reply: HttpReply, now: float) -> str | ServerFault:
+    """Return the text that a server has made of tokens."""
+    if reply.status != OK:
+        return chat.read_fault(reply, now)
+    try:
+        return msgspec.json.decode(reply.body, type=_Text).text
+    except JSON_FAULTS as error:
+        return no_completion(reply.body, error)
+
+
+def opened_thought_of(text: str, mark: str) -> str:
+    """Return the mark of an open thought before the reply with which a conversation ends; empty if there is none.
+
+    Args:
+        text: The conversation as the server writes it.
+        mark: The reply with which it ends.
+
+    Examples:
+        >>> opened_thought_of("user: x assistant: <think> @", "@")
+        '<think>'
+        >>> opened_thought_of("user: x assistant: <think> </think> @", "@")
+        ''
+    """
+    before_reply = text.rstrip().removesuffix(mark).rstrip()
+    for opening, _ in THOUGHTS:
+        if before_reply.endswith(opening):
+            return opening
+    return ""
+
+
+def scored_in_thought(opening: str) -> ServerFault:
+    """Return the fault of a server whose template opens a thought before replies."""
+    return ServerFault(
+        "model",
+        f"the server's chat template opens a thought ({opening}) before a reply, and SGLang would score options inside "
+        "it; if the template has a setting against that, give it, such as "
+        '?chat_template_kwargs={"enable_thinking":false}, or load the model with `snellen worker` or hf:',
+        fatal=True,
+    )
 
 
 def context_and_endings(
