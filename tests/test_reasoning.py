@@ -698,7 +698,7 @@ def test_a_run_refuses_to_go_on_in_other_words_of_ours(
         sn.evaluate(Actor(), str(three.folder), PROTOCOL, roles=cast, name="run", limit=1)
 
     go_on()
-    assert read_manifest(Path("runs/run")).words == {PROTOCOL: "snellen-reasoning-1"}
+    assert read_manifest(Path("runs/run")).wording_versions == {PROTOCOL: "snellen-reasoning-1"}
     ours = default_templates()
     later = replace(ours, reasoning=replace(ours.reasoning, version="snellen-reasoning-2"))
     monkeypatch.setattr("snellen.runs.plan.named_templates", lambda name, published: later)
