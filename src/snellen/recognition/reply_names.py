@@ -83,9 +83,14 @@ def says_of_reply(name: str, profile: ColumnProfile) -> bool:
 
 
 def is_verdict(name: str) -> bool:
-    """Return whether the name of a column says that it holds verdicts on replies, or parsed answers."""
-    is_of_another = RIGHT_OF_ANOTHER_THING.search(folded_name(name.rpartition(".")[2]))
-    return bool(split_name(name) & _VERDICT_WORDS) and not is_of_another
+    """Return whether the name of a column says that it holds verdicts on replies, or parsed answers.
+
+    `correct` may be a verdict, and `correct_answer` is the right answer.
+    """
+    called = folded_name(name.rpartition(".")[2])
+    is_of_another = RIGHT_OF_ANOTHER_THING.search(called)
+    is_right_answer = "_" in called and called in usual_names()["answer"]
+    return bool(split_name(name) & _VERDICT_WORDS) and not is_of_another and not is_right_answer
 
 
 _VERDICT_WORDS = frozenset(
