@@ -73,11 +73,11 @@ def _stem_of_reply(name: str) -> tuple[str, str] | None:
     words = folded_name(name).split("_")
     for place in range(1, len(words)):
         rest = "_".join(words[:place])
-        if _is_word_for_replies(words[place:]) and _may_be_model(rest):
+        if _is_word_for_replies(words[place:]) and _may_be_model(rest, words[place:]):
             return "_".join(words[place:]), "last"
     for place in range(len(words) - 1, 0, -1):
         rest = "_".join(words[place:])
-        if _is_word_for_replies(words[:place]) and _may_be_model(rest):
+        if _is_word_for_replies(words[:place]) and _may_be_model(rest, words[:place]):
             return "_".join(words[:place]), "first"
     return None
 
@@ -89,9 +89,15 @@ def _is_word_for_replies(words: Sequence[str]) -> bool:
     return "_".join(words) in names or "_".join(without_language) in names
 
 
-def _may_be_model(words: str) -> bool:
+def _may_be_model(words: str, of_replies: Sequence[str]) -> bool:
+    """Whether words beside those for replies may be the name of a model, or say how it was asked.
+
+    `direct_prediction` was asked without reasoning, but `direct_answer` is a short right answer, as in A-OKVQA.
+    """
     if _MODELS.fullmatch(words):
         return not _NOT_REPLIES.search(words)
+    if words == "direct":
+        return "answer" not in of_replies
     is_answer = name_score("answer", f"{words}_answer") > PARTLY
     is_described = not _NO_MODEL.isdisjoint(split_name(words)) or _NOT_REPLIES.search(words)
     return not is_answer and not is_described
