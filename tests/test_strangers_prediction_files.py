@@ -662,3 +662,62 @@ def test_options_in_the_order_shown_count_and_not_the_foil_beside_them() -> None
             }
         )
     assert sn.score(lines("order.jsonl", rows)).value() == 0.5
+
+
+def test_an_answer_called_correct_is_no_verdict_beside_the_answers_of_people() -> None:
+    rows = [
+        {
+            "question": f"Is thing {n} red?",
+            "correct_answer": "yes" if n % 2 else "no",
+            "human_answer": "yes",
+            "gpt4o_answer": "yes" if n % 4 else "no",
+        }
+        for n in range(N)
+    ]
+    # By hand: wrong where n is even and no multiple of 4, which is a quarter of the rows; people are right in half.
+    assert sn.score(table("people.csv", rows)).value() == 0.75
+
+
+def test_replies_of_two_ways_of_asking_are_two_runs() -> None:
+    rows = [
+        {
+            "question": f"What is {n}?",
+            "answer": f"thing {n}",
+            "prediction_direct": f"thing {n}" if n % 2 else "nothing",
+            "prediction_cot": f"thing {n}",
+        }
+        for n in range(N)
+    ]
+    taken = taken_files(Path(table("ways.csv", rows)), FileReading())
+    assert [of_way.file.model for of_way in taken] == ["prediction_direct", "prediction_cot"]
+
+
+def test_samples_of_lmms_eval_count_the_answers_of_all_annotators() -> None:
+    answers = ["coke"] * 2 + ["coca cola"] * 8
+    rows = [
+        {
+            "doc_id": n,
+            "doc": {"question": f"What does sign {n} say?", "answers": answers},
+            "target": "coca cola",
+            "resps": [["coke"]],
+            "filtered_resps": ["coke"],
+        }
+        for n in range(N)
+    ]
+    # VQA accuracy, the mean over each nine of ten annotators: (8 * 2/3 + 2 * 1/3) / 10.
+    value = sn.score(lines("textvqa_val_samples.jsonl", rows)).value()
+    assert value == pytest.approx(0.6)
+
+
+def test_options_called_answers_in_samples_of_lmms_eval_are_not_all_right() -> None:
+    rows = [
+        {
+            "doc_id": n,
+            "doc": {"question": f"What is {n}?", "answers": [f"red {n}", f"blue {n}"]},
+            "target": f"red {n}",
+            "resps": [[f"blue {n}"]],
+            "filtered_resps": [f"blue {n}"],
+        }
+        for n in range(N)
+    ]
+    assert sn.score(lines("samples.jsonl", rows)).value() == 0

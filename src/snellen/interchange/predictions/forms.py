@@ -130,6 +130,31 @@ def _with_task(path: Path, file: PredictionFile, columns: Collection[str]) -> Pr
     return replace(file, title=title, model=model, notes=(*file.notes, *notes))
 
 
+ANNOTATORS = "answers of annotators"
+"""The column of the answers that several people gave to each question."""
+
+
+def _with_annotators(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of a samples file; the answers of all annotators are in a column of their own.
+
+    The record of a question may have them as `answers`, as in VQAv2, TextVQA and VizWiz, while `target` has one text. People
+    repeat each other, which tells their answers from a list of options.
+    """
+    rows = list(prediction_rows(path))
+    lists = [row.cells.get("doc.answers") for row in rows]
+    are_of_annotators = any(_repeats_texts(cell) for cell in lists)
+    for row, cell in zip(rows, lists, strict=True):
+        if are_of_annotators and isinstance(cell, list):
+            row = row._replace(cells={**row.cells, ANNOTATORS: cell})
+        yield row
+
+
+def _repeats_texts(cell: Any) -> bool:
+    if not isinstance(cell, list) or not all(isinstance(text, str) for text in cell):
+        return False
+    return len(set(cell)) < len(cell)
+
+
 LMMS_EVAL = table_form(
     "a samples file of lmms-eval",
     needs=("doc_id", "filtered_resps"),
@@ -138,11 +163,12 @@ LMMS_EVAL = table_form(
         "question": ("doc.question",),
         "prompt": ("input",),
         "options": ("doc.options", "doc.choices.text", "doc.choices"),
-        "answer": ("target",),
+        "answer": (ANNOTATORS, "target"),
         "reply": ("resps", "filtered_resps"),
         "likelihood": ("filtered_resps",),
     },
     options_in_prompts=True,
+    rows=_with_annotators,
     finish=_with_task,
 )
 """A line has `target` (a text), `filtered_resps`, and where they differ `resps`, `input` (the prompt) and the task's own
