@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from snellen.analysis.paired.comparison import (
     ComparedRuns,
-    as_one_of,
     compare_runs,
+    correct_for_all_pairs,
     differences_of,
     overall_difference,
 )
@@ -104,20 +104,26 @@ def order_differences(
     Raises:
         DataError: The runs used different builds of a benchmark.
     """
-    in_circular = differences_of(compared.circular, first, second, "generation", "")
-    circular = overall_difference(in_circular)
-    if circular is None:
+    accuracy_difference = overall_difference(
+        differences_of(compared.circular, first, second, method="generation", metric="")
+    )
+    if accuracy_difference is None:
         return ()
-    both_runs = [
-        run
-        for run, label in zip(compared.runs, compared.headline.labels, strict=True)
-        if label in (first, second)
-    ]
-    of_drop = compare_runs(both_runs, metrics=("circular_drop",), resamples=0, with_flips=False)
-    drop = overall_difference(differences_of(of_drop, first, second, "generation", ""))
-    if drop is None:
+
+    both_runs = []
+    for run, label in zip(compared.runs, compared.headline.labels, strict=True):
+        if label in (first, second):
+            both_runs.append(run)
+    drop_comparison = compare_runs(
+        both_runs, metrics=("circular_drop",), resamples=0, with_flips=False
+    )
+    drop_difference = overall_difference(
+        differences_of(drop_comparison, first, second, method="generation", metric="")
+    )
+    if drop_difference is None:
         return ()
-    return circular, as_one_of(drop, compared.headline)
+    # Only these two runs were compared here, so the p-value is corrected for all runs of the report.
+    return accuracy_difference, correct_for_all_pairs(drop_difference, compared.headline)
 
 
 class _Outcomes(NamedTuple):

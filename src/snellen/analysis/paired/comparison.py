@@ -394,12 +394,12 @@ def _corrected(
         p_values = [differences[index].p or 0.0 for index in indices]
         n_compared = 1 if correction == "none" else len(indices)
         for index, p_adjusted in zip(indices, adjusted(p_values, correction), strict=True):
-            corrected[index] = _as_one_of(differences[index], p_adjusted, n_compared)
+            corrected[index] = _with_corrected_p(differences[index], p_adjusted, n_compared)
     for index, difference in enumerate(differences):
         yield corrected.get(index, difference)
 
 
-def _as_one_of(
+def _with_corrected_p(
     difference: PairedDifference, p_adjusted: float, n_compared: int
 ) -> PairedDifference:
     """Add a corrected p-value to a difference, and the interval that agrees with that p-value.
@@ -515,7 +515,7 @@ def _has_any(difference: PairedDifference, labels: Collection[str]) -> bool:
     return difference.first in labels or difference.second in labels
 
 
-def as_one_of(difference: PairedDifference, comparison: Comparison) -> PairedDifference:
+def correct_for_all_pairs(difference: PairedDifference, comparison: Comparison) -> PairedDifference:
     """Correct the p-value of one more difference between two compared runs (Bonferroni).
 
     It is multiplied by the number of pairs of runs in the comparison. If one of the two runs is an instrument (a
@@ -529,4 +529,4 @@ def as_one_of(difference: PairedDifference, comparison: Comparison) -> PairedDif
     n_pairs = len(pairs)
     p = 1.0 if difference.p is None else difference.p
     p_adjusted = min(1.0, n_pairs * p)
-    return _as_one_of(difference, p_adjusted, n_pairs)
+    return _with_corrected_p(difference, p_adjusted, n_pairs)

@@ -132,7 +132,7 @@ def score_upload(task: ScoringTask) -> ScoringOutcome:
             benchmark, checked.rows[benchmark.name], labels[benchmark.name], Path(task.file)
         )
         contents[benchmark.name] = hashlib.sha256(
-            benchmark.manifest.version.encode() + _content(scored)
+            benchmark.manifest.version.encode() + _headline_input(scored)
         ).hexdigest()
         readings[benchmark.name] = _readings(scored)
         numbers += _numbers(scored, benchmark, task)
@@ -148,35 +148,33 @@ def _scored(benchmark: Benchmark, rows: Sequence[PlacedRow], label: str, file: P
     return score_run(folder)
 
 
-def _content(scored: ScoredRun) -> bytes:
-    """Return all that the headline metric sees, in a fixed order: options by their number, and texts as they are.
+def _headline_input(scored: ScoredRun) -> bytes:
+    """Return everything in a submission that its headline metric depends on, as JSON in a fixed order.
 
-    Some metric tells capitals apart: the same noise around two exact numbers would give their difference away. Of
-    scores a metric sees the option that they choose, or, if it is of ranks, the order of the options.
+    Its digest seeds the noise that is added to the score. Submissions with the same digest get the same noise, so it must
+    differ wherever the exact score may differ: equal noise around two exact scores would reveal their difference.
+    Therefore texts are kept as they are, with capitals, since some metrics distinguish them.
+
+    A prediction counts by the option that was chosen, otherwise by its text. If it has scores of options, their ranks are
+    added where no option was chosen or where the metric is computed over ranks.
     """
     [scored_benchmark] = scored.benchmarks
-    sees_order = _sees_order(scored)
+    uses_ranks = _uses_ranks(scored)
     readings = []
     for prediction in scored_benchmark.predictions:
-        if prediction.choice is None and prediction.text is None and not prediction.scores:
+        has_choice = prediction.choice is not None
+        if not has_choice and prediction.text is None and not prediction.scores:
             continue
-        order = (
-            _ranks(prediction.scores)
-            if prediction.scores and (sees_order or prediction.choice is None)
-            else None
-        )
-        text = prediction.text if prediction.choice is None else None
-        place = (
-            prediction.benchmark,
-            prediction.sample_id,
-            prediction.turn,
-            prediction.variant.test,
-        )
-        readings.append((*place, prediction.choice, text, order))
+        ranks = None
+        if prediction.scores and (uses_ranks or not has_choice):
+            ranks = _ranks(prediction.scores)
+        question = (prediction.benchmark, prediction.sample_id, prediction.turn)
+        text = None if has_choice else prediction.text
+        readings.append((*question, prediction.variant.test, prediction.choice, text, ranks))
     return msgspec.json.encode(sorted(readings, key=msgspec.json.encode))
 
 
-def _sees_order(scored: ScoredRun) -> bool:
+def _uses_ranks(scored: ScoredRun) -> bool:
     """Return whether the headline metric depends on the ranks of options."""
     [scored_benchmark] = scored.benchmarks
     metrics = [metric_of(name) for name in headline_metrics(scored_benchmark)]
@@ -196,7 +194,7 @@ def _readings(scored: ScoredRun) -> bytes:
     headline metric depends on ranks, the reading is the order of all options.
     """
     [scored_benchmark] = scored.benchmarks
-    sees_order = _sees_order(scored)
+    sees_order = _uses_ranks(scored)
     digests = {}
     for prediction in scored_benchmark.predictions:
         words = _WORDS_AND_SIGNS.findall((prediction.text or "").casefold())
