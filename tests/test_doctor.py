@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +192,16 @@ def test_the_table_names_optional_parts_that_are_absent(
     # A pipe receives a table without the commands, which would make every line as long as the longest of them.
     assert lines[0].split() == ["part", "name", "state", "found"]
     assert "  an extra, or several: pip install 'snellen[more]'" in lines
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="waits for torch")
+def test_torchvision_which_no_extra_brings_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["doctor", "--json"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [row] = [row for row in rows if row["name"] == "torchvision"]
+    if find_spec("torchvision") is not None:
+        assert row["state"] == "good"
+    else:
+        assert row["state"] == "absent" and "Qwen-VL" in row["found"]
+        assert row["what to do"] == "pip install torchvision"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from PIL import Image
 
 import snellen as sn
 from snellen.models.base import Model
+from snellen.models.hf.load import package_named
 from snellen.models.hf.processor_settings import load_processor
 from snellen.models.loading import load_model
 from snellen.models.model_strings import model_string, parse_spec
@@ -95,3 +98,60 @@ def test_a_setting_that_equals_the_checkpoints_is_no_fault(tmp_path: Path) -> No
     stored = json.loads((tmp_path / "preprocessor_config.json").read_text())
     processor = load_processor(QWEN, str(tmp_path), {"patch_size": stored["patch_size"]}, {})
     assert processor.patch_size == stored["patch_size"]
+
+
+def test_a_folder_without_a_processor_says_how_to_save_it(tmp_path: Path) -> None:
+    whole = save("LLaVA", tmp_path / "whole")
+    weights = tmp_path / "weights"
+    weights.mkdir()
+    for name in ("config.json", "generation_config.json", "model.safetensors"):
+        shutil.copy(whole / name, weights / name)
+    how = rf"save it with processor.save_pretrained\('{weights}'\), or copy it from the base model$"
+    with pytest.raises(
+        sn.SnellenError, match=rf"has no processor \(preprocessor_config.json, tokenizer\); {how}"
+    ):
+        load_model(f"hf:{weights}")
+    shutil.copy(whole / "processor_config.json", weights)
+    with pytest.raises(
+        sn.SnellenError, match=rf"lacks a part of the processor \(tokenizer\); {how}"
+    ):
+        load_model(f"hf:{weights}")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(whole / name, weights / name)
+    load_model(f"hf:{weights}")
+
+
+def test_a_model_of_text_alone_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    transformers.GPT2Config().save_pretrained(tmp_path)
+    with pytest.raises(sn.SnellenError, match=r"has no tokenizer; save it with tokenizer\.save_"):
+        load_model(f"hf:{tmp_path}")
+
+
+@pytest.mark.skipif(find_spec("torchvision") is not None, reason="waits for none of torchvision")
+def test_a_model_that_needs_torchvision_names_it(tmp_path: Path) -> None:
+    save("LLaVA", tmp_path)
+    (tmp_path / "processor_config.json").unlink()
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2_vl"}')
+    (tmp_path / "preprocessor_config.json").write_text('{"processor_class": "Qwen2VLProcessor"}')
+    with pytest.raises(
+        sn.SnellenError, match=r"needs the package torchvision: pip install torchvision$"
+    ):
+        load_model(f"hf:{tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("message", "packages"),
+    [
+        # As transformers 5.23 writes them.
+        ("\nX requires the Torchvision library but it was not found", "torchvision"),
+        ("Package `num2words` is required. Install it with `pip install num2words`.", "num2words"),
+        (
+            "not found in your environment: einops, timm. Run `pip install einops timm`",
+            "einops timm",
+        ),
+        ("X requires the OpenCV library\n```\npip install opencv-python\n```", "opencv-python"),
+        ("cannot import name 'nothing' from 'transformers'", ""),
+    ],
+)
+def test_the_package_that_transformers_asks_for_is_found(message: str, packages: str) -> None:
+    assert package_named(ImportError(message)) == packages

@@ -113,9 +113,26 @@ def diagnose_packages(required: Sequence[str] = ()) -> Iterator[Diagnosis]:
         yield _of_requirements(
             "extras", extra, "absent", missing_requirements(extra), install_line(extra)
         )
+    yield from _torchvision()
     for package in SIBLINGS:
         missing = missing_requirements(CORE, package) if distribution(package) else [package]
         yield _of_requirements("extras", package, "absent", missing, sibling_install_line(package))
+
+
+def _torchvision() -> Iterator[Diagnosis]:
+    """Yield a diagnosis of torchvision, which no extra installs and some models need, where torch is installed."""
+    if find_spec("torch") is None:
+        return
+    if find_spec("torchvision") is not None:
+        yield Diagnosis("packages", "torchvision", "good", "installed")
+        return
+    yield Diagnosis(
+        "packages",
+        "torchvision",
+        "absent",
+        "not installed; Qwen-VL, InternVL and LLaVA-OneVision in this process (hf:) need it",
+        "pip install torchvision",
+    )
 
 
 def _of_requirements(

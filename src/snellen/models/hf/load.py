@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import re
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +27,7 @@ from snellen.common.late import import_tqdm
 from snellen.errors import MissingExtraError, ModelError
 from snellen.fetching.user_callbacks import is_offline, user_callbacks
 from snellen.models.hf.adapters import add_adapter
-from snellen.models.hf.processor_settings import load_processor
+from snellen.models.hf.processor_settings import TOKENIZER, absent_of_processor, load_processor
 from snellen.models.model_strings import STATE_FILES, ModelSpec, locate_checkpoint
 from snellen.models.request_options import DTYPES, Dtype, ProcessorOptions
 
@@ -164,6 +165,11 @@ def unless_out_of_memory(run: Callable[[], R]) -> R | None:
 
 SOFT_DEPENDENCY = re.compile("torchvision|num2words|sentencepiece|timm|tiktoken|protobuf")
 """Packages that transformers names where a processor needs them and they are not installed."""
+NAMED_PACKAGES = (
+    re.compile(r"pip install (?:-U )?([\w.-]+(?: (?!to\b|or\b|and\b)\w[\w.-]*)*)"),
+    re.compile(r"requires the ([\w.-]+) library"),
+)
+"""How transformers names packages that are not installed: by a command or by a name, as in `requires the Torchvision library`."""
 
 SMALL = 20_000_000
 """Parameters below which a model runs on one CPU thread."""
@@ -317,12 +323,21 @@ def load_prompt_parts(spec: ModelSpec, options: ProcessorOptions) -> tuple[Any, 
 def load_text_processor(
     spec: ModelSpec, options: ProcessorOptions, target: str, common: dict[str, Any]
 ) -> TextProcessor:
-    """Load the tokenizer of a model that reads text alone. Raises ModelError for settings of images."""
+    """Load the tokenizer of a model that reads text alone.
+
+    Raises:
+        ModelError: The user gave settings of images, or the folder has no tokenizer.
+    """
     settings = options.processor_settings()
     if settings:
         raise ModelError(
             f"{spec.text}: the model reads text alone and shows no image to a processor; leave out "
             f"{', '.join(settings)}"
+        )
+    if TOKENIZER in absent_of_processor(target):
+        raise ModelError(
+            f"{spec.text}: {target} has no tokenizer; save it with tokenizer.save_pretrained({target!r}), or copy it "
+            "from the base model"
         )
     return TextProcessor(import_transformers().AutoTokenizer.from_pretrained(target, **common))
 
@@ -551,30 +566,40 @@ def _broken_weights_named(spec: ModelSpec, target: str) -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the first line of an error's message, or the name of its type if it has none."""
+    """Return the first line of an error's message, at most 200 characters of whole words, or the name of its type."""
     message = str(error).strip()
     if not message:
         return type(error).__name__
-    return message.splitlines()[0][:200]
+    return textwrap.shorten(message.splitlines()[0], 200, placeholder=" ...")
 
 
 def _missing_package(spec: ModelSpec, error: Exception) -> Exception:
     """Return the error for a processor or model that needs another package, as far as the message says which."""
-    message = str(error)
-    match = SOFT_DEPENDENCY.search(message)
-    if match:
-        package = match[0]
-    elif "VIDEO_PROCESSOR" in message:
-        # Without torchvision the video processors are dummies, and a Qwen2-VL processor fails on one of them.
-        package = "torchvision"
-    elif isinstance(error, AttributeError):
-        first_line = message.splitlines()[0] if message else "AttributeError"
-        return ModelError(f"{spec.text}: cannot load: {first_line}")
-    else:
-        package = getattr(error, "name", None) or "named below"
+    package = package_named(error)
+    if not package:
+        return ModelError(f"{spec.text}: cannot load: {_first_line(error)}")
+    noun = "packages" if " " in package else "package"
     return ModelError(
-        f"{spec.text}: its processor or model needs the package {package}: pip install {package}"
+        f"{spec.text}: its processor or model needs the {noun} {package}: pip install {package}"
     )
+
+
+def package_named(error: Exception) -> str:
+    """Return the packages that an error of transformers asks for, separated by spaces; empty if it names none."""
+    message = str(error)
+    if "VIDEO_PROCESSOR" in message:
+        # Without torchvision the video processors are dummies, and a Qwen2-VL processor fails on one of them.
+        return "torchvision"
+    for pattern in NAMED_PACKAGES:
+        named = pattern.search(message)
+        if named:
+            return named[1].rstrip(".").lower()
+    named = SOFT_DEPENDENCY.search(message)
+    if named:
+        return named[0]
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return error.name.partition(".")[0]
+    return ""
 
 
 def _processor_names(processor: Any) -> str:

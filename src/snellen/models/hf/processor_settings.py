@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from snellen.errors import ModelError
@@ -14,6 +15,20 @@ _OF_LOADING = frozenset(
     "local_files_only config".split()
 )
 """Arguments of `from_pretrained` that say what is loaded, and from where. The model string has options of its own."""
+
+TOKENIZER = "tokenizer"
+_IMAGE_PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "tekken.json",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "vocab.json",
+    "vocab.txt",
+    "tokenizer_config.json",
+)
+"""Files that a processor is loaded from, by part. One of each part is enough."""
 
 
 def load_processor(
@@ -31,7 +46,7 @@ def load_processor(
         common: Further arguments of `from_pretrained`, such as `revision`.
 
     Raises:
-        ModelError: A setting has no effect on this processor, or is none of a processor.
+        ModelError: The folder lacks the processor or a part of it, a setting has no effect on it, or is none of a processor.
     """
     from transformers import AutoProcessor
 
@@ -40,6 +55,11 @@ def load_processor(
             raise ModelError(f"{spec.text}: {name!r} is no setting of the processor; leave it out")
     try:
         processor = AutoProcessor.from_pretrained(target, **settings, **common)
+    except (ImportError, OSError, ValueError, KeyError) as error:
+        absent = absent_of_processor(target)
+        if not absent:
+            raise
+        raise without_processor(spec, target, absent) from error
     except TypeError as error:
         if not settings:
             raise
@@ -47,6 +67,11 @@ def load_processor(
         raise ModelError(
             f"{spec.text}: the processor does not take the settings {dict(settings)} ({reason})"
         ) from error
+    # Without its files, transformers makes some tokenizers of nothing, and they know no word.
+    if getattr(processor, "tokenizer", None) is not None and TOKENIZER in absent_of_processor(
+        target
+    ):
+        raise without_processor(spec, target, [TOKENIZER])
     for name, value in settings.items():
         if _has_setting(processor, name, value):
             continue
@@ -55,6 +80,34 @@ def load_processor(
         if _state(without) == _state(processor):
             raise ModelError(_without_effect(spec, processor, name))
     return processor
+
+
+def absent_of_processor(target: str) -> list[str]:
+    """Return what a folder lacks of a processor, such as after `model.save_pretrained`, which writes none of it.
+
+    Args:
+        target: A checkpoint. Of a repository on the hub, nothing is said to be absent.
+    """
+    folder = Path(target)
+    if not folder.is_dir():
+        return []
+    names = {path.name for path in folder.iterdir()}
+    absent: list[str] = []
+    if names.isdisjoint(_IMAGE_PROCESSOR_FILES):
+        absent.append(_IMAGE_PROCESSOR_FILES[0])
+    if names.isdisjoint(_TOKENIZER_FILES):
+        absent.append(TOKENIZER)
+    return absent
+
+
+def without_processor(spec: ModelSpec, target: str, absent: Sequence[str]) -> ModelError:
+    """Return the error for a folder that lacks a processor or a part of it."""
+    has_none = len(absent) > 1
+    fault = "has no processor" if has_none else "lacks a part of the processor"
+    return ModelError(
+        f"{spec.text}: {target} {fault} ({', '.join(absent)}); save it with "
+        f"processor.save_pretrained({target!r}), or copy it from the base model"
+    )
 
 
 def _parts(processor: Any) -> list[Any]:
