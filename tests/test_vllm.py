@@ -137,6 +137,8 @@ def test_the_string_says_what_is_loaded(model: Any) -> None:
     assert (engine.model, engine.revision, engine.max_model_len) == (str(FOLDER), None, 4096)
     facts = model.fingerprint()
     assert (facts["vllm"], facts["prompt"]) == ("0.0-stand-in", "chat template")
+    # transformers renders the template and tokenises, for vllm: as for hf:.
+    assert facts["transformers"] == transformers.__version__
 
 
 def test_settings_of_the_processor_and_the_weights_reach_the_engine(

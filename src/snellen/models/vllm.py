@@ -24,7 +24,7 @@ from snellen.common.late import import_tqdm
 from snellen.errors import DataError, MissingExtraError
 from snellen.models.base import ALL_KINDS, ShownByName, failed
 from snellen.models.hf.conversation import ChatPrompt
-from snellen.models.hf.load import load_prompt_parts
+from snellen.models.hf.load import import_transformers, load_prompt_parts
 from snellen.models.hf.prompter import Prompter
 from snellen.models.model_strings import ModelSpec, locate_checkpoint
 from snellen.models.options import read_options
@@ -108,6 +108,7 @@ class VllmModel(ShownByName):
             "dtype": DTYPES.get(self._options.dtype, self._options.dtype),
             "max_model_len": str(self._options.max_model_len or "own"),
             "vllm": str(self._vllm.__version__),
+            "transformers": import_transformers().__version__,
             **({"quantised": self._options.quantization} if self._options.quantization else {}),
             **self._options.facts(self._target),
             **self._options.processor_facts(),
