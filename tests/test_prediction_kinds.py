@@ -383,8 +383,8 @@ def test_several_verdicts_with_uncertain_names_are_none() -> None:
             "question": r["question"],
             "answer": r["gold"],
             "prediction": r["said"],
-            "steps_correctness": "wrong",
-            "format_correctness": "correct" if r["id"] % 2 else "wrong",
+            "reasoning_correctness": "wrong",
+            "style_correctness": "correct" if r["id"] % 2 else "wrong",
         }
         for r in questions()
     ]

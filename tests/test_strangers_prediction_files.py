@@ -669,7 +669,7 @@ def test_an_answer_called_correct_is_no_verdict_beside_the_answers_of_people() -
         {
             "question": f"Is thing {n} red?",
             "correct_answer": "yes" if n % 2 else "no",
-            "human_answer": "yes",
+            "human_answer": "no",
             "gpt4o_answer": "yes" if n % 4 else "no",
         }
         for n in range(N)
@@ -721,3 +721,29 @@ def test_options_called_answers_in_samples_of_lmms_eval_are_not_all_right() -> N
         for n in range(N)
     ]
     assert sn.score(lines("samples.jsonl", rows)).value() == 0
+
+
+def test_the_few_sentences_that_a_model_says_answer_yes_or_no() -> None:
+    rows = [
+        {
+            "id": n,
+            "question": f"Is thing {n} red?",
+            "answer": "yes" if n % 2 else "no",
+            "response": "Yes, I think it is so." if n % 4 else "Yes, indeed it is.",
+        }
+        for n in range(N)
+    ]
+    assert sn.score(table("sentences.csv", rows)).value() == 0.5
+
+
+def test_whether_the_format_is_right_says_nothing_of_the_answer() -> None:
+    rows = [
+        {
+            "question": f"What is {n}?",
+            "answer": f"thing {n}",
+            "prediction": f"thing {n}" if n % 4 else "nothing",
+            "format_correct": int(n % 10 > 0),
+        }
+        for n in range(N)
+    ]
+    assert sn.score(table("format.csv", rows)).value() == 0.75

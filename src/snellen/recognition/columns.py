@@ -212,9 +212,10 @@ _CALLED_SCORE = re.compile(
 """Names of columns with the score of a reply: `answer_exact_match`, `best_answer_similarity`."""
 RIGHT_OF_ANOTHER_THING = re.compile(
     r"(?:correct|right)_(?:pages?|doc(?:ument)?s?|passages?|claims?|evidence|chunks?|images?|files?|format|language|"
-    r"steps?|tools?|sources?)(?:_|$)|(?:^|_)top_?(?:[2-9]|\d{2,})(?:_|$)"
+    r"steps?|tools?|sources?)(?:_|$)|(?:^|_)(?:pages?|passages?|evidence|chunks?|format|language|steps?|tools?|sources?)_"
+    r"(?:correct(?:ness)?|right|match|accuracy|score)$|(?:^|_)top_?(?:[2-9]|\d{2,})(?:_|$)"
 )
-"""Names of verdicts on something else than the reply: `used_correct_page`, and `top5_hit` on a list of guesses."""
+"""Names of verdicts on something else than the reply: `used_correct_page`, `format_correct`, and `top5_hit` of guesses."""
 _OF_QUESTIONS = frozenset("prompt prompts question questions instruction query template".split())
 """Words in the name of a column that holds a question, also where the name mentions its answer: `prompt_answer`."""
 

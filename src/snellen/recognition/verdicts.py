@@ -171,7 +171,7 @@ def verdict_column(
 ) -> tuple[str, ...]:
     """Return the column with verdicts on replies: its name says so, and its cells can be read as verdicts.
 
-    None is returned if several with uncertain names differ, as `steps_correct` and `answer_correctness` do: one of them is
+    None is returned if several with uncertain names differ, as `reasoning_correct` and `answer_correctness` do: one of them is
     not on whole replies.
 
     Args:
