@@ -217,3 +217,36 @@ def test_a_strangers_exporter_is_found_by_name(
     assert "a count" in small.command(capsys, "list", "exporters")[1]
     with pytest.raises(UnknownNameError, match="unknown exporter 'inspct'; did you mean inspect"):
         results.export("inspct")
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "lmms-eval"])
+@pytest.mark.parametrize("has_benchmark", [True, False], ids=["joined", "alone"])
+@pytest.mark.parametrize("protocol", ["circular", "circular?all_passes=true", "instability?m=3"])
+def test_presentations_of_an_export_are_read_back_as_those_of_their_questions(
+    tmp_path: Path, form: str, has_benchmark: bool, protocol: str
+) -> None:
+    """Right values are the run's own: it knows how it presented its questions."""
+    rows = [{**row, "id": str(20 - place)} for place, row in enumerate(small.rows(12, pictures=12))]
+    for row in rows:
+        row["question"] = "Which animal is it?"  # only the id tells the questions apart
+    benchmark = small.built(rows, tmp_path / "made")
+    model = sn.Scripted(
+        lambda request: (
+            "(A)"
+            if int(request.sample_id) % 3 == 0
+            else f"({'ABCD'[request.variant.order.index((20 - int(request.sample_id)) % 4)]})"
+        )
+    )
+    results = sn.evaluate(model, str(benchmark.folder), protocol, name="run")
+    path = results.export(form, "out" if form == "lmms-eval" else f"replies.{form}")[0]
+    again = sn.score(sn.import_run(path, str(benchmark.folder) if has_benchmark else ""))
+    metrics = ["accuracy", *(["circular_accuracy"] if protocol.startswith("circular") else [])]
+    for metric in metrics:
+        [own] = [row for row in results.rows if _is_whole(row, metric)]
+        [read] = [row for row in again.rows if _is_whole(row, metric)]
+        assert (read.protocol, read.value, read.n, read.ci) == (protocol, own.value, 12, own.ci)
+
+
+def _is_whole(row: sn.Result, metric: str) -> bool:
+    """Whether a row is the metric of all questions of the benchmark."""
+    return row.metric == metric and not row.slice and row.benchmark != "*"

@@ -120,6 +120,8 @@ def _line(number: int, presentation: Presentation) -> dict[str, Any]:
             "id": question_id(presentation),
             "question": presentation.turn.question,
             "options": options_shown(presentation),
+            "presentation": presentation.prediction.variant.test,
+            "protocol": presentation.prediction.protocol,
         },
         "input": "\n".join(message_text(message) for message in request.messages)
         if request

@@ -16,6 +16,7 @@ from snellen.catalogue.suites import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.inspect_log import log_fault, log_rows
 from snellen.formats.json_files import read_json_value
+from snellen.formats.listed_cells import listed
 from snellen.formats.source_row import SourceRow
 from snellen.interchange.predictions.rows import PredictionFile
 from snellen.interchange.predictions.tables import (
@@ -155,11 +156,44 @@ def _repeats_texts(cell: Any) -> bool:
     return len(set(cell)) < len(cell)
 
 
+def _lmms_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of a samples file, with the question's own id for `doc_id` where presentations have one each.
+
+    `snellen export` writes a document for each presentation, and the id of its question as `doc.id`.
+    """
+    rows = list(_with_annotators(path))
+    has_own_ids = _are_presentations(rows)
+    for row in rows:
+        cells = {**row.cells, "doc_id": row.cells["doc.id"]} if has_own_ids else row.cells
+        yield row._replace(cells=cells)
+
+
+def _are_presentations(rows: Sequence[SourceRow]) -> bool:
+    """Return whether the documents say that they are presentations, or those of one id show its options in other orders."""
+    if not all("doc.id" in row.cells for row in rows):
+        return False
+    if all("doc.presentation" in row.cells for row in rows):
+        return True
+    groups: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    for row in rows:
+        options = listed(row.cells.get("doc.options")) or []
+        asked = str(row.cells.get("doc.question")), tuple(map(str, options))
+        groups.setdefault(str(row.cells["doc.id"]), []).append(asked)
+    return len(groups) < len(rows) and all(map(_are_orders_of_one_question, groups.values()))
+
+
+def _are_orders_of_one_question(shown: Sequence[tuple[str, tuple[str, ...]]]) -> bool:
+    """Return whether all ask one question with the same options, each time in another order."""
+    contents = {(question, frozenset(options)) for question, options in shown}
+    return len(contents) == 1 and len(set(shown)) == len(shown)
+
+
 LMMS_EVAL = table_form(
     "a samples file of lmms-eval",
     needs=("doc_id", "filtered_resps"),
     columns={
         "id": ("doc_id",),
+        "presentation": ("doc.presentation",),
         "question": ("doc.question",),
         "prompt": ("input",),
         "options": ("doc.options", "doc.choices.text", "doc.choices"),
@@ -168,7 +202,7 @@ LMMS_EVAL = table_form(
         "likelihood": ("filtered_resps",),
     },
     options_in_prompts=True,
-    rows=_with_annotators,
+    rows=_lmms_rows,
     finish=_with_task,
 )
 """A line has `target` (a text), `filtered_resps`, and where they differ `resps`, `input` (the prompt) and the task's own

@@ -75,11 +75,16 @@ class PlacedRow(Struct, frozen=True):
         return self.sample, self.turn
 
     @property
+    def showing(self) -> tuple[Order, int | None]:
+        """The order of the options, and the number of the presentation where the file has it."""
+        return self.order, self.row.presentation
+
+    @property
     def distinguishing_fields(self) -> tuple[object, ...]:
         """Values by which two presentations of a question differ."""
         row = self.row
         return (
-            self.order,
+            *self.showing,
             self.wording,
             row.template,
             row.prompt,
@@ -125,7 +130,7 @@ def number_presentations(
             remaining = _without_retries(remaining, expected, findings)
         if len(remaining) > expected:
             remaining = _without_copies(remaining, expected, findings)
-        max_presentations = expected or len({row.order for row in remaining})
+        max_presentations = expected or len({row.showing for row in remaining})
         if len(remaining) > max_presentations:
             contradicting.append(remaining)
         else:
@@ -174,12 +179,12 @@ def _reply_excerpt(row: PredictedRow) -> str:
 def _without_retries(
     rows: Sequence[PlacedRow], expected: int, findings: Findings
 ) -> list[PlacedRow]:
-    """Return the rows without failed requests whose order of options another row has a reply for.
+    """Return the rows without failed requests whose presentation another row has a reply for.
 
     If fewer rows than `expected` would remain, all rows are returned.
     """
-    answered_orders = {row.order for row in rows if not row.row.failure}
-    remaining = [row for row in rows if not (row.row.failure and row.order in answered_orders)]
+    answered = {row.showing for row in rows if not row.row.failure}
+    remaining = [row for row in rows if not (row.row.failure and row.showing in answered)]
     if expected and len(remaining) < expected:
         return list(rows)
     for row in rows:

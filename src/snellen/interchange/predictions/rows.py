@@ -34,6 +34,8 @@ class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The round of a dialogue, from 0; None for a question that is not part of one."""
     presentation: int | None = None
     """Which presentation of its question it is, from 0; None where the file does not number them."""
+    protocol: str = ""
+    """The label of the protocol that presented the question, in what `snellen export` wrote."""
     question: str = ""
     prompt: str = ""
     """All that the model was shown, where the file has it."""

@@ -76,6 +76,8 @@ from snellen.recognition.named_option import bare_label, label_of, named_option
 from snellen.recognition.verdicts import Reading as ReadingOfVerdicts
 from snellen.recognition.verdicts import is_judged, reading_of_verdicts, verdict_of_cell
 
+EXPORTED = frozenset(("sample_id", "presentation", "protocol", "order"))
+"""Columns of a table that `snellen export` wrote: its `order` has the place of each option that a row showed."""
 LISTS_AS_ANSWERS = "lists among single right answers, each of which is one answer (call the column `answers` if any of a list is right)"
 _STATES_NUMBER = re.compile(
     r"\A\W*[1-9](?:\W*\Z|[.):])|\b(?:option|choice|answer(?: is)?)\W{0,3}[1-9]\b", re.IGNORECASE
@@ -98,6 +100,7 @@ class RowReader:
         columns = TableColumns(**{"question": "", **by_role})
         self._table = reading
         self.rows = reading.rows
+        self._is_exported = bool(reading.rows) and reading.rows[0].cells.keys() >= EXPORTED
         self._columns = columns
         self._roles = roles
         self._source = TableSource(
@@ -354,6 +357,7 @@ class RowReader:
             judge=text_in_cell(cells.get(self._table.column("judge"))),
             decoding=decoding_of(cells),
         )
+        predicted = self._as_presented(predicted, cells)
         if self._kind_of_lists:
             yield from self._of_lists(predicted, cells)
             return
@@ -365,6 +369,29 @@ class RowReader:
             return
         for reply in replies or ("",):
             yield replace(predicted, reply=self._reply_text(reply, predicted))
+
+    def _as_presented(self, row: PredictedRow, cells: Mapping[str, Any]) -> PredictedRow:
+        """A row of an export of Snellen, with its protocol and its options in the order in which it showed them."""
+        protocol = text_in_cell(cells.get("doc.protocol"))
+        if protocol:
+            return replace(row, protocol=protocol)
+        if not self._is_exported:
+            return row
+        presented = replace(
+            row,
+            presentation=count_in_cell(cells["presentation"]),
+            protocol=text_in_cell(cells["protocol"]),
+        )
+        order = listed(cells["order"]) or []
+        places = [whole_number(as_text(place)) for place in order]
+        if row.method == "likelihood" or set(places) != set(range(len(row.options))):
+            return presented
+        shown = [place for place in places if place is not None]
+        return replace(
+            presented,
+            options=tuple(row.options[place] for place in shown),
+            gold=tuple(shown.index(place) for place in row.gold),
+        )
 
     def _replies_to_several(
         self, cells: Mapping[str, Any], replies: tuple[str, ...]

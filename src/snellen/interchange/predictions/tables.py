@@ -378,7 +378,8 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             rows_by_model[of_column or model].extend(reader.predicted(row))
         _check_options_read(path, reader, rows_by_model)
         for model, rows in rows_by_model.items():
-            presentations = any(row.presentation for row in rows)
+            is_stated = any(row.protocol for row in rows)
+            presentations = not is_stated and any(row.presentation for row in rows)
             recorded = _recorded_verdicts(rows, of_model.column("verdict"))
             of_readings: tuple[str, ...] = ()
             whole = _with_base_ids(_without_placeholders(_with_references_joined(rows)))

@@ -356,12 +356,25 @@ def _label(
     presentations = max(map(len, groups.values()), default=1)
     if "likelihood" in methods:
         return parse_protocol(f"likelihood?m={presentations}").label
-    if presentations == 1:
+    if presentations == 1 and not labelled_declaration(_stated_protocol(placed)).circular:
         return "vanilla"
     is_circular = not repeats and all(are_rotations(rows, samples) for rows in groups.values())
+    stated = _stated_protocol(placed)
+    if stated and (is_circular or not labelled_declaration(stated).circular):
+        return stated
     if is_circular:
         return parse_protocol("circular?all_passes=true").label
     return parse_protocol(f"instability?m={presentations}").label
+
+
+def _stated_protocol(placed: Sequence[PlacedRow]) -> str:
+    """Return the protocol with several presentations that all rows state; empty if they state none."""
+    labels = {row.row.protocol for row in placed}
+    if len(labels) != 1:
+        return ""
+    [label] = labels
+    declaration = labelled_declaration(label)
+    return label if declaration.circular or declaration.instability else ""
 
 
 # --- runs of the files' own questions ----------------------------------------------------------------------------------------
