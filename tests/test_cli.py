@@ -612,6 +612,46 @@ def test_flags_of_other_tools_lead_to_how_it_is_said_here(
 
 
 @pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("build q.tsv --open", "questions without options are open"),
+        ("build photos --split test", "`snellen build photos:test`"),
+        ("build --split=test photos", "`snellen build photos:test`"),
+        ("build coco.json --ask count", "`snellen reform coco.json --ask count`"),
+        ("reform coco.json --limit 10", "use `--count N` for N questions in total, or `--per-type"),
+        ("report RUN --details", "`snellen score RUN --details`"),
+        (
+            "export RUN --metric bleu",
+            "`snellen score RUN --metric bleu`, then name that scoring with",
+        ),
+        ("export RUN --as-published", "`snellen score RUN --as-published`, then"),
+        ("pack mine --hide-answers", "answers are left out unless you write `--answers`"),
+        ("score f.xlsx --output x", "use `--to FOLDER`"),
+        ("score f.xlsx --name x", "use `--to FOLDER`"),
+        ("run snellen:tiny q --repeat 3", "use `-p 'repeat?k=3'`"),
+        ("run snellen:tiny q --n 3", "or `-p 'instability?m=3'`"),
+    ],
+)
+def test_a_flag_that_a_verb_lacks_leads_to_the_line_that_does_it(
+    line: str,
+    hint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "coco.json").write_text("{}")
+    code, _, error = run(capsys, *line.split())
+    assert code == 2 and hint in error and "Did you mean" not in error
+
+
+def test_no_hint_names_a_flag_that_the_verb_lacks(capsys: pytest.CaptureFixture[str]) -> None:
+    # `--runs` is a flag of run, not of view: `use --runs FOLDER` would lead to a second refusal.
+    _, _, error = run(capsys, "view", "runs/x", "--work-dir", "y")
+    assert "no such option" in error and "use `--runs" not in error
+
+
+@pytest.mark.parametrize(
     ("name", "meant"),
     [
         ("gpt-4o", "openai:gpt-4o"),

@@ -6,6 +6,7 @@ import atexit
 import errno
 import gc
 import importlib
+import re
 import shlex
 import signal
 import sys
@@ -126,6 +127,18 @@ _ADDRESS_IN_MODEL_STRING = (
 )
 _USE_RUNS = "use `--runs FOLDER`"
 _REPEAT_TO_RESUME = "repeat the command to resume a run; `--name NEW` begins another"
+_REPETITION_FLAGS = (
+    "--repeat",
+    "--repeats",
+    "--repetitions",
+    "--n",
+    "--epochs",
+    "--trials",
+    "--num-runs",
+    "--n-runs",
+    "--times",
+)
+"""Flags that users may try to ask every question several times."""
 _FLAGS_OF_OTHER_TOOLS = {
     **dict.fromkeys(
         ("--model", "--models", "--task", "--tasks", "--data", "--dataset", "--datasets"),
@@ -217,7 +230,33 @@ _FLAGS_OF_OTHER_TOOLS = {
     "export --form": "use `--as NAME`; `snellen list exporters` shows the names",
     "report --format": "the name of the file decides: `-o report.html`, .md, .tex, .csv, .json",
     "report --wrong": "`snellen view` shows wrong replies",
-    "build --name": "use `--to NAME`",
+    "report --details": "`snellen score RUN --details` shows every row",
+    "build --open": "questions without options are open; if few different answers became options, remove all lines of "
+    "`classes = [...]` in the .toml file that the build wrote, and build that file",
+    **dict.fromkeys(
+        ("reform --limit", "reform --samples", "reform --max-samples", "reform -n"),
+        "use `--count N` for N questions in total, or `--per-type N` for N of each type",
+    ),
+    **dict.fromkeys(
+        (
+            "pack --hide-answers",
+            "pack --hidden-answers",
+            "pack --no-answers",
+            "pack --without-answers",
+        ),
+        "answers are left out unless you write `--answers`",
+    ),
+    **dict.fromkeys(
+        (
+            "score --output",
+            "score -o",
+            "score --out",
+            "score --output-dir",
+            "score --name",
+            "score --runs",
+        ),
+        "use `--to FOLDER` for the run that is made of a file; `snellen report RUN -o FILE` writes the numbers",
+    ),
 }
 """Replacements for flags of other tools. A key can name a verb, to apply only there."""
 _MODULE_OF_VERB = {
@@ -603,7 +642,12 @@ def _hint_for_flag(verb: str, flag: str, words: Sequence[str]) -> str:
     Returns:
         The hint, as a part of an error message; empty if the flag is not known from another tool.
     """
-    usual_hint = _FLAGS_OF_OTHER_TOOLS.get(f"{verb} {flag}") or _FLAGS_OF_OTHER_TOOLS.get(flag, "")
+    usual_hint = _FLAGS_OF_OTHER_TOOLS.get(f"{verb} {flag}", "")
+    if not usual_hint and verb in ("build", "export"):
+        usual_hint = _hint_from_line(verb, flag, words)
+    if not usual_hint:
+        general_hint = _FLAGS_OF_OTHER_TOOLS.get(flag, "")
+        usual_hint = general_hint if _is_possible(general_hint, verb) else ""
     if verb == "export" and flag in ("--format", "--form") and "export" in words:
         report_line = _report_line(words)
         if report_line:
@@ -614,6 +658,62 @@ def _hint_for_flag(verb: str, flag: str, words: Sequence[str]) -> str:
     if verb == "run":
         return _hint_for_run(flag, words, usual_hint)
     return usual_hint
+
+
+def _is_possible(hint: str, verb: str) -> bool:
+    """Return whether a verb has the flag that a hint such as `use `--runs FOLDER`` begins with, if it begins with one."""
+    named = re.match(r"use `(--[\w-]+)", hint)
+    return named is None or verb == "snellen" or named[1] in _flags_of(verb)
+
+
+def _hint_from_line(verb: str, flag: str, words: Sequence[str]) -> str:
+    """Return what to write for a flag that another verb has, or that is part of a name; empty if it is neither.
+
+    Args:
+        verb: `build` or `export`.
+        flag: The flag.
+        words: All words of the command line.
+
+    Examples:
+        >>> _hint_from_line("build", "--split", "build photos --split test".split())
+        'a split is part of the name: `snellen build photos:test`'
+    """
+    arguments = list(words[words.index(verb) + 1 :]) if verb in words else []
+    if verb == "export":
+        score_flags = _flags_of("score")
+        is_about_scoring = flag in score_flags and flag in _flags_of_run()
+        if not is_about_scoring:
+            return ""
+        run = _first_argument(arguments, flag) or "RUN"
+        value = [_value_of(arguments, flag)] if score_flags[flag] else []
+        score_line = shlex.join(["snellen", "score", run, flag, *value])
+        return f"first score the run so, `{score_line}`, then name that scoring with `--scoring`"
+    if flag in ("--split", "--subset"):
+        source = _first_argument(arguments, flag) or "SOURCE"
+        split = _value_of(arguments, flag) or "SPLIT"
+        return f"a split is part of the name: `{shlex.join(['snellen', 'build', f'{source}:{split}'])}`"
+    if flag in _flags_of("reform"):
+        return f"`{_line_with_flag('reform', flag, arguments)}` makes questions from annotations"
+    return ""
+
+
+def _first_argument(words: Sequence[str], flag: str) -> str:
+    """Return the first word that is neither a flag nor the value of `flag`; empty if there is none."""
+    value = _value_of(words, flag)
+    for word in words:
+        if not word.startswith("-") and word != value:
+            return word
+    return ""
+
+
+def _value_of(words: Sequence[str], flag: str) -> str:
+    """Return the word behind a flag, or behind its equals sign; empty if there is none."""
+    for number, word in enumerate(words):
+        if word.startswith(f"{flag}="):
+            return word.removeprefix(f"{flag}=")
+        if word == flag and number + 1 < len(words):
+            return words[number + 1]
+    return ""
 
 
 def _hint_without_verb(words: Sequence[str]) -> str:
@@ -649,6 +749,13 @@ def _hint_for_run(flag: str, words: Sequence[str], usual_hint: str) -> str:
     from snellen.cli.other_harnesses import MODEL_OPTIONS, line_to_build, translate_line
 
     arguments = words[words.index("run") + 1 :] if "run" in words else []
+    if flag in _REPETITION_FLAGS:
+        times = _value_of(arguments, flag)
+        times = times if times.isdecimal() else "5"
+        return (
+            f"use `-p 'repeat?k={times}'` to send the same requests {times} times, or `-p 'instability?m={times}'` to ask "
+            "with other wordings"
+        )
     building = line_to_build(flag, arguments)
     if not building and flag in _flags_of("build"):
         building = _line_with_flag("build", flag, arguments)
@@ -699,7 +806,9 @@ def _flags_of_run() -> dict[str, bool]:
 
 def _flags_of(verb: str) -> dict[str, bool]:
     """Return the flags of a verb, and whether each has a value."""
-    command: click.Command = import_target(f"snellen.cli.verbs.{verb}:{verb}_command")
+    command = cli.get_command(click.Context(cli), verb)
+    if command is None:
+        return {}
     flags: dict[str, bool] = {}
     for parameter in command.params:
         for name in (*parameter.opts, *parameter.secondary_opts):
