@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -146,7 +148,9 @@ def test_a_run_is_opened_as_it_was_scored_and_a_notebook_shows_its_summary(tmp_p
 
 def test_what_was_not_scored_or_was_asked_more_since_is_not_opened(tmp_path: Path) -> None:
     made(tmp_path, limit=4)
-    with pytest.raises(StoreError, match="runs/run has no scoring strict; it has the standard one"):
+    with pytest.raises(
+        StoreError, match="runs/run has no scoring strict; it has standard settings"
+    ):
         sn.load_run("runs/run", "strict")
     with Path("runs/run/journal-0.jsonl").open("ab") as file:
         file.write(Path("runs/run/journal-0.jsonl").read_bytes().splitlines(keepends=True)[0])
@@ -187,6 +191,90 @@ def test_no_scoring_overwrites_another(tmp_path: Path, capsys: pytest.CaptureFix
         "runs/run", judge=sn.JudgeSpec(models=(sn.Scripted(lambda request: "A"),), price=(1.0, 2.0))
     )
     assert len(list(Path("runs/run/scores").iterdir())) == 2
+
+
+OWN_METRICS = """
+from pathlib import Path
+
+Path("imported").touch()
+
+
+def quarter(reply, references):
+    return 0.25
+
+
+def half(reply, references):
+    return 0.5
+"""
+
+
+def snellen_process(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own, which has not imported the code of a metric before."""
+    return subprocess.run(
+        [sys.executable, "-m", "snellen", *words], capture_output=True, text=True, check=True
+    )
+
+
+def scored_by_own_metrics() -> None:
+    """Make the run `runs/own`, scored by own.py:quarter and then by own.py:half, whose code this process never imports."""
+    Path("own.py").write_text(OWN_METRICS)
+    rows = [{"question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(4)]
+    Path("sums.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    snellen_process("build", "sums.jsonl", "--no-images", "--to", "sums")
+    run = ("run", "snellen:oracle", "./sums", "--metric", "own.py:quarter", "--name", "own")
+    snellen_process(*run, "--no-report")
+    snellen_process("score", "runs/own", "--metric", "own.py:half")
+    Path("imported").unlink()
+
+
+def test_a_run_is_shown_as_it_was_scored_last_and_its_other_scorings_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scored_by_own_metrics()
+    notes: list[str] = []
+    opened = sn.load_run("runs/own", announce=notes.append)
+    assert opened.value("half") == 0.5
+    assert [headline.metric for headline in opened.headlines] == ["half"]
+    [note] = notes
+    assert note.startswith("runs/own is shown as scored last: own.py:half; other scorings: ")
+    [earlier] = re.findall(r"([0-9a-f]{12}) \(own.py:quarter\)", note)
+    assert sn.load_run("runs/own", earlier).value("quarter") == 0.25
+    with pytest.raises(StoreError, match=rf"it has .*{earlier} \(own.py:quarter\)"):
+        sn.load_run("runs/own", "")
+
+    code, _, told = small.command(capsys, "export", "runs/own", "-o", "own.csv")
+    assert code == 0 and note in told
+    assert pl.read_csv("own.csv")["score_half"].to_list() == [0.5] * 4
+    # The numbers are stored, so nothing of this has run the code.
+    assert not Path("imported").exists()
+
+    # Whoever scores by the first metric again sees it again.
+    snellen_process("score", "runs/own", "--metric", "own.py:quarter")
+    assert sn.load_run("runs/own").value("quarter") == 0.25
+
+
+def test_a_folder_of_runs_is_opened_whichever_way_each_was_scored(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scored_by_own_metrics()
+    sn.evaluate("snellen:uniform", "eyechart/shape", "vanilla", limit=4, name="plain", report=False)
+    assert len(sn.load_run("runs").runs) == 2
+    assert small.command(capsys, "export", "runs", "-o", "all.csv")[0] == 0
+    assert len(pl.read_csv("all.csv")) == 8
+
+
+def test_scores_that_a_comparison_needed_do_not_become_the_ones_that_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scored_by_own_metrics()
+    shutil.copytree("runs/own", "runs/copy")
+    assert small.command(capsys, "compare", "runs/own", "runs/copy")[0] == 0
+    assert Path("runs/own/scoring.json").exists()  # by standard settings
+    assert sn.load_run("runs/own").value("half") == 0.5
+    assert small.command(capsys, "score", "runs/own")[0] == 0
+    standard = sn.load_run("runs/own")
+    assert "half" not in {row.metric for row in standard.rows}
+    assert standard.value() == 1.0
 
 
 def test_a_report_lies_beside_the_scores_that_it_shows(

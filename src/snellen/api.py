@@ -73,7 +73,7 @@ from snellen.runs.spec import (
     run_spec,
     scoring_spec,
 )
-from snellen.scoring.kept_scoring import load_scoring
+from snellen.scoring.kept_scoring import load_scoring, scoring_note
 from snellen.scoring.scored_run import ScoredRun
 
 if TYPE_CHECKING:
@@ -549,7 +549,9 @@ def score(
     if not isinstance(rows, (str, Path)):
         with rows_as_file(rows, build_spec({"name": "predictions"})) as (path, _):
             folders = _import_file(path, benchmark, announce)
-        scored_rows = Results(score_folders(folders, spec, judge_spec(judge), announce))
+        scored_rows = Results(
+            score_folders(folders, spec, judge_spec(judge), announce, is_asked_for=True)
+        )
         warn_of_unused(list(filter(is_code, spec.metrics)), scored_rows)
         return scored_rows
     folders = runs_in([rows])
@@ -560,7 +562,7 @@ def score(
             f"{folder} is not a file of predictions, and a run is scored with the answers of its own benchmark; leave "
             "out benchmark"
         )
-    results = Results(score_folders(folders, spec, judge_spec(judge), announce))
+    results = Results(score_folders(folders, spec, judge_spec(judge), announce, is_asked_for=True))
     warn_of_unused(list(filter(is_code, spec.metrics)), results)
     return results
 
@@ -717,15 +719,22 @@ def load_model(model: Any) -> ModelInHand:
     return ModelInHand(loading.load_model(given_model(model)))
 
 
-def load_run(folder: str | Path | Iterable[str | Path], scoring: str | None = None) -> Results:
+def load_run(
+    folder: str | Path | Iterable[str | Path],
+    scoring: str | None = None,
+    *,
+    announce: Announce = announce_nothing,
+) -> Results:
     """Load the results of one or several runs as they were scored. No reply is requested, read or scored again.
 
     This works without the benchmark and its answers: a run contains its own questions.
 
     Args:
         folder: Folder of a run, or of several runs, or a list of folders for runs that share tables and can be compared.
-        scoring: Name of a folder under each run's `scores`, or "" for the scoring by standard settings. By default the
-            standard one, or else the only one.
+        scoring: Name of a folder under each run's `scores`, or "" for the scoring by standard settings. By default each
+            run is shown as it was scored last.
+        announce: Called with a line for a reader about each run that was scored in several ways: which scoring is
+            shown, and which others it has.
 
     Raises:
         StoreError: A folder is not a run, was not scored so, or received replies since.
@@ -741,4 +750,8 @@ def load_run(folder: str | Path | Iterable[str | Path], scoring: str | None = No
     if not folders:
         raise DataError("load_run needs at least one run folder")
     check_named_once(folders)
+    if scoring is None:
+        for run in folders:
+            if note := scoring_note(run):
+                announce(note)
     return Results([load_scoring(run, scoring) for run in folders])

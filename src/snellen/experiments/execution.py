@@ -282,5 +282,7 @@ def noting_folder(plan: RunPlan) -> Iterator[None]:
 def score_plan(plan: RunPlan, announce: Announce) -> ScoredRun:
     """Score the stored replies of a plan as its spec says."""
     with locked_while_scoring(plan.folder):
-        [scored] = score_runs([plan.folder], plan.spec.scoring, plan.spec.judge, announce)
+        [scored] = score_runs(
+            [plan.folder], plan.spec.scoring, plan.spec.judge, announce, is_asked_for=True
+        )
     return scored

@@ -209,6 +209,7 @@ def score_folders(
     announce: Announce = announce_nothing,
     *,
     may_use_stored: bool = False,
+    is_asked_for: bool = False,
 ) -> list[ScoredRun]:
     """Read and score runs. Judges are loaded once for all of them.
 
@@ -222,6 +223,8 @@ def score_folders(
         announce: Receives lines for the user.
         may_use_stored: Whether to return a stored scoring with the same settings if the ground truths are missing, as in
             a run from another machine.
+        is_asked_for: Whether the user asked for scores by these settings, so that the run is shown with them from now
+            on wherever no scoring is named.
 
     Raises:
         DataError: Ground truths are missing, and there is no stored scoring to return.
@@ -232,7 +235,14 @@ def score_folders(
         >>> run.manifest.model
         'snellen:oracle'
     """
-    runs = score_runs(folders, scoring, judge, announce, may_use_stored=may_use_stored)
+    runs = score_runs(
+        folders,
+        scoring,
+        judge,
+        announce,
+        may_use_stored=may_use_stored,
+        is_asked_for=is_asked_for,
+    )
     for run in runs:
         for fault in unknown_suites(run):
             announce(f"{run.folder}: {fault}")
@@ -248,6 +258,7 @@ def score_runs(
     announce: Announce,
     *,
     may_use_stored: bool = False,
+    is_asked_for: bool = False,
 ) -> list[ScoredRun]:
     """Score runs like `score_folders`, without announcing incomplete runs. A run between two rounds is incomplete."""
     check_named_once(folders)
@@ -263,7 +274,7 @@ def score_runs(
             runs.append(_kept(folder, settings, absent, announce, may_use_stored))
         else:
             panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
-            runs.append(_score_folder(folder, settings, panel, announce))
+            runs.append(_score_folder(folder, settings, panel, announce, is_asked_for=is_asked_for))
         for sentence_part in unused_audits(runs[-1]):
             announce(f"{folder}: {sentence_part}: {sibling_install_line(LAB)}")
     if judges and judge.calibrate:
@@ -287,7 +298,12 @@ def _announce_stop(run: ScoredRun, announce: Announce) -> None:
 
 
 def _score_folder(
-    folder: Path, settings: ScoringSettings, panel: JudgeEnsemble | None, announce: Announce
+    folder: Path,
+    settings: ScoringSettings,
+    panel: JudgeEnsemble | None,
+    announce: Announce,
+    *,
+    is_asked_for: bool,
 ) -> ScoredRun:
     """Score one run and store its scores.
 
@@ -298,15 +314,16 @@ def _score_folder(
         settings: The scoring settings.
         panel: Judge models, if there are any.
         announce: Receives lines for the user.
+        is_asked_for: As for `score_folders`.
     """
     uses = read_manifest(folder).benchmarks
     announce_changed_answers(folder, (reopen_benchmark(use, folder) for use in uses), announce)
     standard = _score_run(folder, settings.standard.scoring, panel)
     _check_replies_are_left(standard, announce)
-    scored = _keep(standard, settings.standard)
+    scored = _keep(standard, settings.standard, is_asked_for=is_asked_for)
     if settings.scoring.as_published:
         published = replace(_score_run(folder, settings.scoring, panel), counterpart=scored)
-        scored = _keep(published, settings)
+        scored = _keep(published, settings, is_asked_for=is_asked_for)
     if panel is not None and not panel.uses:
         announce(
             f"judge {panel.name}: nothing was left for it to read, because the extractor was sure of every reply; it "
@@ -377,7 +394,7 @@ def _score_run(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | None) 
     return replace(scored, extent=extent)
 
 
-def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:
+def _keep(scored: ScoredRun, settings: ScoringSettings, *, is_asked_for: bool) -> ScoredRun:
     """Store the scores of a run in its folder, unless that is read-only.
 
     If the run is scored as in a paper, its results by the standard rules are stored in front of the others.
@@ -394,7 +411,13 @@ def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:
     if standard:
         standard_rows = aggregate_run(standard)
         standard_name = settings.standard.name
-    keep_scoring(scored, settings, [*standard_rows, *rows], standard_name)
+    keep_scoring(
+        scored,
+        settings,
+        [*standard_rows, *rows],
+        standard_name,
+        is_asked_for=is_asked_for,
+    )
     folder = scoring_folder(scored.folder, settings.name)
     return replace(scored, stored_rows=tuple(rows), stored_in=folder)
 

@@ -104,7 +104,7 @@ class SuccessiveRuns:
 
     def score(self, folders: Sequence[Path]) -> list[ScoredRun]:
         """Score runs."""
-        return score_folders(folders, self._scoring, self._judge, self._announce)
+        return score_folders(folders, self._scoring, self._judge, self._announce, is_asked_for=True)
 
     def _opened(self, model: Any, spec: RunSpec) -> Any:
         """Return the loaded model, or its string if worker processes load it."""

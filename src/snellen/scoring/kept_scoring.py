@@ -23,8 +23,10 @@ from snellen import __version__
 from snellen.catalogue.errata import all_errata, errata_digest
 from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.common.paths import shell_word
+from snellen.common.record_fields import record_fields
 from snellen.errors import StoreError
 from snellen.formats.whole_files import write_atomically
+from snellen.metrics.declaration import JUDGING
 from snellen.metrics.question_counts import QuestionCounts
 from snellen.models.base import AsyncModel, Model
 from snellen.models.identity import identity_of
@@ -87,6 +89,12 @@ class StoredScoring(Struct, frozen=True, kw_only=True):
     """How complete the run was. None for files of versions that did not record it."""
     counterpart: str | None = None
     """For a scoring as published, the name of the scoring by standard rules."""
+    order: int = 0
+    """The scoring of a run with the highest number was asked for last, and is shown unless another one is named.
+
+    It is 0 for a scoring that nobody asked for, such as the standard one that a comparison needs, and for files of
+    versions that did not record it.
+    """
 
 
 class ScoringSettings(Struct, frozen=True):
@@ -105,6 +113,26 @@ class ScoringSettings(Struct, frozen=True):
         if self.scoring.errata:
             identity += errata_digest().encode()
         return hashlib.blake2b(identity, digest_size=6).hexdigest()
+
+    @property
+    def title(self) -> str:
+        """What the scoring is, for people: its metrics, its judges and the other settings that are not the standard ones.
+
+        Examples:
+            >>> ScoringSettings(ScoringSpec(metrics=("anls",), extractor="strict"), JudgeSpec()).title
+            'anls, extractor strict'
+            >>> ScoringSettings(ScoringSpec(), JudgeSpec()).title
+            'standard settings'
+        """
+        parts = [metric.removeprefix(JUDGING) for metric in self.scoring.metrics]
+        for name, declared in record_fields(ScoringSpec).items():
+            value = getattr(self.scoring, name)
+            if name == "metrics" or value == declared.default:
+                continue
+            words = name.replace("_", " ")
+            parts.append(words if value is True else f"{words} {value}")
+        parts += [f"judge {model}" for model in self.judge.models]
+        return ", ".join(parts) or "standard settings"
 
     @property
     def standard(self) -> ScoringSettings:
@@ -156,11 +184,78 @@ def kept_settings(run: Path, name: str) -> ScoringSettings:
     )
 
 
+def scorings_by_age(run: Path) -> list[str]:
+    """Return the names of the stored scorings of a run, the one that was asked for last at the end.
+
+    Of scorings that nobody asked for, and of those of versions that did not record it, the standard one is the last,
+    and the others are in the order in which their files were written. Raises StoreError if a file is damaged.
+    """
+
+    def age(name: str) -> tuple[int, bool, int]:
+        path = scoring_folder(run, name) / SCORING
+        return _decoded(path, StoredScoring).order, name == STANDARD, path.stat().st_mtime_ns
+
+    return sorted(scoring_names(run), key=age)
+
+
+def scoring_note(run: Path) -> str:
+    """Return one line about which scoring of a run is shown if none is named, and which others it has.
+
+    It is empty for a run with a single scoring, or none. Raises StoreError if a file is damaged.
+    """
+    names = scorings_by_age(run)
+    if len(names) < 2:
+        return ""
+    shown = kept_settings(run, names[-1]).title
+    others = "; ".join(_titled(run, name) for name in reversed(names[:-1]))
+    return f"{run} is shown as scored last: {shown}; other scorings: {others}"
+
+
+def _titled(run: Path, name: str) -> str:
+    """Return the name of a stored scoring, with what it is in brackets."""
+    if name == STANDARD:
+        return "standard settings"
+    return f"{name} ({kept_settings(run, name).title})"
+
+
+def _new_order(run: Path, name: str, is_asked_for: bool) -> int:
+    """Return the order of a scoring that is about to be stored.
+
+    Scoring a run twice by the same settings gives the same number, so that its files stay equal.
+    """
+    orders: dict[str, int] = {}
+    for stored_name in scoring_names(run):
+        with suppress(StoreError):  # a damaged file of another scoring
+            path = scoring_folder(run, stored_name) / SCORING
+            orders[stored_name] = _decoded(path, StoredScoring).order
+    own = orders.pop(name, 0)
+    if not is_asked_for:
+        return own
+    return max(own, 1 + max(orders.values(), default=0))
+
+
 def keep_scoring(
-    scored: ScoredRun, settings: ScoringSettings, rows: Sequence[Result], counterpart: str | None
+    scored: ScoredRun,
+    settings: ScoringSettings,
+    rows: Sequence[Result],
+    counterpart: str | None,
+    *,
+    is_asked_for: bool = True,
 ) -> None:
-    """Write a scoring into its folder; `rows` are its results. Raises StoreError."""
+    """Write a scoring into its folder.
+
+    Args:
+        scored: The scored run.
+        settings: Its settings.
+        rows: Its results.
+        counterpart: For a scoring as published, the name of the scoring by standard rules.
+        is_asked_for: Whether the user asked for this scoring, so that it is the one to show from now on.
+
+    Raises:
+        StoreError: A file cannot be written.
+    """
     folder = scoring_folder(scored.folder, settings.name)
+    order = _new_order(scored.folder, settings.name, is_asked_for)
     # This file marks a scoring as complete, so it is removed first and written last.
     (folder / SCORING).unlink(missing_ok=True)
     _write_lines(folder / PREDICTIONS, (benchmark.predictions for benchmark in scored.benchmarks))
@@ -184,6 +279,7 @@ def keep_scoring(
         roles=scored.roles,
         extent=scored.extent,
         counterpart=counterpart,
+        order=order,
     )
     write_atomically(
         folder / SCORING, msgspec.json.format(msgspec.json.encode(description), indent=1)
@@ -256,7 +352,7 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
 
     Args:
         run: The folder of the run.
-        name: Name of the scoring; by default the standard one, or the only one.
+        name: Name of the scoring; by default the one that was asked for last.
 
     Raises:
         StoreError: The folder is not a run or has no such scoring, the run has received replies since, or a file is
@@ -330,21 +426,19 @@ def _noted_absence(manifest: RunManifest, benchmarks: Sequence[ScoredBenchmark])
 
 
 def _chosen(run: Path, name: str | None, names: Sequence[str]) -> str:
-    """Return the name of the scoring to open. Raises StoreError if it does not exist or more than one is possible."""
-    if name is None and (STANDARD in names or len(names) == 1):
-        return names[0]
+    """Return the name of the scoring to open: the last one if none is named. Raises StoreError if it does not exist."""
+    if name is None and names:
+        return scorings_by_age(run)[-1]
     if name in names:
         return name or STANDARD
     if not names:
         raise StoreError(
             f"{run} has not been scored yet; score it: snellen score {shell_word(run)}"
         )
-    listing = ", ".join(scoring or "the standard one" for scoring in names)
+    listing = ", ".join(_titled(run, scoring) for scoring in names)
     if name:
         raise StoreError(f"{run} has no scoring {name}; it has {listing}")
-    raise StoreError(
-        f"{run} has not been scored with standard settings; choose one of its scorings: {listing}"
-    )
+    raise StoreError(f"{run} has not been scored with standard settings; it has {listing}")
 
 
 def _sizes(run: Path) -> dict[str, int]:

@@ -25,7 +25,7 @@ from snellen.report.reported_runs import (
     prepare_common_benchmarks,
     prepare_reported_runs,
 )
-from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
+from snellen.scoring.kept_scoring import STANDARD, is_scored_whole, load_scoring
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
 from snellen.viewing.library import FlipCounts, RunLibrary, ShownRun, flip_counts
@@ -143,7 +143,9 @@ def _answered_same_questions(reported_runs: Sequence[ReportedRun]) -> bool:
 
 def read_scored(run: ShownRun) -> ScoredRun:
     """As it was kept where that is of all replies, else scored now; nothing is written."""
-    return load_scoring(run.folder) if is_scored_whole(run.folder) else score_run(run.folder)
+    if is_scored_whole(run.folder):
+        return load_scoring(run.folder, STANDARD)
+    return score_run(run.folder)
 
 
 def flips_by_protocol(flips: Sequence[FlipCounts]) -> list[FlipCounts]:

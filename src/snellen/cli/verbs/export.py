@@ -35,7 +35,7 @@ from snellen.interchange.publishing import (
 from snellen.registry import find_registered
 from snellen.runs.finding import open_benchmark
 from snellen.runs.run_folder import RUN_MANIFEST, only_run_in, read_manifest, runs_in
-from snellen.scoring.kept_scoring import load_scoring
+from snellen.scoring.kept_scoring import load_scoring, scoring_note
 
 
 @click.command()
@@ -50,7 +50,7 @@ from snellen.scoring.kept_scoring import load_scoring
     help="File or folder to write.  [named after the run, or replies.SUFFIX for several, in this folder]",
 )
 @click.option(
-    "--scoring", help="Scoring to export: a folder in the run's `scores`.  [the standard one]"
+    "--scoring", help="Scoring to export: a folder in the run's `scores`.  [the last one]"
 )
 @click.option("--images", is_flag=True, help="Include images if the format supports them.")
 @click.option(
@@ -113,6 +113,10 @@ def export_command(
         folders = runs_in(runs)
         check_named_once(folders)
         folders = with_replies(folders, announce)
+        if scoring is None:
+            for run in folders:
+                if note := scoring_note(run):
+                    announce(f"{note}; --scoring exports another one")
         results = Results([load_scoring(run, scoring) for run in folders])
         for target in trackers:
             for line in results.track(target):

@@ -195,7 +195,7 @@ def score_command(
     scoring, judge = scoring_from_flags(flags), judge_from_flags(flags)
     if fail_under is not None:
         _check_bound(fail_under, folders, scoring)
-    results = Results(score_folders(folders, scoring, judge, announce))
+    results = Results(score_folders(folders, scoring, judge, announce, is_asked_for=True))
     for run in results.runs:
         if run.stored_in not in (None, run.folder):
             announce(f"saved in {run.stored_in}, next to the other scores of the run")
