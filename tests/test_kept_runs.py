@@ -26,6 +26,7 @@ from snellen.records import ImagePart, Request
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import questions_folder
 from snellen.scoring.scored_run import ScoredBenchmark
+from view_runs import serving, until
 
 
 @pytest.fixture(autouse=True)
@@ -181,7 +182,7 @@ def test_no_scoring_overwrites_another(tmp_path: Path, capsys: pytest.CaptureFix
         ("report", "runs/run"),
     ):
         assert small.command(capsys, *words)[0] == 0
-    assert {path.name: path.read_bytes() for path in judged.iterdir()} == before
+    assert {name: (judged / name).read_bytes() for name in before} == before
     assert {path.name: path.read_bytes() for path in Path("runs/run").glob("*.json*")} == standard
     assert len(list(Path("runs/run/scores").iterdir())) == 2
     kept = json.loads(before["scoring.json"])
@@ -236,7 +237,7 @@ def test_a_run_is_shown_as_it_was_scored_last_and_its_other_scorings_are_named(
     assert opened.value("half") == 0.5
     assert [headline.metric for headline in opened.headlines] == ["half"]
     [note] = notes
-    assert note.startswith("runs/own is shown as scored last: own.py:half; other scorings: ")
+    assert note.startswith("runs/own: scored with own.py:half; other scorings: ")
     [earlier] = re.findall(r"([0-9a-f]{12}) \(own.py:quarter\)", note)
     assert sn.load_run("runs/own", earlier).value("quarter") == 0.25
     with pytest.raises(StoreError, match=rf"it has .*{earlier} \(own.py:quarter\)"):
@@ -251,6 +252,27 @@ def test_a_run_is_shown_as_it_was_scored_last_and_its_other_scorings_are_named(
     # Whoever scores by the first metric again sees it again.
     snellen_process("score", "runs/own", "--metric", "own.py:quarter")
     assert sn.load_run("runs/own").value("quarter") == 0.25
+
+
+def test_the_viewer_and_the_report_show_the_run_as_it_was_scored_last(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scored_by_own_metrics()
+    with serving(Path("runs"), index=tmp_path / "index.sqlite") as client:
+        until(lambda: "half under vanilla" in client.get("/").text)
+        page = client.get("/run?run=own").text
+        assert "Scored with own.py:half; other scorings: " in page and "50.0%" in page
+        # Scored otherwise, the run is shown otherwise.
+        snellen_process("score", "runs/own")
+        until(lambda: "half under vanilla" not in client.get("/").text)
+        snellen_process("score", "runs/own", "--metric", "own.py:half")
+    Path("imported").unlink()
+
+    for verb in ("report", "card"):
+        code, _, told = small.command(capsys, verb, "runs/own", "-o", f"{verb}.md")
+        assert code == 0 and "runs/own: scored with own.py:half; other scorings: " in told
+        assert "half" in Path(f"{verb}.md").read_text()
+    assert not Path("imported").exists()
 
 
 def test_a_folder_of_runs_is_opened_whichever_way_each_was_scored(

@@ -260,8 +260,7 @@ def test_a_judged_metric_that_was_asked_for_gives_the_headline(
     for verb in ("card", "report"):
         code, _, err = small.command(capsys, verb, str(run), "-o", str(tmp_path / "out.md"))
         assert code == 0
-        shown = "also has a scoring by other settings; add --metric judged_correct --judge snellen:uniform"
-        assert shown in err
+        assert "scored with judged_correct, judge snellen:uniform; other scorings: standard" in err
 
 
 def test_a_judged_caption_has_its_own_wording(run: Path) -> None:
@@ -435,10 +434,10 @@ def test_a_function_in_a_file_judges_from_both_doors(
     results = sn.evaluate("snellen:oracle", benchmark, limit=4, judge="judge.py:states", name="two")
     assert results.value("states") == 1
 
-    # A report shows it with the flag that a line names.
+    # A report shows it as it was scored last, and says so.
     _, _, err = small.command(capsys, "report", "runs/one", "-o", "numbers.csv")
-    flag = "--judge judge.py:states"
-    assert f"add {flag} to show it" in err and "snellen_suite_module" not in err
+    assert "runs/one: scored with judge judge.py:states" in err
+    assert "snellen_suite_module" not in err and "states" in Path("numbers.csv").read_text()
 
 
 @pytest.mark.parametrize(

@@ -733,8 +733,8 @@ def load_run(
         folder: Folder of a run, or of several runs, or a list of folders for runs that share tables and can be compared.
         scoring: Name of a folder under each run's `scores`, or "" for the scoring by standard settings. By default each
             run is shown as it was scored last.
-        announce: Called with a line for a reader about each run that was scored in several ways: which scoring is
-            shown, and which others it has.
+        announce: Called with a line for a reader about each run that was scored with other than standard settings:
+            which scoring is shown, and which others it has.
 
     Raises:
         StoreError: A folder is not a run, was not scored so, or received replies since.
@@ -753,5 +753,5 @@ def load_run(
     if scoring is None:
         for run in folders:
             if note := scoring_note(run):
-                announce(note)
+                announce(f"{run}: {note}")
     return Results([load_scoring(run, scoring) for run in folders])

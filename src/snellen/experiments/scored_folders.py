@@ -41,13 +41,16 @@ from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import changed_answers, has_answers
 from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.kept_scoring import (
+    STANDARD,
     ScoringSettings,
     keep_scoring,
     kept_settings,
+    last_own_scoring,
     load_scoring,
     replies_when_scored,
     scoring_folder,
     scoring_names,
+    scoring_note,
     scoring_settings,
 )
 from snellen.scoring.run_scoring import check_scoring, score_run, uses_judge
@@ -246,6 +249,41 @@ def score_folders(
     for run in runs:
         for fault in unknown_suites(run):
             announce(f"{run.folder}: {fault}")
+        _announce_stop(run, announce)
+    return runs
+
+
+def as_scored_last(
+    folders: Sequence[Path], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce
+) -> list[ScoredRun]:
+    """Return runs scored by the settings that the user named, or as they were scored last if none were named.
+
+    A stored scoring is opened, so that neither a judge nor the code of a metric is needed. If the runs were scored last
+    in different ways, they are scored by standard settings, because their numbers are shown beside each other.
+
+    Args:
+        folders: The folders of the runs.
+        scoring: The scoring settings that the user named.
+        judge: The judge settings that the user named.
+        announce: Receives lines for the user: which scoring is shown, and how to show the others.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, extractor="strict", report=False)
+        >>> [run] = as_scored_last([results.runs[0].folder], sn.ScoringSpec(), sn.JudgeSpec(), lambda line: None)
+        >>> run.scoring.extractor
+        'strict'
+    """
+    is_named = judge.models or scoring != ScoringSpec()
+    last_names = set() if is_named else {last_own_scoring(folder) for folder in folders}
+    if len(last_names) != 1 or last_names == {STANDARD}:
+        scored = score_folders(folders, scoring, judge, announce, may_use_stored=True)
+        announce_other_scorings(folders, scoring, judge, announce)
+        return scored
+    check_named_once(folders)
+    [name] = last_names
+    runs = [load_scoring(folder, name) for folder in folders]
+    for run in runs:
+        announce(f"{run.folder}: {scoring_note(run.folder)}")
         _announce_stop(run, announce)
     return runs
 

@@ -26,7 +26,7 @@ from snellen.common.paths import shell_word
 from snellen.common.record_fields import record_fields
 from snellen.errors import StoreError
 from snellen.formats.whole_files import write_atomically
-from snellen.metrics.declaration import JUDGING
+from snellen.metrics.declaration import judging_code
 from snellen.metrics.question_counts import QuestionCounts
 from snellen.models.base import AsyncModel, Model
 from snellen.models.identity import identity_of
@@ -124,7 +124,10 @@ class ScoringSettings(Struct, frozen=True):
             >>> ScoringSettings(ScoringSpec(), JudgeSpec()).title
             'standard settings'
         """
-        parts = [metric.removeprefix(JUDGING) for metric in self.scoring.metrics]
+        parts: list[str] = []
+        for metric in self.scoring.metrics:
+            judge = judging_code(metric)
+            parts.append(f"judge {judge}" if judge else metric)
         for name, declared in record_fields(ScoringSpec).items():
             value = getattr(self.scoring, name)
             if name == "metrics" or value == declared.default:
@@ -188,34 +191,63 @@ def scorings_by_age(run: Path) -> list[str]:
     """Return the names of the stored scorings of a run, the one that was asked for last at the end.
 
     Of scorings that nobody asked for, and of those of versions that did not record it, the standard one is the last,
-    and the others are in the order in which their files were written. Raises StoreError if a file is damaged.
+    and the others are in the order in which their files were written. Damaged ones come first.
     """
 
     def age(name: str) -> tuple[int, bool, int]:
         path = scoring_folder(run, name) / SCORING
-        return _decoded(path, StoredScoring).order, name == STANDARD, path.stat().st_mtime_ns
+        try:
+            order = _decoded(path, StoredScoring).order
+        except StoreError:
+            order = -1
+        return order, name == STANDARD, path.stat().st_mtime_ns
 
     return sorted(scoring_names(run), key=age)
 
 
-def scoring_note(run: Path) -> str:
-    """Return one line about which scoring of a run is shown if none is named, and which others it has.
+def last_own_scoring(run: Path) -> str:
+    """Return the name of the scoring that was asked for last, if it is not the standard one and covers all replies.
 
-    It is empty for a run with a single scoring, or none. Raises StoreError if a file is damaged.
+    It is empty otherwise: the numbers to show are those of standard settings then.
     """
     names = scorings_by_age(run)
-    if len(names) < 2:
+    if not names or names[-1] == STANDARD:
+        return STANDARD
+    with suppress(StoreError):  # a damaged file
+        path = scoring_folder(run, names[-1]) / SCORING
+        if _decoded(path, StoredScoring).journals == _sizes(run):
+            return names[-1]
+    return STANDARD
+
+
+def scoring_note(run: Path) -> str:
+    """Return which scoring of a run is shown if none is named, and which others it has.
+
+    It is empty for a run that was scored with standard settings alone, or not at all.
+    """
+    names = scorings_by_age(run)
+    if not names or names == [STANDARD]:
         return ""
-    shown = kept_settings(run, names[-1]).title
-    others = "; ".join(_titled(run, name) for name in reversed(names[:-1]))
-    return f"{run} is shown as scored last: {shown}; other scorings: {others}"
+    note = f"scored with {_title(run, names[-1])}"
+    if len(names) > 1:
+        others = ", ".join(_titled(run, name) for name in reversed(names[:-1]))
+        note += f"; other scorings: {others}"
+    return note
+
+
+def _title(run: Path, name: str) -> str:
+    """Return what a stored scoring is."""
+    try:
+        return kept_settings(run, name).title
+    except StoreError:
+        return "damaged"
 
 
 def _titled(run: Path, name: str) -> str:
     """Return the name of a stored scoring, with what it is in brackets."""
     if name == STANDARD:
         return "standard settings"
-    return f"{name} ({kept_settings(run, name).title})"
+    return f"{name} ({_title(run, name)})"
 
 
 def _new_order(run: Path, name: str, is_asked_for: bool) -> int:

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -24,7 +25,13 @@ from snellen.report.number_text import shorten
 from snellen.report.samples import OUTCOMES, GalleryEntry, question_entries
 from snellen.runs.journal import read_journal
 from snellen.runs.run_folder import RUN_MANIFEST, BenchmarkUse, RunManifest, journals, read_manifest
-from snellen.scoring.kept_scoring import load_scoring, scoring_names
+from snellen.scoring.kept_scoring import (
+    SCORING,
+    last_own_scoring,
+    load_scoring,
+    scoring_folder,
+    scoring_names,
+)
 from snellen.scoring.reply_labels import LABELS_FILE
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
@@ -69,6 +76,9 @@ def run_stamp(folder: Path, manifest: RunManifest) -> str:
         manifest: Its manifest.
     """
     paths = [folder / RUN_MANIFEST, *journals(folder)]
+    for name in filter(None, scoring_names(folder)):
+        paths.append(scoring_folder(folder, name) / SCORING)
+    own_scoring = last_own_scoring(folder)
     audit = folder / AUDIT_FILE
     if audit.exists():
         paths += [audit, folder / LABELS_FILE]
@@ -83,7 +93,7 @@ def run_stamp(folder: Path, manifest: RunManifest) -> str:
     installed_suites = suites & suite_facts().keys()
     installed_procedures = set(manifest.adaptive_rules) & targets("adaptive_procedures").keys()
     installed = [*sorted(installed_suites | installed_procedures), *targets("corrections")]
-    return repr((__version__, STANDARD.version, file_states, installed))
+    return repr((__version__, STANDARD.version, file_states, own_scoring, installed))
 
 
 def _size_and_time(path: Path) -> tuple[int, int]:
@@ -139,7 +149,17 @@ def index_run(
 
 
 def _scored_or_fault(folder: Path, hidden: Collection[str]) -> tuple[ScoredRun | None, str]:
-    """Return a run scored by the standard rules, or why it has no numbers."""
+    """Return a run as it was scored last, or else by the standard rules, or why it has no numbers.
+
+    A scoring by other than standard settings is shown as it is stored: the viewer neither calls a judge nor imports the
+    code of a metric.
+    """
+    own_scoring = "" if hidden else last_own_scoring(folder)
+    if own_scoring:
+        with suppress(
+            SnellenError
+        ):  # a damaged file, and the run can be scored by the standard rules
+            return load_scoring(folder, own_scoring), ""
     try:
         return score_run(folder, hidden=hidden), ""
     except SnellenError as error:

@@ -206,6 +206,7 @@ class ViewPages:
             "thresholds": details.thresholds,
             "thresholds_fault": details.thresholds_fault,
             "answers_missing": details.answers_missing,
+            "scored_with": details.scored_with,
             "not_applied": details.not_applied,
             "asked": details.started_benchmarks,
             "mean": details.overall if _shows_mean(run_row, benchmarks, protocol) else None,

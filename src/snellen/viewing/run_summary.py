@@ -23,6 +23,7 @@ from snellen.report.adaptive_procedures import procedure_of
 from snellen.report.number_text import metric_title
 from snellen.report.reported_runs import CHOICE_ROWS, describe_average, has_predictions
 from snellen.report.samples import GalleryEntry
+from snellen.scoring.kept_scoring import scoring_note
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, unknown_suites
 
 
@@ -70,6 +71,8 @@ class RunDetails(Struct, frozen=True):
     """Of an adaptive test: why its thresholds are not shown."""
     answers_missing: bool = field(default=False, name="golds_absent")
     """Whether the numbers are those stored with the run, because the ground truth is not on this machine."""
+    scored_with: str = ""
+    """How the run was scored, and which other scorings it has, if it is not shown by standard settings."""
     not_applied: tuple[str, ...] = ()
     """Notes on rules of suites and corrections that are not applied, since their package is not installed."""
 
@@ -172,6 +175,7 @@ def details_of(
         thresholds = _thresholds(visible(run, hidden))
     except SnellenError as error:  # the pages of all other runs must still be made
         thresholds_fault = str(error)
+    is_other_scoring = run.stored_in not in (None, run.folder)
     return RunDetails(
         started_benchmarks=tuple(
             scored.spec.name for scored in run.benchmarks if has_predictions(scored)
@@ -185,6 +189,7 @@ def details_of(
         thresholds=thresholds,
         thresholds_fault=thresholds_fault,
         answers_missing=any(scored.answers_missing for scored in run.benchmarks),
+        scored_with=scoring_note(run.folder) if is_other_scoring else "",
         not_applied=(*unknown_suites(run), *unused_audits(run)),
     )
 

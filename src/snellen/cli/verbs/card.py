@@ -18,7 +18,7 @@ from snellen.cli.flags import (
 from snellen.cli.show import announce, announce_next, command_line, print_tables, show_table
 from snellen.errors import DataError
 from snellen.experiments.results import Results
-from snellen.experiments.scored_folders import announce_other_scorings, score_folders, with_replies
+from snellen.experiments.scored_folders import as_scored_last, with_replies
 from snellen.metrics.declaration import find_metric, judging_code
 from snellen.runs.run_folder import runs_in
 from snellen.runs.spec import ScoringSpec
@@ -58,8 +58,7 @@ def card_command(
     judge = judge_from_flags(flags)
     given = runs
     runs = tuple(with_replies(runs_in(given), announce))
-    scored = score_folders(runs, scoring, judge, announce)
-    announce_other_scorings(runs, scoring, judge, announce)
+    scored = as_scored_last(runs, scoring, judge, announce)
     results = Results(scored).only(where=where, common_answered=common_answered)
     _check_metrics_are_shown(scoring, results)
     card = results.card()

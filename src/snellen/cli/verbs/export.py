@@ -116,7 +116,7 @@ def export_command(
         if scoring is None:
             for run in folders:
                 if note := scoring_note(run):
-                    announce(f"{note}; --scoring exports another one")
+                    announce(f"{run}: {note}")
         results = Results([load_scoring(run, scoring) for run in folders])
         for target in trackers:
             for line in results.track(target):

@@ -46,7 +46,7 @@ from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.report_files import report_path
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import (
-    announce_other_scorings,
+    as_scored_last,
     score_folders,
     scoring_words,
     with_judged_rows,
@@ -436,9 +436,8 @@ def report_command(
     standard = (
         score_folders(runs, plain, judge, announce, may_use_stored=True) if with_standard else []
     )
-    scored = score_folders(runs, scoring, judge, announce, may_use_stored=True)
-    announce_other_scorings(runs, scoring, judge, announce)
-    if scoring == ScoringSpec() and not judge.models:
+    scored = as_scored_last(runs, scoring, judge, announce)
+    if all(run.scoring == ScoringSpec() for run in scored) and not judge.models:
         scored = [with_judged_rows(run) for run in scored]
     priced = Results([replace(run, price=price) for run in (*standard, *scored)])
     results = priced.only(where=where, common_answered=common_answered)
