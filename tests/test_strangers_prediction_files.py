@@ -747,3 +747,17 @@ def test_whether_the_format_is_right_says_nothing_of_the_answer() -> None:
         for n in range(N)
     ]
     assert sn.score(table("format.csv", rows)).value() == 0.75
+
+
+def test_a_word_within_the_name_of_a_class_answers_no_question() -> None:
+    rows = [
+        {
+            "image": f"{n}.jpg",
+            "question": "Is this an X-ray? (Yes/No)",
+            "ground_truth": "knee_arthritis" if n % 2 else "general_anatomy",
+            "response": f"No, it is a knee, {n}." if n % 2 else "Yes",
+        }
+        for n in range(N)
+    ]
+    with pytest.raises(DataError, match="do not answer these questions"):
+        sn.score(table("classes.csv", rows))

@@ -23,7 +23,7 @@ from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.numbers import read_numbers
 from snellen.metrics.vqa import typed_match
 from snellen.recognition.answer_types import LONG_TEXT, TEXT, YES_NO, AnswerType, answer_type
-from snellen.recognition.folding import folded, folded_words, whole_number, word_count
+from snellen.recognition.folding import folded, whole_number, word_count
 from snellen.recognition.named_option import named_option
 
 
@@ -669,8 +669,13 @@ def _is_closed_otherwise(row: PredictedRow) -> bool:
 
 def _shares_word(row: PredictedRow) -> bool:
     """Whether a reply and its right answer have a word in common."""
-    words = set(folded_words(row.reply or ""))
-    return any(not words.isdisjoint(folded_words(text)) for text in row.references)
+    words = _words_said(row.reply or "")
+    return any(not words.isdisjoint(_words_said(text)) for text in row.references)
+
+
+def _words_said(text: str) -> set[str]:
+    """The words of a text, without the punctuation around them."""
+    return {word.strip(",.:;!?\"'()") for word in folded(text).split()} - {""}
 
 
 FEWEST_UNREAD = 10
