@@ -754,7 +754,7 @@ def test_a_word_within_the_name_of_a_class_answers_no_question() -> None:
         {
             "image": f"{n}.jpg",
             "question": "Is this an X-ray? (Yes/No)",
-            "ground_truth": "knee_arthritis" if n % 2 else "general_anatomy",
+            "ground_truth": f"knee_arthritis_{n}" if n % 2 else f"general_anatomy_{n}",
             "response": f"No, it is a knee, {n}." if n % 2 else "Yes",
         }
         for n in range(N)
