@@ -275,6 +275,20 @@ def test_the_viewer_and_the_report_show_the_run_as_it_was_scored_last(
     assert not Path("imported").exists()
 
 
+def test_results_are_scored_again_and_export_says_where_a_metric_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    results = sn.evaluate(
+        "snellen:oracle", "eyechart/shape", "vanilla", limit=4, name="a", report=False
+    )
+    again = sn.score(results, extractor="strict")
+    assert [run.scoring.extractor for run in again.runs] == ["strict"]
+    with pytest.raises(DataError, match="runs/a is not a file of predictions"):
+        sn.score(results, "eyechart/shape")
+    code, _, told = small.command(capsys, "export", "runs/a", "--metric", "own.py:half")
+    assert code == 2 and "give the flag to `snellen score RUN`, then export" in told
+
+
 def test_a_folder_of_runs_is_opened_whichever_way_each_was_scored(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -498,8 +498,9 @@ def score(
     cannot be written keeps nothing.
 
     Args:
-        folder: Folder of the run, or of several runs, or a file of predictions of any toolkit, which becomes a run first
-            (docs/predictions.md; `sn.import_run` has more settings). Rows of predictions in memory work as well: a list
+        folder: Folder of the run, or of several runs, or the `Results` of runs, which are scored whole, or a file of
+            predictions of any toolkit, which becomes a run first (docs/predictions.md; `sn.import_run` has more
+            settings). Rows of predictions in memory work as well: a list
             of dicts, a data frame or a `datasets.Dataset`.
         benchmark: For predictions: the benchmark whose questions they answer. By default their own.
         judge: A model string, an object, a list of these (the majority counts), or a `JudgeSpec`. It reads replies that
@@ -546,7 +547,7 @@ def score(
         given["extractor"] = extractor_name(given["extractor"])
     spec = scoring_spec(given)
     register_scoring_code((), spec.extractor)
-    if not isinstance(rows, (str, Path)):
+    if not isinstance(rows, (str, Path, Results)):
         with rows_as_file(rows, build_spec({"name": "predictions"})) as (path, _):
             folders = _import_file(path, benchmark, announce)
         scored_rows = Results(
@@ -554,12 +555,15 @@ def score(
         )
         warn_of_unused(list(filter(is_code, spec.metrics)), scored_rows)
         return scored_rows
-    folders = runs_in([rows])
-    if Path(rows).is_file():
+    if isinstance(rows, Results):
+        folders = [run.folder for run in rows.runs]
+    else:
+        folders = runs_in([rows])
+    if not isinstance(rows, Results) and Path(rows).is_file():
         folders = _import_file(Path(rows), benchmark, announce)
     elif benchmark:
         raise DataError(
-            f"{folder} is not a file of predictions, and a run is scored with the answers of its own benchmark; leave "
+            f"{folders[0]} is not a file of predictions, and a run is scored with the answers of its own benchmark; leave "
             "out benchmark"
         )
     results = Results(score_folders(folders, spec, judge_spec(judge), announce, is_asked_for=True))

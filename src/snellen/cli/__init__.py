@@ -152,6 +152,10 @@ _FLAGS_OF_OTHER_TOOLS = {
     **dict.fromkeys(
         ("--base_url", "--base-url", "--model-base-url", "--api-base"), _ADDRESS_IN_MODEL_STRING
     ),
+    **dict.fromkeys(
+        ("export --metric", "export --judge", "export --extractor"),
+        "it exports scores that are stored: give the flag to `snellen score RUN`, then export",
+    ),
     **dict.fromkeys(("--num_fewshot", "--num-fewshot", "--fewshot"), "use `--few-shot N`"),
     **dict.fromkeys(
         (
