@@ -23,7 +23,7 @@ from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.numbers import read_numbers
 from snellen.metrics.vqa import typed_match
 from snellen.recognition.answer_types import LONG_TEXT, TEXT, YES_NO, AnswerType, answer_type
-from snellen.recognition.folding import folded, whole_number, word_count
+from snellen.recognition.folding import folded, folded_words, whole_number, word_count
 from snellen.recognition.named_option import named_option
 
 
@@ -79,6 +79,10 @@ def _typed(file: PredictionFile) -> PredictionFile:
 
     if kind == LONG_TEXT and _are_closed(open_rows):
         kind = TEXT
+    if kind == TEXT and len(open_rows) == len(with_references):
+        labels = _labels_within_labels(open_rows)
+        if labels:
+            return _among_labels(file, labels)
     if kind == TEXT and not _are_closed(open_rows) and _are_unmet_sentences(open_rows):
         kind = LONG_TEXT
     if kind.kind == "box" and _are_points(open_rows):
@@ -139,6 +143,36 @@ def _are_closed(rows: Sequence[PredictedRow]) -> bool:
     """Whether right answers are the same few texts again and again, of which a reply names one or none."""
     texts = {folded(text) for row in rows for text in row.references}
     return bool(texts) and FEWEST_PER_TEXT * len(texts) <= len(rows)
+
+
+MOST_LABELS = 100
+"""Right answers from which they are no set of labels to choose from."""
+
+
+def _labels_within_labels(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
+    """The labels that right answers are, where one stands within another and replies name labels; empty otherwise.
+
+    `analytical cubism` is another label than `cubism` then, so the right answer within a reply does not make it right.
+    """
+    labels: dict[str, str] = {}
+    for row in rows:
+        if len(row.references) != 1:
+            return ()
+        text = row.references[0].strip()
+        labels.setdefault(folded(text), text)
+    if len(labels) > MOST_LABELS or not _are_closed(rows):
+        return ()
+    in_words = [f" {' '.join(folded_words(label))} " for label in labels]
+    is_any_within = any(
+        short != long and short.strip() and short in long for short in in_words for long in in_words
+    )
+    answered = [row.reply for row in rows if row.reply]
+    looked_at = answered[:: max(1, len(answered) // MOST_READ)]
+    options = tuple(labels.values())
+    if not is_any_within or not looked_at:
+        return ()
+    n_read = sum(read_choice(reply, options, ()).choice is not None for reply in looked_at)
+    return options if n_read >= (1 - 2 * FEW) * len(looked_at) else ()
 
 
 def _noted(file: PredictionFile, note: str) -> PredictionFile:
@@ -552,6 +586,13 @@ def _among_classes(file: PredictionFile, classes: tuple[str, ...]) -> Prediction
         return chosen
     note = "no reply names one of them, so what the file says was read in it counts"
     return _with_rows(chosen, [replace(row, reply=row.reading) for row in rows], note)
+
+
+def _among_labels(file: PredictionFile, labels: tuple[str, ...]) -> PredictionFile:
+    """A file whose open questions are a choice among labels, of which some stand within others."""
+    rows = [_as_choice(row, labels) for row in file.rows]
+    note = f"read as a choice of the {len(labels)} labels that the right answers are, as some stand within others: accuracy"
+    return _with_rows(file, rows, note)
 
 
 def _as_choice(row: PredictedRow, classes: tuple[str, ...]) -> PredictedRow:
