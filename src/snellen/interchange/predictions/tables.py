@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from random import Random
@@ -71,6 +71,7 @@ from snellen.recognition.columns import (
     split_name,
 )
 from snellen.recognition.folding import folded_name, whole_number, word_count
+from snellen.recognition.model_columns import is_name_of_model
 from snellen.recognition.named_pairs import is_transcribed
 from snellen.recognition.reply_names import are_binary, is_name_of_reply, says_of_reply
 from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
@@ -359,6 +360,13 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                 rows=tuple(rows), repeats=False, title=title, metrics=("chair",), notes=notes
             )
         ]
+    parts = () if models else _parts_with_same_ids(reading)
+    of_parts: tuple[str, ...] = ()
+    if parts:
+        listed_parts = ", ".join(repr(part) for part in parts[:MOST_PARTS_NAMED])
+        more = ", ..." if len(parts) > MOST_PARTS_NAMED else ""
+        note = f"ids begin anew in each part of the file ({listed_parts}{more}), so each part has questions of its own"
+        of_parts = (note,)
     metrics, of_metrics = _metrics_of_columns(reading)
     if metrics and folded_name(reading.column("verdict")) in _EXACT:
         without = {role: names for role, names in roles.items() if role != "verdict"}
@@ -375,7 +383,10 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             outer, _, field = column.partition(".")
             is_field = field and is_name_of_reply(outer)  # `replies.gpt-4.1` are those of gpt-4.1
             of_column = field if is_field else column
-            rows_by_model[of_column or model].extend(reader.predicted(row))
+            predicted = reader.predicted(row)
+            if parts:
+                predicted = _of_part(predicted, text_in_cell(row.cells.get(PART)))
+            rows_by_model[of_column or model].extend(predicted)
         _check_options_read(path, reader, rows_by_model)
         for model, rows in rows_by_model.items():
             is_stated = any(row.protocol for row in rows)
@@ -398,6 +409,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                     notes=(
                         *of_metrics,
                         *reading.notes,
+                        *of_parts,
                         *reader.notes,
                         *reader.findings.notes(),
                         *of_questions,
@@ -590,6 +602,41 @@ def _column_of_conditions(reading: TableReading) -> str:
     parts = [sorted(questions) for questions in asked.values()]
     are_same = len(parts) > 1 and all(questions == parts[0] for questions in parts)
     return PART if are_same and len(set(parts[0])) > 1 else ""
+
+
+MOST_PARTS_NAMED = 4
+"""Parts of a file that a note names."""
+
+
+def _parts_with_same_ids(reading: TableReading) -> tuple[str, ...]:
+    """The parts of a file whose ids begin anew in each (`{"left": [{"id": 1}], "right": [{"id": 1}]}`); often none.
+
+    Parts that are called after models are no groups of questions.
+    """
+    column = reading.column("id")
+    if not column or reading.is_joined:
+        return ()
+    ids_by_part: dict[str, list[str]] = defaultdict(list)
+    for row in reading.rows:
+        part = text_in_cell(row.cells.get(PART))
+        name = text_in_cell(row.cells.get(column))
+        if not part or not name:
+            return ()
+        ids_by_part[part].append(name)
+    all_ids: set[str] = set()
+    is_any_shared = False
+    for part, ids in ids_by_part.items():
+        if len(set(ids)) < len(ids) or is_name_of_model(part):
+            return ()
+        is_any_shared = is_any_shared or not all_ids.isdisjoint(ids)
+        all_ids.update(ids)
+    return tuple(ids_by_part) if is_any_shared else ()
+
+
+def _of_part(rows: Iterable[PredictedRow], part: str) -> Iterator[PredictedRow]:
+    """Rows whose ids have the part of the file; those of one id in several parts stay a group."""
+    for row in rows:
+        yield replace(row, id=f"{row.id} ({part})", group=row.group or row.picture or row.id)
 
 
 CAPTIONS = ("cider", "rouge_l")
