@@ -726,8 +726,11 @@ class _Assignment:
             name
             for name, profile in free.items()
             if profile.is_scalar
-            and max(name_score("answer", name), name_score("label", name)) >= PARTLY
-            and not says_of_reply(name, profile)
+            and (
+                bool(rest_of_gold(name))  # `expected_verdict` is no verdict on the reply
+                or max(name_score("answer", name), name_score("label", name)) >= PARTLY
+                and not says_of_reply(name, profile)
+            )
         ]
         shares = self._shares_in_replies((*chosen, *candidates), replies[0])
         best = max(candidates, key=lambda name: shares[name], default="")
@@ -741,7 +744,7 @@ class _Assignment:
     def _shares_in_replies(self, names: Sequence[str], reply: str) -> dict[str, float]:
         """Return for each column the share of the rows in which its cell stands in the reply, whole words only.
 
-        A cell that stands in the question as well is not counted, since a reply may repeat the question.
+        Of a list, such as the answers of several annotators, one item is enough. A cell that stands in the question as well is not counted, since a reply may repeat the question.
         """
         n_rows = 0
         [question, *_] = self._roles.get("question") or ("",)
@@ -751,9 +754,13 @@ class _Assignment:
             asked = f" {' '.join(folded_words(as_text(row.cells.get(question, ''))))} "
             n_rows += 1
             for name in names:
-                words = " ".join(folded_words(as_text(row.cells.get(name, ""))))
-                is_said = f" {words} " in said and f" {words} " not in asked
-                counts[name] += bool(words) and is_said
+                cell = row.cells.get(name, "")
+                is_list = isinstance(cell, list) or as_text(cell).startswith("[")
+                items = (listed(cell) if is_list else None) or [cell]
+                texts = [" ".join(folded_words(as_text(item))) for item in items]
+                counts[name] += any(
+                    text and f" {text} " in said and f" {text} " not in asked for text in texts
+                )
         return {name: counts[name] / max(1, n_rows) for name in names}
 
     def _reference_captions(self, free: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
