@@ -59,6 +59,7 @@ from snellen.interchange.predictions.rows import (
     with_failure,
     with_whole_characters,
 )
+from snellen.interchange.predictions.scoring_call import columns_given
 from snellen.interchange.predictions.tables import (
     TABLE,
     TITLE,
@@ -167,6 +168,13 @@ def import_runs(
     Files that ask the same questions become runs of one benchmark, so that they can be compared. `to` and `model` are
     for a single run. Raises as `import_run`.
     """
+    with columns_given(reading.columns):
+        return _runs_of_files(paths, reading, to, model)
+
+
+def _runs_of_files(
+    paths: Sequence[Path], reading: FileReading, to: Path | None, model: str
+) -> list[Path]:
     if reading.benchmark and is_row_file(Path(reading.benchmark)):
         table = Path(reading.benchmark)
         answers = answers_in(reading.benchmark, list(prediction_rows(table)))
