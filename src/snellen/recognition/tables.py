@@ -722,16 +722,12 @@ class _Assignment:
             return
         if says_of_reply(chosen[0], self._profiles[chosen[0]]):
             return
-        candidates = [
-            name
-            for name, profile in free.items()
-            if profile.is_scalar
-            and (
-                bool(rest_of_gold(name))  # `expected_verdict` is no verdict on the reply
-                or max(name_score("answer", name), name_score("label", name)) >= PARTLY
-                and not says_of_reply(name, profile)
-            )
-        ]
+        candidates: list[str] = []
+        for name, profile in free.items():
+            is_gold = bool(rest_of_gold(name))  # `expected_verdict` is no verdict on the reply
+            is_label = max(name_score("answer", name), name_score("label", name)) >= PARTLY
+            if profile.is_scalar and (is_gold or (is_label and not says_of_reply(name, profile))):
+                candidates.append(name)
         shares = self._shares_in_replies((*chosen, *candidates), replies[0])
         best = max(candidates, key=lambda name: shares[name], default="")
         if not best or shares[chosen[0]] > HARDLY or shares[best] < OFTEN_MET:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from snellen.callers import for_caller, setting
 
-
-_GIVEN: ContextVar[Mapping[str, Sequence[str]]] = ContextVar("_GIVEN", default={})
+_GIVEN: ContextVar[Mapping[str, Sequence[str]] | None] = ContextVar("_GIVEN", default=None)
 
 
 @contextmanager
@@ -38,7 +37,7 @@ def scoring_call(
         >>> scoring_call(Path("replies.csv"), benchmark="mmstar")
         "sn.import_run('replies.csv', benchmark='mmstar')"
     """
-    columns = {**_GIVEN.get(), **(columns or {})}
+    columns = {**(_GIVEN.get() or {}), **(columns or {})}
     settings: list[str] = []
     if benchmark:
         settings.append(setting("benchmark", benchmark))
