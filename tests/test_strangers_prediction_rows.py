@@ -1,0 +1,108 @@
+"""Which question a row is of, what is right, and what to type next: small files of strangers, counted by hand."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import snellen as sn
+from snellen.errors import DataError
+
+N = 40
+FEELINGS = ("happy", "sad", "angry", "neutral")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def lines(name: str, rows: Sequence[dict[str, Any]]) -> str:
+    Path(name).write_text("\n".join(map(json.dumps, rows)))
+    return name
+
+
+def table(name: str, rows: Sequence[dict[str, Any]]) -> str:
+    with Path(name).open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return name
+
+
+def feeling(n: int) -> str:
+    """What a model says that is wrong in one of four."""
+    return FEELINGS[n % 4] if n % 4 else "sad"
+
+
+STYLES = ("cubism", "analytical cubism", "baroque", "realism")
+
+
+@pytest.mark.parametrize("sentence", ["{}", "The painting is in the style of {}."])
+def test_a_label_that_has_another_within_is_another_label(sentence: str) -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        style = STYLES[n % 4]
+        # Ten paintings are cubism; four of them, those of 0, 4, 8 and 12, are called analytical cubism: 36 of 40 are right.
+        said = "Analytical Cubism" if style == "cubism" and n < 16 else style
+        rows.append({"image": f"{n}.jpg", "gt": style, "preds": sentence.format(said)})
+    assert sn.score(table("styles.csv", rows)).value() == 0.9
+
+
+def test_questions_of_several_parts_are_told_apart_where_ids_begin_anew() -> None:
+    parts: dict[str, list[dict[str, Any]]] = {"on the left": [], "on the right": []}
+    for n in range(10):
+        right = "AB"[n % 2]
+        wrong = "BA"[n % 2]
+        for part, n_right in (("on the left", 8), ("on the right", 5)):  # 13 of 20
+            said = right if n < n_right else wrong
+            reply = f"Looking at the picture {part}. Answer: ({said})"
+            parts[part].append({"id": n, "pred": [reply], "answer": f"({right})"})
+    Path("parts.json").write_text(json.dumps(parts))
+    assert sn.score("parts.json").value() == 0.65
+
+
+def test_the_expected_verdict_is_the_answer_where_replies_say_it_and_no_other_column() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        verdict = "SAFE" if n % 2 else "UNSAFE"
+        said = "UNSAFE" if n < 10 else verdict  # wrong for 1, 3, 5, 7 and 9: 35 of 40 are right
+        rows.append(
+            {
+                "image_id": f"gauge {n}.jpg",
+                "ground_truth_value": f"0.{n + 10}",
+                "expected_value": f"0.{n + 10} bar",
+                "expected_verdict": verdict,
+                "model_response": f"The needle of gauge {n} is in view.\n\nVerdict: {said}",
+            }
+        )
+    assert sn.score(table("gauges.csv", rows)).value() == 0.875
+
+
+def test_answers_of_annotators_are_right_and_not_the_target_that_a_model_learned_from() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        brand, other = f"brand{n}", f"maker{n}"
+        # Replies to every second question are what five of ten say, and not the target: by VQA accuracy all are right.
+        said = brand if n % 2 else other
+        answers = [brand] * 5 + [other] * 5
+        row = {"id": n, "question": f"Which brand is in picture {n}?", "answers": answers}
+        rows.append({**row, "target_answer": brand, "prediction": said})
+    assert sn.score(lines("brands.jsonl", rows)).value("vqa_accuracy") == 1.0
+
+
+def test_a_second_refusal_keeps_the_column_that_the_first_asked_for() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        rows.append({"imagen": f"{n}.jpg", "original": f"plaza {n}", "generada": f"calle {n}"})
+    name = table("leyendas.csv", rows)
+    with pytest.raises(DataError, match=r"columns=\{'reply': 'NAME'\}"):
+        sn.import_run(name)
+    with pytest.raises(DataError, match=r"columns=\{'reply': 'generada', 'answer': 'NAME'\}"):
+        sn.import_run(name, columns={"reply": "generada"})
+    sn.import_run(name, columns={"reply": "generada", "answer": "original"})
