@@ -474,7 +474,7 @@ def test_verdicts_are_kept_and_asked_for_again_only_in_other_words(
     run, lines = hard_run(questions, tmp_path), []
     first = score(run, judge=Judge(cow), announce=lines.append)
     assert "6 replies, 0 judged earlier; about 6 calls with" in lines[0]
-    assert "6 calls made, 0 replies without a verdict" in lines[1]
+    assert "6 calls made after a trial call, 0 replies without a verdict" in lines[1]
     again = Judge(lambda request: "X")
     assert score(run, judge=again, announce=lines.append).rows == first.rows
     # The third line says that nothing was left to ask.
@@ -882,6 +882,6 @@ def test_the_tokens_that_a_judge_counted_are_said_after(
     score(hard_run(questions, tmp_path), judge=Counting(cow), announce=lines.append)
     # Those of the start-up check too.
     assert (
-        "6 calls made (700 input tokens, 7 output tokens, as counted by the judge), 0 replies without"
+        "6 calls made after a trial call (700 input tokens, 7 output tokens, as counted by the judge), 0 replies without"
         in lines[1]
     )

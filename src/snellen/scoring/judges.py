@@ -275,8 +275,11 @@ class Judge:
         verdicts = self._verdicts(tasks, responses)
         failed = sum(verdict.failed for verdict in verdicts)
         tokens = _describe_usage(reply for key, reply in responses.items() if key not in usable)
+        start_up_key = _start_up_request().key
+        was_tried = start_up_key in responses and start_up_key not in usable
+        trial = " after a trial call" if was_tried else ""
         self._announce(
-            f"judge {self.name}: {calls:,} calls made{tokens}, {failed:,} replies without a verdict"
+            f"judge {self.name}: {calls:,} calls made{trial}{tokens}, {failed:,} replies without a verdict"
         )
         return verdicts, calls
 
