@@ -467,7 +467,7 @@ def test_what_is_left_out_is_counted_by_reason() -> None:
         "earlier": 1,
         "empty": 1,
         "says the same as the answer": 1,
-        "accepted by an annotator": 1,
+        "says the same as another right answer": 1,
         "says the same as another option": 1,
     }
 

@@ -80,7 +80,7 @@ def test_what_cannot_be_a_distractor_is_left_out_and_counted() -> None:
     assert usable_proposals(reply, OPTIONS, ["cow"], rejected) == ["cat", "horse"]
     assert rejected == {
         "says the same as the answer": 1,
-        "accepted by an annotator": 1,
+        "says the same as another right answer": 1,
         "says the same as another option": 1,
     }
 

@@ -126,7 +126,7 @@ def rejection_reason(
     if is_same(candidate, accepted[0]):
         return "says the same as the answer"
     if any(is_same(candidate, text) for text in (*accepted[1:], *avoid)):
-        return "accepted by an annotator"
+        return "says the same as another right answer"
     if any(is_same(candidate, text) for text in chosen):
         return "says the same as another option"
     return ""
