@@ -360,6 +360,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                 rows=tuple(rows), repeats=False, title=title, metrics=("chair",), notes=notes
             )
         ]
+    only_model, of_only_model = _only_model(reading, models)
     parts = () if models else _parts_with_same_ids(reading)
     of_parts: tuple[str, ...] = ()
     if parts:
@@ -379,7 +380,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
         reader = RowReader(of_model, column or first_column(roles, "reply"))
         rows_by_model: dict[str, list[PredictedRow]] = defaultdict(list)
         for row in reading.rows:
-            model = text_in_cell(row.cells.get(models)) if models else ""
+            model = only_model or (text_in_cell(row.cells.get(models)) if models else "")
             outer, _, field = column.partition(".")
             is_field = field and is_name_of_reply(outer)  # `replies.gpt-4.1` are those of gpt-4.1
             of_column = field if is_field else column
@@ -410,6 +411,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                         *of_metrics,
                         *reading.notes,
                         *of_parts,
+                        *of_only_model,
                         *reader.notes,
                         *reader.findings.notes(),
                         *of_questions,
@@ -602,6 +604,22 @@ def _column_of_conditions(reading: TableReading) -> str:
     parts = [sorted(questions) for questions in asked.values()]
     are_same = len(parts) > 1 and all(questions == parts[0] for questions in parts)
     return PART if are_same and len(set(parts[0])) > 1 else ""
+
+
+def _only_model(reading: TableReading, column: str) -> tuple[str, tuple[str, ...]]:
+    """The model of all rows where some do not name it and the others name one alone, and a note on the former.
+
+    Without such a gap, or with several models, both are empty.
+    """
+    if not column:
+        return "", ()
+    counts = Counter(text_in_cell(row.cells.get(column)) for row in reading.rows)
+    named = [model for model in counts if model]
+    if len(named) != 1 or not counts[""]:
+        return "", ()
+    [model] = named
+    note = f"{column!r} is empty in {counts['']:,} rows, which are taken for rows of {model} as the others are"
+    return model, (note,)
 
 
 MOST_PARTS_NAMED = 4
