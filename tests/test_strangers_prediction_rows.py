@@ -12,6 +12,7 @@ import pytest
 
 import snellen as sn
 from snellen.errors import DataError
+from snellen.runs.run_folder import read_manifest
 
 N = 40
 FEELINGS = ("happy", "sad", "angry", "neutral")
@@ -106,3 +107,37 @@ def test_a_second_refusal_keeps_the_column_that_the_first_asked_for() -> None:
     with pytest.raises(DataError, match=r"columns=\{'reply': 'generada', 'answer': 'NAME'\}"):
         sn.import_run(name, columns={"reply": "generada"})
     sn.import_run(name, columns={"reply": "generada", "answer": "original"})
+
+
+def test_a_rate_of_errors_is_no_verdict_and_percentages_stay_such() -> None:
+    plates = ("AB12", "CD34", "EF56", "GH78")
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        plate = plates[n % 4]
+        said = (
+            "AB1" if n % 4 == 0 else plate
+        )  # one of four characters is missing in every fourth plate
+        row = {"image": f"{n}.jpg", "ground_truth": plate, "prediction": said}
+        rows.append({**row, "CER_score": 0.25 if n % 4 == 0 else 0.0})
+    run = sn.import_run(table("plates.csv", rows))
+    notes = "; ".join(read_manifest(run).notes)
+    assert "verdicts" not in notes
+    assert "'CER_score', 6.2% on average" in notes
+    assert sn.score(run).value("character_error_rate") == 0.0625  # 0.25 / 4
+
+    written = [
+        {"id": n, "gt": "a b c d", "prediction": "a b c e", "cer": 14.0 + n % 2} for n in range(N)
+    ]
+    notes = "; ".join(read_manifest(sn.import_run(table("lines.csv", written))).notes)
+    assert "'cer', 14.5 on average" in notes
+
+
+def test_a_model_that_some_rows_do_not_name_is_one_model() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        model = "maker/model" if n < 10 else ""
+        row = {"id": n, "question": f"What is {n}?", "answer": FEELINGS[n % 4], "model_id": model}
+        rows.append({**row, "response": feeling(n)})
+    folder = sn.import_run(table("one.csv", rows))
+    assert any("is empty in 30 rows" in note for note in read_manifest(folder).notes)
+    assert sn.score(folder).value() == 0.75  # feeling() is wrong in one of four, in all 40 rows

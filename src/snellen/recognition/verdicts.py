@@ -15,6 +15,8 @@ JUDGES = frozenset(
 """Words in names of columns that a model or a person filled who judged replies, and no rule."""
 _SAYS_OF_JUDGE = frozenset("judge judged judgement judgment evaluator grader".split())
 """Words in names of other columns that a judge filled: `evaluator_explanation`."""
+_RATES_OF_ERRORS = frozenset("cer wer ter mae mse rmse".split())
+"""Words in names of columns with a rate of errors, of which less is better: `CER_score` is no share of right replies."""
 _MAY_BE_ANSWERS = frozenset("result status outcome eval evaluation".split())
 """Names of columns that may also hold what was read in replies: `PASS` where that is a right answer."""
 _WORDS = {
@@ -182,6 +184,8 @@ def verdict_column(
     for name, profile in profiles.items():
         score = name_score("verdict", name)
         if not score and not is_verdict(name):
+            continue
+        if not _RATES_OF_ERRORS.isdisjoint(split_name(name)):
             continue
         if folded_name(name) in _MAY_BE_ANSWERS and profile.texts.keys() <= set(answers):
             continue

@@ -671,7 +671,6 @@ _SCORES = {
     "wer": _WER,
     "word_error_rate": _WER,
     "anls": _ANLS,
-    "anls_score": _ANLS,
     "relaxed_accuracy": _RELAXED,
     "relaxed_acc": _RELAXED,
     "relaxed_correctness": _RELAXED,
@@ -698,7 +697,8 @@ def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[s
         return _CER, (f"the right answers are transcripts: {_CER[0]}",)
     scored: dict[tuple[str, ...], str] = {}
     for name in reading.roles.profiles:
-        metrics = _SCORES.get(folded_name(name.rpartition(".")[2]))
+        called = folded_name(name.rpartition(".")[2])
+        metrics = _SCORES.get(called.removesuffix("_score"))
         if metrics is not None:
             scored.setdefault(metrics, name)
     if _CER in scored:
@@ -811,7 +811,11 @@ def _scores_note(reading: TableReading, column: str, metric: str) -> str:
     texts = [text_in_cell(row.cells.get(column)) for row in reading.rows]
     numbers = [float(text) for text in texts if is_number(text)]
     scores = [number for number in numbers if math.isfinite(number)]
-    mean = f", {sum(scores) / len(scores):.1%} on average" if scores else ""
+    mean = ""
+    if scores:
+        average = sum(scores) / len(scores)
+        are_shares = median(scores) <= 1  # others are percentages already
+        mean = f", {average:.1%} on average" if are_shares else f", {average:.1f} on average"
     return f"the file has a score of each row in {column!r}{mean}: {metric}"
 
 
