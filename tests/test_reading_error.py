@@ -238,6 +238,8 @@ def test_sentences_that_a_metric_compares_as_a_whole_are_mentioned(
     assert any(words in line for line in said) == is_mentioned
     assert (words in report) == is_mentioned
     assert "scored by typed_match" not in report
+    assert ("or see typed_match, which finds" in report) == is_mentioned
+    assert "add the metric typed_match" not in report
 
 
 def test_same_replies_differ_in_nothing_however_uncertain_they_are(tmp_path: Path) -> None:

@@ -1205,3 +1205,39 @@ def test_a_benchmark_built_into_the_folder_of_its_images_is_built_again(
         assert code == 0, error
         versions.add(Benchmark(Path("photos/made")).manifest.version)
     assert len(versions) == 1
+
+
+def test_classes_that_the_user_removes_leave_open_questions_by_typed_match(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = ["question\tanswer"]
+    for number in range(12):
+        lines.append(f"What colour is {number}?\t{'red' if number % 2 else 'green'}")
+    Path("colours.tsv").write_text("\n".join(lines))
+    assert small.command(capsys, "build", "colours.tsv", "--no-images")[0] == 0
+    entry = Path("colours.toml").read_text()
+    before, _, after = entry.partition("classes = [")
+    assert "green" in after
+    Path("open.toml").write_text(before.replace('"colours"', '"open"') + after.partition("]\n")[2])
+    spec = sn.build("open.toml").spec
+    assert (spec.formulation, spec.metrics[0]) == ("text", "typed_match")
+
+    def in_sentences(question: str, images: Sequence[Any]) -> str:
+        return "The answer is green (a)."
+
+    results = sn.evaluate(in_sentences, "open", report=False)
+    # By hand: 6 of the 12 answers are green.
+    assert results.value("typed_match") == 0.5
+
+
+def test_a_parquet_column_with_names_alone_names_the_setting_for_their_folder() -> None:
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    cells = [{"bytes": None, "path": name(number)} for number in range(COUNT)]
+    table = {
+        "image": pa.array(cells, kind),
+        "question": [question(number) for number in range(COUNT)],
+        "answer": [right(number) for number in range(COUNT)],
+    }
+    pq.write_table(pa.table(table), "names.parquet")
+    with pytest.raises(DataError, match=r"only its name p0.png; write the names .*images="):
+        sn.build("names.parquet")

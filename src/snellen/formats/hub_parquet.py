@@ -211,11 +211,14 @@ class ImageColumn:
             return _decode_base64_image(cell, f"{place.where}: {self._column}")
         content = cell["bytes"] if isinstance(cell, dict) else cell
         if not content:
-            name_note = ""
             if isinstance(cell, dict) and cell["path"]:
-                name_note = f", only its name {cell['path']}"
+                raise DataError(
+                    f"{place.where}: {self._column} holds no image, only its name {cell['path']}; write the names as a "
+                    f"column of text and name the folder of the images ({setting('images', 'FOLDER')}), or use the "
+                    "dataset that holds them"
+                )
             raise DataError(
-                f"{place.where}: {self._column} holds no image{name_note}; is it the dataset with images?"
+                f"{place.where}: {self._column} holds no image; is it the dataset with images?"
             )
         return bytes(content)
 

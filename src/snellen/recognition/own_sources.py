@@ -28,6 +28,7 @@ from snellen.fetching.hub import SCHEME, fetch_hub_table
 from snellen.formats.locate import is_image
 from snellen.formats.packed_files import BENCHMARK_FILE, RUN_FILE
 from snellen.formats.rows import is_row_file
+from snellen.recognition.answer_types import TEXT
 from snellen.recognition.columns import Doubt
 from snellen.recognition.dataset_folders import names_a_split, split_table
 from snellen.recognition.recognising import Recognition, TableSettings, recognise
@@ -266,8 +267,21 @@ def _of_entry(entry: LoadedEntry, where: str, settings: TableSettings, name: str
         raise DataError(
             f"{where} says what each column is; change it there, and leave the {noun} for columns out"
         )
-    spec = replace(entry.spec, name=name) if name else entry.spec
+    spec = _with_metrics_of_open(entry.spec)
+    spec = replace(spec, name=name) if name else spec
     return _with_options(OwnSource(spec, Path(entry.where).parent, where), settings)
+
+
+def _with_metrics_of_open(spec: BenchmarkSpec) -> BenchmarkSpec:
+    """Return an entry with the metrics of open questions if its user removed the `classes` that had made them a choice."""
+    params = spec.source.params
+    columns = params.get("columns", {})
+    has_options = params.get("classes") or columns.get("options") or columns.get("distractors")
+    was_a_choice = spec.source.reader == "table" and spec.formulation == "choice"
+    is_about_answers = "answer" in columns and not params.get("make_options")
+    if was_a_choice and is_about_answers and not has_options and not spec.metrics:
+        return replace(spec, formulation="text", metrics=TEXT.metrics)
+    return spec
 
 
 def _with_entry(settings: TableSettings, spec: BenchmarkSpec) -> TableSettings:

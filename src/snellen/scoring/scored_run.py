@@ -504,8 +504,11 @@ def whole_text_sentences(scored: ScoredRun) -> Iterator[str]:
     """
     n_scored: Counter[str] = Counter()
     n_lost: Counter[str] = Counter()
+    has_typed_match = False
     for benchmark in scored.benchmarks:
-        metrics = {name for _, _, name in benchmark.score_rows if declared_row(name).whole_text}
+        names = {name for _, _, name in benchmark.score_rows}
+        has_typed_match = has_typed_match or "typed_match" in names
+        metrics = {name for name in names if declared_row(name).whole_text}
         if not metrics or benchmark.spec.metrics[:1] == ("typed_match",):
             continue
         answered_in_sentences: set[tuple[str, int]] = set()
@@ -519,12 +522,13 @@ def whole_text_sentences(scored: ScoredRun) -> Iterator[str]:
                     n_scored[name] += 1
                 if score.value == 0 and (score.sample_id, score.turn) in answered_in_sentences:
                     n_lost[name] += 1
+    instead = "see typed_match" if has_typed_match else "add the metric typed_match"
     for name in sorted(n_lost):
         if n_lost[name] > MOST_SENTENCES * n_scored[name]:
             yield (
                 f"{n_lost[name]:,} of {n_scored[name]:,} replies scored by {name} are sentences and count as "
-                "wrong, because the metric compares complete texts: prompt for a word or a phrase, or add the "
-                "metric typed_match"
+                "wrong, because the metric compares complete texts: prompt for a word or a phrase, or "
+                f"{instead}, which finds the answer in a sentence"
             )
 
 
