@@ -348,7 +348,7 @@ def test_a_hub_that_cannot_be_reached_is_one_line() -> None:
         (("eyechart/shap", "--as", "dataset"), "did you mean eyechart/shape"),
         (
             ("made", "--as", "inspect"),
-            "inspect is an export format for runs; benchmarks can be written as dataset",
+            "made is a built benchmark, but --as inspect writes the replies of runs; `snellen export made --as dataset`",
         ),
     ],
 )

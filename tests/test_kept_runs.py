@@ -534,6 +534,27 @@ def test_changed_answers_are_told_before_they_change_numbers(
     assert said not in small.command(capsys, "score", "runs/run")[2]
 
 
+def test_a_run_without_its_answers_goes_to_the_author_of_the_questions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark = made(tmp_path)
+    for file in benchmark.folder.glob("answers*"):
+        file.unlink()
+    code, _, err = small.command(capsys, "pack", "runs/run")
+    assert code == 0 and "correct answers: answers" not in err
+    assert "the answers are not on this machine" in err
+    assert err.rstrip().endswith("then `snellen score received/run`")
+
+
+def test_a_built_benchmark_is_exported_as_a_dataset_and_not_as_replies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(made(tmp_path).folder)
+    code, _, err = small.command(capsys, "export", folder, "-o", "q.csv")
+    assert code == 2 and f"{folder} is a built benchmark" in err
+    assert f"`snellen export {folder} --as dataset` writes its questions" in err
+
+
 def test_a_packed_run_is_reported_elsewhere_and_holds_no_gold(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

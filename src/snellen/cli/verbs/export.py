@@ -105,6 +105,8 @@ def export_command(
         import_hub("--push")
     files: list[Path] = []
     folders: list[Path] = []
+    if exporter.write_benchmark is None and not trackers:
+        _check_not_a_benchmark(runs, form_name)
     if len(runs) == 1 and _is_benchmark(runs[0], exporter):
         if trackers:
             raise DataError(f"{runs[0]} is a benchmark, but --track logs runs")
@@ -146,6 +148,20 @@ def _is_benchmark(name: str, exporter: Exporter) -> bool:
     if (Path(name) / MANIFEST).exists():
         return True
     return exporter.write_benchmark is not None and not Path(name).exists()
+
+
+def _check_not_a_benchmark(names: Sequence[str], form_name: str) -> None:
+    """Raise DataError if a name is that of a built benchmark, which the format cannot write."""
+    for name in names:
+        is_built = (Path(name) / MANIFEST).exists() or (
+            not Path(name).exists() and (benchmark_folder(name) / MANIFEST).exists()
+        )
+        if is_built:
+            line = shlex.join(("snellen", "export", name, "--as", "dataset"))
+            raise DataError(
+                f"{name} is a built benchmark, but --as {form_name} writes the replies of runs; `{line}` writes its "
+                "questions"
+            )
 
 
 @click.command()
@@ -216,6 +232,7 @@ def pack_command(
             f"not packed, because they reveal the correct answers: {', '.join(packed.left_out)} (--answers "
             "includes them); a reply scored as correct still reveals the answer to its question"
         )
+    has_no_answers = not answers and "answers" not in packed.left_out
     contents = [f"{packed.files:,} files"]
     if images:
         contents.append(f"{packed.images:,} images")
@@ -227,6 +244,13 @@ def pack_command(
         contents.append("signed")
     console.print(f"wrote {packed.path}: {', '.join(contents)}", soft_wrap=True)
     unpack = shlex.join(("python", "-m", "zipfile", "-e", path.name, RECEIVED))
+    if has_no_answers:
+        names = " ".join(shell_word(f"{RECEIVED}/{run.resolve().name}") for run in runs)
+        announce(
+            "the answers are not on this machine; to have the replies scored, send the file to the author of the "
+            f"questions, who runs `{unpack}`, then `snellen score {names}`"
+        )
+        return
     announce(f"to open it on another machine, run `{unpack}`, then `snellen view {RECEIVED}`")
 
 

@@ -24,7 +24,7 @@ from snellen.callers import for_caller, setting
 from snellen.common.foreign import open_file
 from snellen.common.images import ImageStore
 from snellen.common.paths import slug
-from snellen.errors import DataError, StoreError
+from snellen.errors import DataError, SnellenError, StoreError
 from snellen.formats.packed_files import ANSWERS_PREFIX, read_packed
 from snellen.formats.record_files import ENDING
 from snellen.interchange.signing import BLOCK, check_key, sign_folders
@@ -94,11 +94,14 @@ def pack_runs(
         raise DataError(f"two of these runs are called {twice[0]}; pack them into different files")
     packed: dict[str, Path] = {}
     golds: list[str] = []
-    left_out: list[str] = [] if answers else ["answers"]
+    left_out: list[str] = []
     n_images = 0
     with tempfile.TemporaryDirectory() as staging:
         for run, name in zip(runs, names, strict=True):
             manifest = read_manifest(run)
+            has_gold_here = any(_are_answers_here(use, run) for use in manifest.benchmarks)
+            if has_gold_here and not answers and "answers" not in left_out:
+                left_out.insert(0, "answers")
             with_gold = {
                 f"{name}/{file.relative_to(run).as_posix()}": file for file in _gold_files(run)
             }
@@ -234,6 +237,14 @@ def _answers(use: BenchmarkUse, run: Path) -> Path | None:
             f"the answers of {use.name} are not here; build it again, or pack the run without {without}"
         )
     return answers_file(folder)
+
+
+def _are_answers_here(use: BenchmarkUse, run: Path) -> bool:
+    """Return whether this machine has the answers to a benchmark of a run. An author may have kept them."""
+    try:
+        return has_answers(reopen_benchmark(use, run).folder)
+    except SnellenError:
+        return False
 
 
 def _check_replaced(path: Path, places: Iterable[str]) -> None:
