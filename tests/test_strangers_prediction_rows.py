@@ -41,18 +41,19 @@ def feeling(n: int) -> str:
     return FEELINGS[n % 4] if n % 4 else "sad"
 
 
-STYLES = ("cubism", "analytical cubism", "baroque", "realism")
+STYLES = ("cubism", "analytical cubism", "baroque", "realism", "mannerism", "pop art")
+"""More than the classes that make any open questions a choice."""
 
 
 @pytest.mark.parametrize("sentence", ["{}", "The painting is in the style of {}."])
 def test_a_label_that_has_another_within_is_another_label(sentence: str) -> None:
     rows: list[dict[str, Any]] = []
-    for n in range(N):
-        style = STYLES[n % 4]
-        # Ten paintings are cubism; four of them, those of 0, 4, 8 and 12, are called analytical cubism: 36 of 40 are right.
-        said = "Analytical Cubism" if style == "cubism" and n < 16 else style
+    for n in range(60):
+        style = STYLES[n % 6]
+        # Ten paintings are cubism; those of 0, 6 and 12 are called analytical cubism: 57 of 60 are right.
+        said = "Analytical Cubism" if style == "cubism" and n < 18 else style
         rows.append({"image": f"{n}.jpg", "gt": style, "preds": sentence.format(said)})
-    assert sn.score(table("styles.csv", rows)).value() == 0.9
+    assert sn.score(table("styles.csv", rows)).value() == 0.95
 
 
 def test_questions_of_several_parts_are_told_apart_where_ids_begin_anew() -> None:
