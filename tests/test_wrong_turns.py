@@ -510,7 +510,10 @@ def test_marks_of_a_function_say_how_many_and_how_to_report_them(
     assert code == 0 and "short" in out
     assert "judge mine.py:short: 4 marks for questions of runs/x; the metric short is" in err
     assert "`snellen report runs/x --judge mine.py:short` writes the report" in err
-    assert "add --judge mine.py:short to show it" in own_code("report", "runs/x")[2]
+    assert (
+        "runs/x: scored with judge mine.py:short; other scorings: standard"
+        in own_code("report", "runs/x")[2]
+    )
 
 
 def test_a_metric_leaves_the_marks_of_the_same_function_alone(own_code: Command) -> None:
