@@ -127,7 +127,10 @@ class ScoringSettings(Struct, frozen=True):
         parts: list[str] = []
         for metric in self.scoring.metrics:
             judge = judging_code(metric)
-            parts.append(f"judge {judge}" if judge else metric)
+            name = judge or metric
+            if name.startswith("__main__"):  # a function of a script or notebook
+                name = f"{name.rpartition(':')[2]} of a script"
+            parts.append(f"judge {name}" if judge else name)
         for name, declared in record_fields(ScoringSpec).items():
             value = getattr(self.scoring, name)
             if name == "metrics" or value == declared.default:
