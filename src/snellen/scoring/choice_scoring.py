@@ -160,7 +160,9 @@ def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
 def _circular_verdicts(question: AskedQuestion, answer: Answer, rotations: int) -> Iterator[Score]:
     """Yield the scores of a question under all rotations of its options (MMBench's circular evaluation): the verdict,
     its bounds by doubtful readings, and the drop from the first pass."""
-    with_missing_as_wrong = question.missing_as_wrong
+    # Rotations that the protocol left out, as the result was certain without them, are not missing.
+    is_settled = _has_ended(question, _first_passes(question))
+    with_missing_as_wrong = question if is_settled else question.missing_as_wrong
     first_passes = _first_passes(with_missing_as_wrong)
     has_ended = _has_ended(with_missing_as_wrong, first_passes)
 
