@@ -785,7 +785,7 @@ def test_a_flag_that_the_table_contradicts_is_refused(tmp_path: Path) -> None:
     path = small.write([TWO | {"image": small.cell()}], tmp_path / "t.jsonl")
     for flag, what in (
         ("no_images", "1 questions have an image"),
-        ("hidden_answers", "1 questions have an answer"),
+        ("hidden_answers", "1 questions have an answer; remove .*; `snellen pack NAME` then packs"),
     ):
         with pytest.raises(DataError, match=what):
             list(read({"file": path.name, flag: True}, tmp_path))

@@ -155,7 +155,10 @@ def _check_part(
     """
     declared = setting(parameter, True)
     if count and not is_expected:
-        raise DataError(f"{path}: {count:,} questions have {part}; remove {declared}")
+        sharing = ""
+        if role == "answer":
+            sharing = "; `snellen pack NAME` then packs the benchmark without its answers"
+        raise DataError(f"{path}: {count:,} questions have {part}; remove {declared}{sharing}")
     if is_expected and not count:
         in_entry = for_caller(f" ({parameter} = true)", "")
         in_entry = for_caller(f" ({parameter} = true)", "")
