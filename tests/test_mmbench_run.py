@@ -607,7 +607,7 @@ def test_other_files_are_refused_in_a_line_that_says_what_to_do(
         (["letters.tsv"], "its answers may be replies or right answers"),
         (
             ["p.tsv", "--benchmark", "letters.tsv"],
-            "has answers without their questions; build the questions with",
+            "no column has the ids of the table of right answers, such as '1'",
         ),
         (["p.tsv", "--benchmark", "bad.tsv"], "the answer 'F' is not one of the letters A-D"),
         (["p.tsv", "--benchmark", "gone.tsv"], "gone.tsv: no such file"),
