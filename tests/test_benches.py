@@ -54,6 +54,7 @@ NOT_RUN = {
     "commands": "needs the pinned revision; `make speed` runs it",
     "equality": "asks each architecture several ways: minutes; tests/test_bench.py runs its parts",
     "harness_rules": "needs clones of other harnesses and of repositories with published replies",
+    "mixed_windows": "asks 61 architectures, each against a witness: half an hour",
     "mutation": "copies the repository and runs its tests for each mutant: minutes",
     "pages": "opens every kind of page in a browser: minutes",
     "parity": "needs checkouts of other harnesses",

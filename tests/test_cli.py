@@ -620,10 +620,7 @@ def test_flags_of_other_tools_lead_to_how_it_is_said_here(
         ("build coco.json --ask count", "`snellen reform coco.json --ask count`"),
         ("reform coco.json --limit 10", "use `--count N` for N questions in total, or `--per-type"),
         ("report RUN --details", "`snellen score RUN --details`"),
-        (
-            "export RUN --metric bleu",
-            "`snellen score RUN --metric bleu`, then name that scoring with",
-        ),
+        ("export RUN --metric bleu", "give the flag to `snellen score RUN`, then export"),
         ("export RUN --as-published", "`snellen score RUN --as-published`, then"),
         ("pack mine --hide-answers", "answers are left out unless you write `--answers`"),
         ("score f.xlsx --output x", "use `--to FOLDER`"),

@@ -554,13 +554,13 @@ def test_a_bar_of_a_file_whose_size_nobody_says_is_one_bar() -> None:
     shown = io.StringIO()
     bar = FetchBar(Console(file=shown, force_terminal=True, width=100))
     bar.show("a.bin", 1_000, 0)
-    first = bar._shown
+    first = bar._bar
     bar.show("a.bin", 2_000, 0)
-    assert bar._shown is first
+    assert bar._bar is first
     bar.show("b.bin", 10, 20)
-    assert bar._shown is not None and bar._shown[0] == "b.bin"
+    assert bar._bar not in (None, first) and bar._file == "b.bin"
     bar.show("b.bin", 20, 20)
-    assert bar._shown is None
+    assert bar._bar is None
     bar.end()
 
 

@@ -133,9 +133,7 @@ def test_a_model_that_needs_torchvision_names_it(tmp_path: Path) -> None:
     (tmp_path / "processor_config.json").unlink()
     (tmp_path / "config.json").write_text('{"model_type": "qwen2_vl"}')
     (tmp_path / "preprocessor_config.json").write_text('{"processor_class": "Qwen2VLProcessor"}')
-    with pytest.raises(
-        sn.SnellenError, match=r"needs the package torchvision: pip install torchvision$"
-    ):
+    with pytest.raises(sn.SnellenError, match=r"needs torchvision: pip install torchvision$"):
         load_model(f"hf:{tmp_path}")
 
 

@@ -351,7 +351,7 @@ def test_a_dataset_of_another_form_is_refused_with_file_and_row(
         (None, r"row 7: image holds no image; is it the dataset with images\?"),
         (
             {"bytes": None, "path": "x/7.jpg"},
-            r"row 7: image holds no image, only its name x/7.jpg; is it the",
+            r"row 7: image holds no image, only its name x/7.jpg; write the names",
         ),
         ({"bytes": b"GIF?", "path": None}, r"row 7"),
     ],

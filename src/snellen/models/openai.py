@@ -674,12 +674,12 @@ class OpenAIModel(ShownByName):
             reply = await self._send(
                 sglang_scoring.DETOKENIZE_PATH,
                 images,
-                lambda _: sglang_scoring.detokenize_body(self._served, tokens),
+                lambda _: sglang_scoring.tokens_as_text_body(self._served, tokens),
                 from_root=True,
             )
             if isinstance(reply, ServerFault):
                 return reply
-            text = sglang_scoring.read_token_text(reply, self.client.now())
+            text = sglang_scoring.read_text_of_tokens(reply, self.client.now())
             if isinstance(text, ServerFault):
                 return text
             self._opened_thought = sglang_scoring.opened_thought_of(text, mark)

@@ -168,13 +168,13 @@ def read_conversation_tokens(reply: HttpReply, now: float) -> tuple[int, ...] | 
         return no_completion(reply.body, error)
 
 
-def detokenize_body(model: RequestedModel, tokens: Sequence[int]) -> bytes:
+def tokens_as_text_body(model: RequestedModel, tokens: Sequence[int]) -> bytes:
     """Return a body that asks for the text of tokens, special tokens included."""
     body = {"model": model.model, "tokens": tokens, "skip_special_tokens": False}
     return msgspec.json.encode(body)
 
 
-def read_token_text(reply: HttpReply, now: float) -> str | ServerFault:
+def read_text_of_tokens(reply: HttpReply, now: float) -> str | ServerFault:
     """Return the text that a server has made of tokens."""
     if reply.status != OK:
         return chat.read_fault(reply, now)

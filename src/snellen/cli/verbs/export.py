@@ -151,8 +151,13 @@ def _is_benchmark(name: str, exporter: Exporter) -> bool:
 
 
 def _check_not_a_benchmark(names: Sequence[str], form_name: str) -> None:
-    """Raise DataError if a name is that of a built benchmark, which the format cannot write."""
+    """Raise DataError if a name is that of a built benchmark, which the format cannot write.
+
+    A run of the same name in the default folder is more likely meant, and is named by the error that follows.
+    """
     for name in names:
+        if Path("runs", name, RUN_MANIFEST).exists():
+            continue
         is_built = (Path(name) / MANIFEST).exists() or (
             not Path(name).exists() and (benchmark_folder(name) / MANIFEST).exists()
         )

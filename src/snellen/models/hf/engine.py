@@ -15,6 +15,7 @@ from snellen.models.hf.cached_forward import (
     Row,
     TokenPicker,
     continuation_rows,
+    logits_to_keep,
     prefill,
     score_rows,
     write_token_by_token,
@@ -47,6 +48,7 @@ from snellen.models.hf.sharing_plan import (
     plan_sharing,
 )
 from snellen.models.hf.token_trees import TreeState, extend_trees
+from snellen.models.hf.tolerance import LEAST, largest_difference
 from snellen.models.hf.vision_cache import VisionCache, caching_vision
 
 VISION_CACHE_BYTES = 256 * 1024 * 1024
@@ -98,6 +100,9 @@ class Engine:
         if layout.text_encoder is not None:
             self.text_encoder = VisionCache(layout.text_encoder, VISION_CACHE_BYTES)
         self.prefix_cache = PrefixCache(_room(layout))
+        self._longest_compared = 0
+        """Tokens of the longest row that was scored with and without the logits that are not needed."""
+        self._needs_all_logits = False
 
     def score(
         self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths | None = None
@@ -272,14 +277,35 @@ class Engine:
         return scores
 
     def _score_plainly(self, row: Row) -> list[float]:
-        """Return the token scores of one row alone, from the logits of all its tokens.
+        """Return the token scores of one row alone.
 
-        Some models give other logits where only the last ones are asked for. All of 4,000 tokens take 2.4 GB with a
-        vocabulary of 150,000 in float32; only where that does not fit in memory, the last ones are asked for.
+        Some models give other logits where only the last ones are asked for, perhaps only from a number of tokens on. All
+        logits of 4,000 tokens take 2.4 GB with a vocabulary of 150,000 in float32. They are therefore computed for the
+        longest row so far. If its scores are the same without them, shorter rows do without; otherwise no row does.
         """
         whole_layout = replace(self.layout, all_logits=True)
-        scores = unless_out_of_memory(partial(score_rows, whole_layout, [row]))
-        return (score_rows(self.layout, [row]) if scores is None else scores)[0]
+        computes_all = self.layout.all_logits or not logits_to_keep(self.layout.model, 1)
+        if computes_all or self.layout.encoder_decoder or self._needs_all_logits:
+            return score_rows(whole_layout, [row])[0]
+        context, continuation = row
+        length = len(context.ids) + len(continuation)
+        if length > self._longest_compared:
+            whole_scores = unless_out_of_memory(partial(score_rows, whole_layout, [row]))
+            if whole_scores is not None:
+                self._needs_all_logits = not self._last_logits_suffice(row, whole_scores)
+                self._longest_compared = length
+                return whole_scores[0]
+        return score_rows(self.layout, [row])[0]
+
+    def _last_logits_suffice(self, row: Row, whole_scores: list[list[float]]) -> bool:
+        """Return whether a row has the same scores if only the logits that predict its continuation are computed."""
+        try:
+            scores = score_rows(self.layout, [row])
+        except (RuntimeError, TypeError, ValueError):
+            return False
+        number_format = str(self.layout.model.dtype).removeprefix("torch.")
+        tolerance = LEAST.get(number_format, LEAST["bfloat16"])
+        return largest_difference([whole_scores], [scores]) <= tolerance
 
     def in_batches(
         self, waiting: list[list[int]], run: Callable[[list[int]], Sequence[R]]

@@ -578,10 +578,7 @@ def _missing_package(spec: ModelSpec, error: Exception) -> Exception:
     package = package_named(error)
     if not package:
         return ModelError(f"{spec.text}: cannot load: {_first_line(error)}")
-    noun = "packages" if " " in package else "package"
-    return ModelError(
-        f"{spec.text}: its processor or model needs the {noun} {package}: pip install {package}"
-    )
+    return ModelError(f"{spec.text}: its processor or model needs {package}: pip install {package}")
 
 
 def package_named(error: Exception) -> str:

@@ -104,9 +104,10 @@ def without_processor(spec: ModelSpec, target: str, absent: Sequence[str]) -> Mo
     """Return the error for a folder that lacks a processor or a part of it."""
     has_none = len(absent) > 1
     fault = "has no processor" if has_none else "lacks a part of the processor"
+    files = ", ".join(absent)
     return ModelError(
-        f"{spec.text}: {target} {fault} ({', '.join(absent)}); save it with "
-        f"processor.save_pretrained({target!r}), or copy it from the base model"
+        f"{spec.text}: {target} {fault} ({files}); save it with processor.save_pretrained({target!r}), or copy it from "
+        "the base model"
     )
 
 
