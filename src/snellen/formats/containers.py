@@ -259,14 +259,19 @@ def _in_objects_beside_sums(content: Object) -> Records:
     others: list[Object] = []
     for value in content.values():
         if isinstance(value, dict) and value:
-            numbers = [number for number in value.values() if isinstance(number, (int, float))]
-            (sums if len(numbers) == len(value) else others).append(value)
+            has_only_numbers = all(isinstance(item, (int, float)) for item in value.values())
+            if has_only_numbers:
+                sums.append(value)
+            else:
+                others.append(value)
         elif not _is_plain(value):
             return []
     if not sums or len(others) != 1:
         return []
+
     records = _nested(others[0]) or []
-    return records if len(records) > max(map(len, sums)) else []
+    most_numbers = max(len(numbers) for numbers in sums)
+    return records if len(records) > most_numbers else []
 
 
 def _are_plain(values: Object) -> bool:
