@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -80,12 +80,7 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
                     results.append(message)
 
     with locked_run(plan.folder) as lock_file, removed_if_unanswered(plan.folder):
-        with _worker_processes(plan, lock_file) as processes:
-            threads = [threading.Thread(target=listen, args=(process,)) for process in processes]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+        with _worker_processes(plan, lock_file, listen) as processes:
             exit_codes = [process.wait() for process in processes]
         outcomes = []
         for result in results:
@@ -109,16 +104,22 @@ def _from_text(kind: Any, text: str) -> Any:
 
 
 @contextmanager
-def _worker_processes(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+def _worker_processes(
+    plan: RunPlan, lock_file: int, listen: Callable[[subprocess.Popen[bytes]], None]
+) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Start the worker processes of a plan, and terminate them at the end of the block.
+
+    At the end everything that the processes printed has been read.
 
     Args:
         plan: The plan of the run.
         lock_file: The descriptor of the lock of the run's folder. The processes inherit it, so that the folder stays
             locked until the last of them has ended.
+        listen: Called for each process in a thread of its own. It reads what the process prints, to the end.
     """
     spec = plan.spec
     processes: list[subprocess.Popen[bytes]] = []
+    threads: list[threading.Thread] = []
     parts: dict[str, QuestionPart] = {}
     earlier_parts: dict[str, QuestionPart] = {}
     for use in plan.benchmarks:
@@ -149,12 +150,20 @@ def _worker_processes(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess
                 )
                 process.stdin.write(msgspec.json.encode(job, enc_hook=str))
                 process.stdin.close()
+            thread = threading.Thread(target=listen, args=(process,))
+            thread.start()
+            threads.append(thread)
         yield processes
     finally:
         for process in processes:
             process.terminate()
         for process in processes:
             process.wait()  # it still stores the replies in flight
+        # A thread ends with its process. It must not be joined before: a signal that interrupts `join` makes Python 3.11
+        # take a living thread for a dead one, and the interpreter crashes when it ends under that thread.
+        for thread in threads:
+            thread.join()
+        for process in processes:
             if process.stdout:
                 process.stdout.close()
 
