@@ -68,7 +68,7 @@ class ModelModerator:
             SnellenError: The model cannot be opened.
         """
         model = await self._get_model()
-        images = ContributedImage(contribution)
+        images = await asyncio.to_thread(ContributedImage, contribution)  # decoding is slow
         text = f"\n\nThe text: {contribution.text}" if contribution.kind == "text" else ""
         question = QUESTION.format(kind=contribution.kind, text=text)
         image_parts = [ImagePart(image) for image in images.refs]
