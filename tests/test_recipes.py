@@ -104,6 +104,20 @@ def test_a_server_is_not_told_of_pixels_and_prompts_are_all_or_none() -> None:
     assert apply_recipe(one).spec.question.templates == "vlmevalkit"
 
 
+def test_recipes_are_listed_with_the_source_of_their_numbers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, err = small.command(capsys, "list", "recipes", "--json")
+    assert code == 0, err
+    rows = {row["recipe"]: row for row in map(json.loads, out.splitlines())}
+    assert rows.keys() == packaged_recipes().keys() and len(rows) >= 12
+    qwen = rows["qwen2.5-vl"]
+    assert qwen["sizes"] == "3B, 7B, 72B"
+    assert qwen["sets"] == "min_pixels, max_pixels, coordinates"
+    assert qwen["not stated"] == "temperature, max_new_tokens, templates, system"
+    assert qwen["printed in"].startswith("QwenLM/Qwen2.5-VL (f0af299), README.md")
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

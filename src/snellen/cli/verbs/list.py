@@ -33,6 +33,7 @@ WHAT = (
     "exporters",
     "trackers",
     "cards",
+    "recipes",
     RUNS,
 )
 BENCHMARK_WORDS = ("tasks", "datasets")
@@ -79,8 +80,8 @@ class _Listed(click.Choice[str]):
 def list_command(
     what: str, words: tuple[str, ...], where: str, sources: bool, built: bool, as_json: bool
 ) -> None:
-    """List benchmarks, suites, models, protocols, metrics, exporters, trackers, model cards, runs or downloaded
-    data.
+    """List benchmarks, suites, models, protocols, metrics, exporters, trackers, model cards, recipes, runs or
+    downloaded data.
 
     \b
       snellen list
@@ -395,6 +396,23 @@ def _cards() -> Listing:
     return header, rows
 
 
+def _recipes() -> Listing:
+    """List the recipes of vendors, with their sizes, settings and the source of the numbers that they print."""
+    from snellen.catalogue.recipes import packaged_recipes
+
+    rows: Rows = []
+    for name, recipe in packaged_recipes().items():
+        benchmarks = {number.benchmark for number in recipe.numbers}
+        stated = ", ".join(recipe.setting_sources)
+        unstated = ", ".join(recipe.unstated)
+        sizes = ", ".join(recipe.sizes)
+        rows.append(
+            (name, recipe.title, sizes, str(len(benchmarks)), stated, unstated, recipe.source)
+        )
+    header = ("recipe", "models", "sizes", "benchmarks", "sets", "not stated", "printed in")
+    return header, rows
+
+
 _METRIC_INPUTS: tuple[MetricInput, ...] = (
     "choices",
     "ranks",
@@ -442,5 +460,6 @@ _LISTS: dict[str, Callable[[], Listing]] = {
     "exporters": lambda: _list_titles("exporters", "what it writes"),
     "trackers": lambda: _list_titles("trackers", "what stands after the colon"),
     "cards": _cards,
+    "recipes": _recipes,
     RUNS: _runs,
 }
