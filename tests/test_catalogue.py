@@ -94,6 +94,25 @@ def test_an_alias_leads_to_the_benchmark_that_it_names() -> None:
     assert names("pope") == ["modern/pope"]
     assert names("DocVQA_TEST") == ["modern/docvqa-test"]
     assert names("pope/*") == ["pope/adversarial", "pope/popular", "pope/random"]
+    # The plus distinguishes two datasets.
+    assert names("refcoco_bbox_rec_val") == ["modern/refcoco"]
+    assert names("refcoco+_bbox_rec_val") == ["modern/refcoco-plus-val"]
+    assert names("refcoco+_bbox_rec_testA") == ["modern/refcoco-plus-testa"]
+    assert names("refcoco_bbox_rec_testA") == ["modern/refcoco-testa"]
+
+
+@pytest.mark.parametrize(
+    ("group", "members"),
+    [
+        ("hrbench", "hr-bench-4k hr-bench-8k"),
+        ("cv_bench", "cv-bench-2d cv-bench-3d"),
+        ("video_mmmu", "video-mmmu-adaptation video-mmmu-comprehension video-mmmu-perception"),
+        ("VideoMMMU", "video-mmmu-adaptation video-mmmu-comprehension video-mmmu-perception"),
+        ("RefSpatial_wo_unseen", "refspatial-location refspatial-placement"),
+    ],
+)
+def test_a_group_of_another_harness_is_all_of_its_benchmarks(group: str, members: str) -> None:
+    assert names(group) == [f"modern/{member}" for member in members.split()]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from snellen.catalogue.entries import BenchmarkSpec
 from snellen.catalogue.loading import entries, suite_facts
 from snellen.errors import DataError, UnknownNameError
 
-_PLAIN_NAME = re.compile(r"[\w.-]+")
+_PLAIN_NAME = re.compile(r"[\w.+-]+")
 """A name without its suite, which is neither a glob nor a part of a suite."""
 _SPLIT_NAMES = {"validation": "val", "mini": "testmini"}
 """Other harnesses' abbreviations of splits."""
@@ -37,7 +37,7 @@ def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
     """Return the benchmarks that a name, a glob (`eyechart/*`), a suite or a suite's part (`eyechart:spatial`) stands for.
 
     A name may lack its suite, have its words in another order, or be the name in another harness: an alias that a suite
-    declares, or the name with its split. Of several benchmarks with one short name, that of a suite that claims short
+    declares for one or several benchmarks, or the name with its split. Of several benchmarks with one short name, that of a suite that claims short
     names is meant.
 
     Raises:
@@ -53,7 +53,7 @@ def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
     is_plain_name = _PLAIN_NAME.fullmatch(pattern) is not None
     alias = aliases().get(_letters(pattern))
     if is_plain_name and alias:
-        return (catalogue[alias],)
+        return tuple(catalogue[name] for name in alias)
 
     members_by_suite = suite_members()
     if pattern in members_by_suite:
@@ -78,12 +78,13 @@ def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
     raise unknown_benchmark(pattern, members_by_suite)
 
 
-def aliases() -> Mapping[str, str]:
+def aliases() -> Mapping[str, tuple[str, ...]]:
     """Return the benchmarks that other harnesses call by another name, by the letters of that name."""
-    by_letters = {}
+    by_letters: dict[str, tuple[str, ...]] = {}
     for suite in suite_facts().values():
-        for alias, short_name in suite.aliases.items():
-            by_letters[_letters(alias)] = f"{suite.name}/{short_name}"
+        for alias, meant in suite.aliases.items():
+            short_names = (meant,) if isinstance(meant, str) else meant
+            by_letters[_letters(alias)] = tuple(f"{suite.name}/{name}" for name in short_names)
     return by_letters
 
 
@@ -121,8 +122,9 @@ def unknown_benchmark(pattern: str, alternatives: Iterable[str] = ()) -> Unknown
 
 
 def _words(name: str) -> list[str]:
-    """Return the words of a name. MMBench_DEV_EN and mmbench_dev_en have those of mmbench/dev-en."""
-    return re.split(r"[^a-z0-9]+", name.casefold())
+    """Return the words of a name. MMBench_DEV_EN and mmbench_dev_en have those of mmbench/dev-en, refcoco+ of refcoco-plus."""
+    spelled_out = name.casefold().replace("+", "-plus-")
+    return re.split(r"[^a-z0-9]+", spelled_out)
 
 
 def _letters(name: str) -> str:

@@ -111,9 +111,10 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
     of its entries declares, or a name of the group `templates`."""
     short_names: bool = False
     """Whether a name without a suite that several suites have is the benchmark of this one."""
-    aliases: dict[str, BenchmarkName] = {}
+    aliases: dict[str, BenchmarkName | tuple[BenchmarkName, ...]] = {}
     """Names of benchmarks in other harnesses, in any case and with any punctuation: `GQA_TestDev_Balanced = "gqa"`. The
-    name of a benchmark with its split needs none."""
+    name of a group of benchmarks has a list: `hrbench = ["hr-bench-4k", "hr-bench-8k"]`. The name of a benchmark with its
+    split needs none."""
     dimensions: dict[str, str] = {}
     """Capabilities with their titles, in the order of the tables; each entry's `dimension` is one of them."""
     taxonomy: Annotated[str, names_of("suites")] = ""

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from types import MappingProxyType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -179,6 +179,10 @@ def _given_names(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Mappin
             if name in value.__struct_fields__:
                 field_path = f"{path}.{name}" if path else name
                 yield from _given_names(getattr(value, name), field_type, field_path)
+    elif get_origin(kind) in (Union, UnionType):
+        for member in get_args(kind):
+            if _is_of_type(value, member):
+                yield from _given_names(value, member, path)
     elif isinstance(value, tuple):
         item_type = get_args(kind)[0]
         for item in value:
@@ -187,6 +191,14 @@ def _given_names(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Mappin
         value_type = get_args(kind)[1]
         for name, item in value.items():
             yield from _given_names(item, value_type, f"{path}.{name}")
+
+
+def _is_of_type(value: Any, kind: Any) -> bool:
+    """Return whether a value is of a type, of which annotations and the types of items do not count."""
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    plain_type = get_origin(kind) or kind
+    return isinstance(plain_type, type) and isinstance(value, plain_type)
 
 
 @cache
