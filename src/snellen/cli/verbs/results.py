@@ -187,12 +187,14 @@ def score_command(
         raise DataError(f"--verify checks packed runs, and {files[0]} is a file of predictions")
     folders = runs_in(run for run in runs if run not in files)
     verify_runs(folders, signers, with_scores=False)
+    scoring, judge = scoring_from_flags(flags), judge_from_flags(flags)
     if files:
+        from snellen.interchange.predictions.scoring_call import given
         from snellen.interchange.predictions.taking import FileReading, import_with_notes
 
         reading = FileReading(benchmark, form, column_flags(columns), answer_is or "")
-        folders += import_with_notes(files, reading, announce, to, model)
-    scoring, judge = scoring_from_flags(flags), judge_from_flags(flags)
+        with given(flags=tuple(scoring_words(scoring, judge))):
+            folders += import_with_notes(files, reading, announce, to, model)
     if fail_under is not None:
         _check_bound(fail_under, folders, scoring)
     results = Results(score_folders(folders, scoring, judge, announce, is_asked_for=True))

@@ -6,22 +6,40 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.callers import for_caller, setting
 
-_GIVEN: ContextVar[Mapping[str, Sequence[str]] | None] = ContextVar("_GIVEN", default=None)
+
+class Given(Struct, frozen=True):
+    """What the user said about a file of predictions and how to score it."""
+
+    benchmark: str = ""
+    form: str = ""
+    columns: Mapping[str, str | Sequence[str]] = {}
+    answer_is: str = ""
+    to: Path | None = None
+    model: str = ""
+    flags: tuple[str, ...] = ()
+    """Further flags of `snellen score`, with their values."""
+
+
+_GIVEN: ContextVar[Given | None] = ContextVar("_GIVEN", default=None)
 
 
 @contextmanager
-def columns_given(columns: Mapping[str, Sequence[str]]) -> Iterator[None]:
-    """Keep the columns that the user named, by role, in the calls that messages of the block suggest.
+def given(**said: Any) -> Iterator[None]:
+    """Keep what the user said, the fields of `Given`, in the calls that messages of the block suggest.
 
     Examples:
-        >>> with columns_given({"reply": ["said"]}):
+        >>> with given(columns={"reply": ["said"]}, model="mine"):
         ...     scoring_call(Path("replies.csv"), columns={"answer": "NAME"})
-        "sn.import_run('replies.csv', columns={'reply': 'said', 'answer': 'NAME'})"
+        "sn.import_run('replies.csv', columns={'reply': 'said', 'answer': 'NAME'}, model='mine')"
     """
-    token = _GIVEN.set(columns)
+    token = _GIVEN.set(replace(_GIVEN.get() or Given(), **said))
     try:
         yield
     finally:
@@ -31,18 +49,28 @@ def columns_given(columns: Mapping[str, Sequence[str]]) -> Iterator[None]:
 def scoring_call(
     path: Path, *, benchmark: str = "", columns: Mapping[str, str | Sequence[str]] | None = None
 ) -> str:
-    """Return the command or the call that scores a file of predictions with these settings, and those of `columns_given`.
+    """Return the command or the call that scores a file of predictions with these settings, and those of `given`.
 
     Examples:
         >>> scoring_call(Path("replies.csv"), benchmark="mmstar")
         "sn.import_run('replies.csv', benchmark='mmstar')"
     """
-    columns = {**(_GIVEN.get() or {}), **(columns or {})}
+    said = _GIVEN.get() or Given()
+    benchmark = benchmark or said.benchmark
+    columns = {**said.columns, **(columns or {})}
     settings: list[str] = []
     if benchmark:
         settings.append(setting("benchmark", benchmark))
+    if said.form:
+        settings.append(for_caller(f"--as {said.form}", f"form={said.form!r}"))
     if columns:
         settings.append(setting("columns", columns))
-    command = " ".join([f"snellen score {path}", *settings])
+    if said.answer_is:
+        settings.append(setting("answer_is", said.answer_is))
+    if said.to:
+        settings.append(setting("to", str(said.to)))
+    if said.model:
+        settings.append(setting("model", said.model))
+    command = " ".join([f"snellen score {path}", *settings, *said.flags])
     call = ", ".join([repr(str(path)), *settings])
     return for_caller(command, f"sn.import_run({call})")

@@ -59,7 +59,7 @@ from snellen.interchange.predictions.rows import (
     with_failure,
     with_whole_characters,
 )
-from snellen.interchange.predictions.scoring_call import columns_given
+from snellen.interchange.predictions.scoring_call import given
 from snellen.interchange.predictions.tables import (
     TABLE,
     TITLE,
@@ -168,7 +168,13 @@ def import_runs(
     Files that ask the same questions become runs of one benchmark, so that they can be compared. `to` and `model` are
     for a single run. Raises as `import_run`.
     """
-    with columns_given(reading.columns):
+    said = {
+        "benchmark": reading.benchmark,
+        "form": reading.form,
+        "columns": reading.columns,
+        "answer_is": reading.answer_is,
+    }
+    with given(**said, to=to, model=model):
         return _runs_of_files(paths, reading, to, model)
 
 
