@@ -288,6 +288,23 @@ def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
 
 MOST_COMPARED = 1000
 """Replies whose reading is compared with the file's verdicts."""
+def share_right(file: PredictionFile) -> float | None:
+    """Return the share of the replies of a file that are right as its headline reads them; None for other headlines."""
+    measure = _measure_of(file)
+    if not file.rows or (file.headline not in (*SHARES, RECORDED)) or measure is None:
+        return None
+    n_right = 0
+    for row in file.rows:
+        if file.headline == RECORDED:
+            score = row.verdict
+        else:
+            score = _is_right(row, measure) if row.reply else 0.0
+        if score not in (0.0, 1.0):
+            return None
+        n_right += score == 1.0
+    return n_right / len(file.rows)
+
+
 
 
 def _is_confirmed(rows: Sequence[PredictedRow], measure: Measure) -> bool:

@@ -44,12 +44,14 @@ from snellen.interchange.predictions.own_questions import (
     checked_questions,
     kept_question,
 )
+from snellen.interchange.predictions.own_summary import PrintedAccuracy, printed_accuracy
 from snellen.interchange.predictions.question_types import (
     as_named,
     check_answers_met,
     check_answers_possible,
     check_numbers_said,
     check_options_named,
+    share_right,
     with_types,
 )
 from snellen.interchange.predictions.rows import (
@@ -258,6 +260,7 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
         files = files if isinstance(files, list) else [files]
         title = of_form.title
         questions = of_form if of_form.questions else None
+    printed = printed_accuracy(path)
     taken: list[TakenFile] = []
     for file in files:
         cleaned = replace(file, rows=tuple(map(with_failure, file.rows)))
@@ -269,8 +272,17 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
             if "reply" in reading.columns and "answer" not in reading.columns:
                 check_answers_met(path, cleaned, reading.columns["reply"][0], answers)
             check_answers_possible(path, cleaned)
+            if printed is not None and len(files) == 1:
+                cleaned = _compared(cleaned, printed)
         taken.append(TakenFile(path, form, title, cleaned, questions, len(files) > 1))
     return taken
+
+
+def _compared(file: PredictionFile, printed: PrintedAccuracy) -> PredictionFile:
+    """Return a file with a note if its replies do not give the accuracy that it prints."""
+    share = share_right(file)
+    note = printed.note(share) if share is not None else ""
+    return replace(file, notes=(*file.notes, note)) if note else file
 
 
 # --- runs of a built benchmark -----------------------------------------------------------------------------------------------

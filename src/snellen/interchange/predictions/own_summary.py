@@ -1,0 +1,78 @@
+"""The accuracy that a file of predictions prints of itself, beside its records, and whether its replies agree with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from snellen.errors import DataError
+from snellen.formats.json_files import read_json_value
+from snellen.recognition.folding import folded_name
+
+_NAMES = (
+    "accuracy",
+    "acc",
+    "overall_accuracy",
+    "overall_acc",
+    "total_accuracy",
+    "final_accuracy",
+    "accuracy_percent",
+    "accuracy_pct",
+)
+"""Names of fields with the share of the replies that are right, of all of them."""
+DEEPEST = 3
+"""Objects within one another that are looked into."""
+ROUNDED = 0.005
+"""How far a printed share may be rounded."""
+
+
+class PrintedAccuracy(Struct, frozen=True):
+    """A share of right replies that a file prints."""
+
+    field: str
+    """Where it stands: `summary.accuracy`."""
+    share: float
+    """From 0 to 1."""
+
+    def note(self, share: float) -> str:
+        """Return a line on how a share of right replies differs from the printed one; empty if it does not."""
+        if abs(share - self.share) <= ROUNDED:
+            return ""
+        return (
+            f"the file prints {self.share:.1%} in {self.field!r}, and as its replies are read here {share:.1%} are right: "
+            "compare some replies with the right answers"
+        )
+
+
+def printed_accuracy(path: Path) -> PrintedAccuracy | None:
+    """Return the accuracy that a JSON file prints beside its records; None if it prints none, or different ones."""
+    if path.suffix.casefold() != ".json":
+        return None
+    try:
+        content = read_json_value(path)
+    except DataError:
+        return None
+    for depth in range(DEEPEST):
+        printed = list(_printed(content, depth)) if isinstance(content, dict) else []
+        if printed:
+            shares = {accuracy.share for accuracy in printed}
+            return printed[0] if len(shares) == 1 else None
+    return None
+
+
+def _printed(content: Mapping[str, Any], depth: int, outer: str = "") -> Iterator[PrintedAccuracy]:
+    """Yield the accuracies in the fields of an object that lie a number of objects deep."""
+    for name, value in content.items():
+        field = f"{outer}{name}"
+        if depth and isinstance(value, dict):
+            yield from _printed(value, depth - 1, f"{field}.")
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if depth or not is_number or folded_name(name) not in _NAMES:
+            continue
+        is_percentage = value > 1 or folded_name(name).endswith(("percent", "pct"))
+        share = value / 100 if is_percentage else float(value)
+        if 0 <= share <= 1:
+            yield PrintedAccuracy(field, share)
