@@ -233,6 +233,8 @@ def _in_maps_by_id(content: Object) -> Records:
             maps[name] = value
     if not maps:
         return []
+    if _are_ids(content) and not any(map(_are_ids, maps.values())):
+        return []  # records with a few plain fields each, under their ids
     # The largest map holds the replies. Smaller ones, with other keys, are facts about all records.
     largest = max(maps.values(), key=len)
     if len(largest) <= len(content):
@@ -272,6 +274,11 @@ def _in_objects_beside_sums(content: Object) -> Records:
     records = _nested(others[0]) or []
     most_numbers = max(len(numbers) for numbers in sums)
     return records if len(records) > most_numbers else []
+
+
+def _are_ids(content: Object) -> bool:
+    """Return whether all keys of an object have digits, as ids of records do, and names of fields seldom."""
+    return all(any(map(str.isdigit, key)) for key in content)
 
 
 def _are_plain(values: Object) -> bool:
