@@ -160,10 +160,11 @@ def _only_column_of_verdicts(
     verdicts = _verdicts(rows, column)
     of_models = _shares_of_models(rows, column, first_column(roles.roles, "model"))
     others = _by_other_verdicts(rows, [name for name in roles.profiles if name != column])
-    return (
-        f"it has no replies, only the verdict on each: by {column!r}, {_share_right(verdicts)} of {len(verdicts):,} are "
-        f"right{of_models}{others}; if a column has replies: {scoring_call(path, columns={'reply': 'NAME'})}"
-    )
+    are_shares = any(0 < verdict < 1 for verdict in verdicts)
+    of_all = f"{_share_right(verdicts)} of {len(verdicts):,} are right"
+    if are_shares:
+        of_all = f"{_share_right(verdicts)} on average over {len(verdicts):,}"
+    return f"it has no replies, only the verdict on each: by {column!r}, {of_all}{of_models}{others}; if a column has replies: {scoring_call(path, columns={'reply': 'NAME'})}"
 
 
 def _shares_of_models(rows: Sequence[SourceRow], column: str, models: str) -> str:
@@ -195,9 +196,15 @@ def _by_other_verdicts(rows: Sequence[SourceRow], names: Iterable[str]) -> str:
 
 def _are_of_rows(rows: Sequence[SourceRow], roles: TableRoles, column: str) -> bool:
     """Whether nearly each row has a verdict on one reply, and not the scores of models or tasks that a table sums up."""
-    are_whole = all(verdict_of_cell(text) in (0.0, 1.0) for text in roles.profiles[column].texts)
-    is_filled = len(_verdicts(rows, column)) > MOSTLY * len(rows)
-    return are_whole and is_filled and not _are_scores(roles)
+    verdicts = _verdicts(rows, column)
+    are_whole = all(verdict in (0.0, 1.0) for verdict in verdicts)
+    has_ids = not {"id", "question", "image"}.isdisjoint(roles.roles)
+    are_of_questions = are_whole or (has_ids and len(rows) >= FEWEST_SHARES)
+    return are_of_questions and len(verdicts) > MOSTLY * len(rows) and not _are_scores(roles)
+
+
+FEWEST_SHARES = 20
+"""Rows with ids from which shares, such as the grades of MM-Vet, are verdicts on replies and no results of models."""
 
 
 def _are_flags(profile: ColumnProfile) -> bool:
@@ -224,7 +231,9 @@ def _are_scores(roles: TableRoles) -> bool:
     models = roles.roles.get("model") or [
         name for name in roles.profiles if folded_name(name) in ("models", "method", "methods")
     ]
-    others = [profile for name, profile in roles.profiles.items() if name not in models]
+    others = [
+        profile for name, profile in roles.profiles.items() if name not in models and profile.texts
+    ]
     with_numbers = sum(all(map(_is_score, profile.texts)) for profile in others)
     names = {folded_name(name) for name in roles.profiles}
     is_long = not names.isdisjoint(_TASKS) and any(
