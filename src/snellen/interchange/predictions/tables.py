@@ -344,7 +344,8 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
     path, roles = reading.path, reading.roles.roles
     reply_columns = roles.get("reply", ())
     by_column = reply_columns if len(reply_columns) > 1 else ("",)
-    models = first_column(roles, "model") or _column_of_conditions(reading)
+    conditions = _columns_of_conditions(reading)
+    models = first_column(roles, "model")
     title = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
     title = text_in_cell(reading.rows[0].cells.get(first_column(roles, "title"))) or title
     lists = object_lists(reading.rows)
@@ -361,7 +362,15 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             )
         ]
     only_model, of_only_model = _only_model(reading, models)
-    parts = () if models else _parts_with_same_ids(reading)
+    of_conditions: tuple[str, ...] = ()
+    for name in conditions:
+        if name not in roles.get("model", ()):
+            values = dict.fromkeys(_name_of_condition(name, row) for row in reading.rows)
+            listed_values = ", ".join(map(repr, values))
+            of_conditions = (
+                f"{listed_values} have rows of the same questions, so each has a result of its own",
+            )
+    parts = () if conditions else _parts_with_same_ids(reading)
     of_parts: tuple[str, ...] = ()
     if parts:
         listed_parts = ", ".join(repr(part) for part in parts[:MOST_PARTS_NAMED])
@@ -380,7 +389,10 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
         reader = RowReader(of_model, column or first_column(roles, "reply"))
         rows_by_model: dict[str, list[PredictedRow]] = defaultdict(list)
         for row in reading.rows:
-            model = only_model or (text_in_cell(row.cells.get(models)) if models else "")
+            of_row = [_name_of_condition(name, row) for name in conditions]
+            if only_model:
+                of_row[0] = only_model
+            model = " ".join(filter(None, of_row))
             outer, _, field = column.partition(".")
             is_field = field and is_name_of_reply(outer)  # `replies.gpt-4.1` are those of gpt-4.1
             of_column = field if is_field else column
@@ -415,6 +427,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                         *reader.notes,
                         *reader.findings.notes(),
                         *of_questions,
+                        *of_conditions,
                         *recorded,
                         *of_readings,
                     ),
@@ -591,19 +604,54 @@ def _with_verdicts_of(reading: TableReading, reply: str) -> TableReading:
     return replace(reading, roles=replace(reading.roles, roles=roles))
 
 
-def _column_of_conditions(reading: TableReading) -> str:
-    """The column of the parts of a file (`{"direct": [...], "cot": [...]}`) that ask the same questions, if it has such.
+MOST_CONDITIONS = 20
+"""Values of a column of conditions."""
 
-    Parts that ask the same questions are conditions, or models, and each has a result of its own.
+
+def _columns_of_conditions(reading: TableReading) -> tuple[str, ...]:
+    """The columns that tell apart rows of the same questions: models, runs, or ways of asking; none in most files.
+
+    They are that of the models, the part of a file (`{"direct": [...], "cot": [...]}`), or any other column by its cells,
+    such as `run`: the rows of each of its values ask the same questions, once each. Each then has a result of its own.
     """
-    question = reading.column("question")
-    asked: dict[str, list[str]] = defaultdict(list)
+    roles = reading.roles.roles
+    models = roles.get("model", ())[:1]
+    if roles.get("presentation") or reading.is_of_form:
+        return models
+    columns = [
+        name for role in ("id", "question", "prompt", "answer") for name in roles.get(role, ())[:1]
+    ]
+    columns += roles.get("options", ())
+    images = roles.get("image", ())
+    keys: list[str] = []
     for row in reading.rows:
-        if PART in row.cells and question:
-            asked[text_in_cell(row.cells[PART])].append(text_in_cell(row.cells.get(question)))
-    parts = [sorted(questions) for questions in asked.values()]
-    are_same = len(parts) > 1 and all(questions == parts[0] for questions in parts)
-    return PART if are_same and len(set(parts[0])) > 1 else ""
+        cells = [text_in_cell(row.cells.get(name)) for name in columns]
+        keys.append(repr([*cells, image_names(row.cells, images)]))
+    if len(set(keys)) < 2:
+        return models
+    is_part = any(PART in row.cells for row in reading.rows)
+    further = [PART] if is_part and PART not in models else []
+    further += [name for name in roles.get("tag", ()) if name not in (*columns, *models, PART)]
+    for name in further:
+        asked: dict[str, list[str]] = defaultdict(list)
+        values: set[str] = set()
+        for row, key in zip(reading.rows, keys, strict=True):
+            value = text_in_cell(row.cells.get(name))
+            of_models = [text_in_cell(row.cells.get(model)) for model in models]
+            values.add(value)
+            asked[repr([*of_models, value])].append(key)
+        if not 2 <= len(values) <= MOST_CONDITIONS or "" in values:
+            continue
+        [first, *others] = [sorted(of_value) for of_value in asked.values()]
+        if len(set(first)) == len(first) and all(of_value == first for of_value in others):
+            return (*models, name)
+    return models
+
+
+def _name_of_condition(column: str, row: SourceRow) -> str:
+    """What a row says in a column of models or of conditions: `run 2` for a number in `run`."""
+    value = text_in_cell(row.cells.get(column))
+    return f"{column} {value}" if is_number(value) else value
 
 
 def _only_model(reading: TableReading, column: str) -> tuple[str, tuple[str, ...]]:
