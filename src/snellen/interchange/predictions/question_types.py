@@ -259,7 +259,7 @@ def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
         return file
     own_share = own.count(1.0) / len(own)
     denied = [row for row, score in zip(looked_at, own, strict=True) if score and not row.verdict]
-    is_mostly_sure = 2 * sum(map(_is_surely_right, denied)) > len(denied)
+    is_mostly_sure = 2 * sum(map(is_surely_right, denied)) > len(denied)
     if abs(own_share - share_right) <= DIFFERING or (own_share > share_right and is_mostly_sure):
         return file
     if not _are_repetitions_right(judged):
@@ -373,14 +373,14 @@ FEWEST_REPETITIONS = 5
 
 def _are_repetitions_right(judged: Sequence[PredictedRow]) -> bool:
     """Whether verdicts call replies right that surely are, or there are few such replies."""
-    verdicts = [row.verdict or 0.0 for row in judged if _is_surely_right(row)]
+    verdicts = [row.verdict or 0.0 for row in judged if is_surely_right(row)]
     if len(verdicts) < FEWEST_REPETITIONS:
         return True
     return sum(verdicts) >= (1 - 2 * FEW) * len(verdicts)
 
 
-def _is_surely_right(row: PredictedRow) -> bool:
-    """Whether a reply is a right answer word for word, or names the letter of the right option."""
+def is_surely_right(row: PredictedRow) -> bool:
+    """Return whether a reply is a right answer word for word, or names the letter of the right option."""
     right = (*row.references, *(row.options[place] for place in row.gold))
     reply = folded(row.reply or "")
     return any(folded(text) == reply for text in right) or _names_letter(row)

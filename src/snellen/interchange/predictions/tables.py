@@ -45,6 +45,7 @@ from snellen.interchange.predictions.cells import (
 )
 from snellen.interchange.predictions.joining import ROTATION_STEP
 from snellen.interchange.predictions.known_names import known_benchmark
+from snellen.interchange.predictions.question_types import ROUNDED, is_surely_right
 from snellen.interchange.predictions.missing_replies import what_stands_for_replies
 from snellen.interchange.predictions.object_lists import object_lists, rows_of_lists
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
@@ -406,6 +407,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             presentations = not is_stated and any(row.presentation for row in rows)
             recorded = _recorded_verdicts(rows, of_model.column("verdict"))
             of_readings: tuple[str, ...] = ()
+            rows, of_confidences = _without_confidences(rows, of_model)
             whole = _with_base_ids(_without_placeholders(_with_references_joined(rows)))
             of_questions = () if reading.is_joined else _questions_missing(whole)
             if not _are_options_shown(whole):
@@ -427,7 +429,8 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                         *reader.notes,
                         *reader.findings.notes(),
                         *of_questions,
-                        *of_conditions,
+                        *_repeated_questions(whole),
+                        *of_confidences,
                         *recorded,
                         *of_readings,
                     ),
@@ -841,6 +844,54 @@ def _metrics_of_transcripts(reading: TableReading) -> tuple[str, ...]:
             rates.append(character_error_rate(reply, [gold]) if gold.strip() else 1.0)
     if not rates or median(lengths) < FEWEST_TRANSCRIBED or median(rates) > FARTHEST:
         return ()
+FEWEST_RIGHT = 5
+"""Replies that repeat their right answer, from which one can tell whether scores are verdicts on replies."""
+
+
+def _without_confidences(
+    rows: Sequence[PredictedRow], reading: TableReading
+) -> tuple[Sequence[PredictedRow], tuple[str, ...]]:
+    """The rows without scores that say how sure a model is, or something else than how right its replies are.
+
+    Most of such scores are neither 0 nor 1, and a reply that repeats the right answer has seldom the highest one.
+
+    Returns:
+        The rows, and a note if their scores are no verdicts.
+    """
+    column = reading.column("verdict")
+    scores = [row.verdict for row in rows if row.verdict is not None]
+    n_between = sum(0 < score < 1 for score in scores)
+    if 2 * n_between <= len(scores) or is_judged(column, ()) or reading.column("judge"):
+        return rows, ()
+    right = [row.verdict for row in rows if row.verdict is not None and is_surely_right(row)]
+    n_highest = sum(score > 1 - ROUNDED for score in right)
+    if len(right) < FEWEST_RIGHT or 2 * n_highest > len(right):
+        return rows, ()
+    mean = sum(right) / len(right)
+    note = (
+        f"the numbers in {column!r} are no verdicts, such as how sure the model is: replies that repeat the right answer "
+        f"have {mean:.2f} on average"
+    )
+    return [replace(row, verdict=None) for row in rows], (note,)
+
+
+def _repeated_questions(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
+    """A note on a file without ids that has each question several times, as for several models; empty for any other."""
+    if any(row.id or row.presentation is not None for row in rows):
+        return ()
+    asked = Counter(
+        (row.picture, row.question or row.prompt, row.references, row.options, row.gold)
+        for row in rows
+    )
+    [count, *others] = set(asked.values()) or {0}
+    if others or count < 2 or len(asked) < 2 or not any(row.question or row.prompt for row in rows):
+        return ()
+    return (
+        f"each of {len(asked):,} questions is in the file {count} times, as for several models or runs that no column tells "
+        f"apart: the number is of all {len(rows):,} rows",
+    )
+
+
     is_of_images = bool(reading.roles.roles.get("image"))
     if words & (_OF_SPEECH - {"hypothesis"} if is_of_images else _OF_SPEECH):
         return _WER
