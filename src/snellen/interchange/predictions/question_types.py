@@ -266,7 +266,9 @@ def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
         return file
 
     both = f"the file's own verdicts call {share_right:.1%} of the replies right, and as they are read here {own_share:.1%} are"
-    if _is_confirmed(list(map(_reply_as_read, looked_at)), measure):
+    as_read = list(map(_reply_as_read, looked_at))
+    distance = abs(own_share - share_right)
+    if _is_confirmed(as_read, measure, distance):
         rows = [row if row.reading is None else _reply_as_read(row) for row in file.rows]
         return _with_rows(
             file, rows, f"{both}; what the file says was read in each agrees, so that counts"
@@ -274,7 +276,7 @@ def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
     for step in (-1, 1):
         shifted = [_shifted(row, step) for row in file.rows]
         if shifted != list(file.rows) and _is_confirmed(
-            [_shifted(row, step) for row in looked_at], measure
+            [_shifted(row, step) for row in looked_at], measure, distance
         ):
             note = (
                 f"{both}; they agree only if {step:+d} is added to each reply: they count the options from another number "
@@ -286,8 +288,6 @@ def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
     return _noted(replace(file, metrics=metrics, headline=RECORDED), note)
 
 
-MOST_COMPARED = 1000
-"""Replies whose reading is compared with the file's verdicts."""
 def share_right(file: PredictionFile) -> float | None:
     """Return the share of the replies of a file that are right as its headline reads them; None for other headlines."""
     measure = _measure_of(file)
@@ -305,12 +305,23 @@ def share_right(file: PredictionFile) -> float | None:
     return n_right / len(file.rows)
 
 
+MOST_COMPARED = 1000
+"""Replies whose reading is compared with the file's verdicts."""
 
 
-def _is_confirmed(rows: Sequence[PredictedRow], measure: Measure) -> bool:
-    """Whether replies as they are read here are right in nearly all rows where the file says so, and only there."""
-    n_alike = sum(_is_right(row, measure) == row.verdict for row in rows)
-    return n_alike >= SAME * len(rows)
+def _is_confirmed(rows: Sequence[PredictedRow], measure: Measure, distance: float) -> bool:
+    """Whether replies as they are read here are right in nearly all rows where the file says so, and only there.
+
+    Args:
+        rows: The rows, with their replies read in another way.
+        measure: The measure of the file's questions.
+        distance: How far the share of right replies was from that by the file's verdicts. It has to be nearer now.
+    """
+    scores = [_is_right(row, measure) for row in rows]
+    n_alike = sum(score == row.verdict for score, row in zip(scores, rows, strict=True))
+    share = scores.count(1.0) / len(rows)
+    share_right = sum(row.verdict or 0.0 for row in rows) / len(rows)
+    return n_alike >= SAME * len(rows) and abs(share - share_right) < distance
 
 
 def _with_verdicts(file: PredictionFile) -> PredictionFile:
