@@ -558,7 +558,7 @@ def one_by_name(
     return (max(scores, key=lambda name: scores[name]),) if scores else ()
 
 
-WORD_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
+WORD_PARTS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![a-z])|\d+")
 
 
 def split_name(name: str) -> frozenset[str]:

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from snellen.recognition.columns import (
     PARTLY,
-    distractor_columns,
     name_score,
-    option_columns,
     series,
     split_name,
     usual_names,
@@ -33,7 +31,7 @@ _MODELS = re.compile(
     r"[-_. \w]*",
     re.IGNORECASE,
 )
-_NOT_REPLIES = re.compile(
+NOT_REPLIES = re.compile(
     r"question|prompt|caption|descri|rationale|reasoning|expla|summar|judg|verdict|score|eval|grad(?:e|ing)|correct|label|"
     r"confiden|prob|logit|rank|error|latency|length|match|acc\b|f1\b|token|cost|time|steps?\b|thought|thinking|hint|context|option|choice|name|id\b",
     re.IGNORECASE,
@@ -95,15 +93,15 @@ def _may_be_model(words: str, of_replies: Sequence[str]) -> bool:
     `direct_prediction` was asked without reasoning, but `direct_answer` is a short right answer, as in A-OKVQA.
     """
     if _MODELS.fullmatch(words):
-        return not _NOT_REPLIES.search(words)
+        return not NOT_REPLIES.search(words)
     if words == "direct":
         return "answer" not in of_replies
     is_answer = name_score("answer", f"{words}_answer") > PARTLY
-    is_described = not _NO_MODEL.isdisjoint(split_name(words)) or _NOT_REPLIES.search(words)
+    is_described = not _NO_MODEL.isdisjoint(split_name(words)) or NOT_REPLIES.search(words)
     return not is_answer and not is_described
 
 
-_CONDITION_IS_NONE = frozenset(
+CONDITION_IS_NONE = frozenset(
     "gt gold golden true truth ground reference references ref expected target ideal wrong incorrect correct right "
     "distractor short long full multiple human sample other alternative alternate best accepted question num n judge judged "
     "evaluator".split()
@@ -134,16 +132,12 @@ def answers_by_condition(profiles: Profiles) -> tuple[str, ...]:
     for folded_column, name in by_folded.items():
         condition = folded_column.removesuffix("_answer")
         profile = profiles[name]
-        is_named = condition != folded_column and _CONDITION_IS_NONE.isdisjoint(
-            condition.split("_")
-        )
+        is_named = condition != folded_column and CONDITION_IS_NONE.isdisjoint(condition.split("_"))
         if not is_named or not profile.is_scalar:
             continue
-        cells = sum(profile.texts.values())
-        n_in_words = sum(count for text, count in profile.texts.items() if folded(text) in words)
         if any(f"{condition}_{word}" in by_folded for word in _OF_CONDITION):
             described.append(name)
-        elif n_in_words > IN_WORDS * cells:
+        elif profile.share_in(words) > IN_WORDS:
             in_words.append(name)
     found = {*described, *in_words}
     if not described and len(found) < 2:
@@ -199,10 +193,8 @@ def columns_with_verdicts(profiles: Profiles) -> tuple[str, ...]:
 def _says_same(profile: ColumnProfile, gold: ColumnProfile, share: float) -> bool:
     """Whether a share of the cells of a column are right answers of some row, of which there are few."""
     right = {folded(text) for text in gold.texts}
-    cells = sum(profile.texts.values())
-    n_said = sum(count for text, count in profile.texts.items() if folded(text) in right)
     are_few = FEWEST_PER_ANSWER * len(right) <= sum(gold.texts.values())
-    return profile.is_scalar and are_few and n_said > share * cells
+    return profile.is_scalar and are_few and profile.share_in(right) > share
 
 
 FEWEST_PER_ANSWER = 3
@@ -244,55 +236,9 @@ def is_name_of_model(name: str) -> bool:
 
 IN_WORDS = 0.5
 """The share of the cells of a column that have to be right answers, or replies of the models beside it."""
-_OTHER_ROLES = (
-    "question",
-    "image",
-    "options",
-    "id",
-    "distractors",
-    "context",
-    "group",
-    "tag",
-    "model",
-    "caption",
-)
 
 
-def columns_in_words_of(golds: Sequence[str], profiles: Profiles) -> tuple[str, ...]:
-    """Return the columns that hold the replies of a model each, in a table where no column is called like replies.
-
-    They are called after models, or their cells are mostly the right answers of some row, or what the columns that are
-    called after models say.
-
-    Args:
-        golds: The columns with right answers.
-        profiles: All columns of the table.
-    """
-    named = [name for name in profiles if _is_called_after_model(name, profiles[name])]
-    words: set[str] = set()
-    for name in (*golds, *named):
-        words.update(map(folded, profiles[name].texts))
-    options, _ = option_columns(profiles, golds)
-    used = {*golds, *options, *distractor_columns(profiles, golds)}
-    found: list[str] = []
-    for name, profile in profiles.items():
-        if name in named:
-            found.append(name)
-            continue
-        is_fact = is_verdict(name) or not (FACT_WORDS | MADE_WORDS).isdisjoint(split_name(name))
-        if name in used or not profile.is_scalar or is_fact or _NOT_REPLIES.search(name):
-            continue
-        if are_binary(profile):  # whether something holds of the row
-            continue
-        has_other_role = any(name_score(role, name) for role in (*_OTHER_ROLES, "answer", "label"))
-        cells = sum(profile.texts.values())
-        in_words = sum(count for text, count in profile.texts.items() if folded(text) in words)
-        if not has_other_role and in_words > IN_WORDS * cells:
-            found.append(name)
-    return tuple(found)
-
-
-def _is_called_after_model(name: str, profile: ColumnProfile) -> bool:
+def is_called_after_model(name: str, profile: ColumnProfile) -> bool:
     """Return whether a column of texts has the name of a model, so that it holds that model's replies."""
-    is_model = _MODELS.fullmatch(name.strip()) is not None and not _NOT_REPLIES.search(name)
+    is_model = _MODELS.fullmatch(name.strip()) is not None and not NOT_REPLIES.search(name)
     return profile.is_text and is_model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -14,6 +14,7 @@ from snellen.formats.listed_cells import listed
 from snellen.formats.locate import PICTURE_FILE
 from snellen.formats.message_parts import images_of_messages
 from snellen.formats.source_row import SourceRow
+from snellen.recognition.folding import folded
 
 LOOKED_AT = 2000
 """Number of rows that a profile is computed from. Ids and answers are checked in all rows."""
@@ -160,6 +161,12 @@ class ColumnProfile:
             and self._texts == self.filled
             and all(len(text) <= 60 for text in self.texts)
         )
+
+    def share_in(self, words: Collection[str]) -> float:
+        """Return the share of the cells that are one of some words, which are folded."""
+        cells = sum(self.texts.values())
+        n_alike = sum(count for text, count in self.texts.items() if folded(text) in words)
+        return n_alike / max(1, cells)
 
     @property
     def is_repeated(self) -> bool:

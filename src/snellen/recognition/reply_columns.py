@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from snellen.formats.source_row import SourceRow
 from snellen.recognition.columns import PARTLY, name_score
 from snellen.recognition.folding import folded, folded_name
 from snellen.recognition.model_columns import (
     answers_by_condition,
     columns_called_like_gold,
-    columns_in_words_of,
     columns_of_models,
     columns_with_verdicts,
     fields_of_models,
@@ -24,6 +24,7 @@ from snellen.recognition.reply_names import (
     is_verdict,
     reply_score,
 )
+from snellen.recognition.said_in_cells import replies_by_cells
 
 _GOLDS = (
     "gt_answers",
@@ -40,7 +41,10 @@ _GOLDS = (
 
 
 def reply_columns(
-    profiles: Mapping[str, ColumnProfile], *, is_gold_known: bool = False
+    profiles: Mapping[str, ColumnProfile],
+    rows: Sequence[SourceRow],
+    *,
+    is_gold_known: bool = False,
 ) -> tuple[str, ...]:
     """Return the column with the replies of a model, or one column for each of several models.
 
@@ -50,6 +54,7 @@ def reply_columns(
 
     Args:
         profiles: The columns of the table.
+        rows: Its rows, whose cells tell where names do not.
         is_gold_known: Whether the ground truth comes from another source, so that `answer` may be the reply, as in
             POPE's files.
     """
@@ -123,7 +128,7 @@ def reply_columns(
     marked = [name for name in profiles if rest_of_gold(name)]
     if alike := columns_called_like_gold([*golds, *marked], profiles):
         return alike
-    return columns_in_words_of(golds, profiles) if golds else ()
+    return replies_by_cells(profiles, rows)
 
 
 def right_beside_foils(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
@@ -147,9 +152,7 @@ def _in_words_of_foils(
     for name, profile in profiles.items():
         if name in foils or not profile.is_scalar:
             continue
-        cells = sum(profile.texts.values())
-        n_chosen = sum(count for text, count in profile.texts.items() if folded(text) in words)
-        if 2 * n_chosen > cells:
+        if profile.share_in(words) > 0.5:
             return (name,)
     return ()
 

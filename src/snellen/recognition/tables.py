@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -552,7 +552,9 @@ class _Assignment:
 
     def _settle_reply(self, free: Mapping[str, ColumnProfile], *, is_gold_known: bool) -> None:
         """Assign the role `reply`; if several objects have a field of that name, to the first, and note the doubt."""
-        names = reply_columns(free, is_gold_known=is_gold_known)
+        names = reply_columns(
+            free, list(islice(self._rows(), LOOKED_AT)), is_gold_known=is_gold_known
+        )
         alike = self._alike(free, names) if "reply" not in self._given else []
         doubt = rivalry("reply", (*names, *alike), "be the replies") if alike else None
         self._settle("reply", (names, doubt))
@@ -661,7 +663,7 @@ class _Assignment:
             is_alike = is_of_thing or is_of_reply or is_called_reply
             if name in (answer, reply) or not is_alike or is_verdict(name):
                 continue
-            if profile.is_scalar and _share_in(profile, right) > 1 - HARDLY:
+            if profile.is_scalar and profile.share_in(right) > 1 - HARDLY:
                 twins.append(name)
         if len(twins) == 1:
             self._roles["reply"] = (twins[0],)
@@ -1120,14 +1122,6 @@ def _share_mentioning(profile: ColumnProfile, words: Collection[str]) -> float:
         cells += count
         mentioning += count * any(word in said for word in wanted)
     return mentioning / max(1, cells)
-
-
-def _share_in(profile: ColumnProfile, words: Collection[str]) -> float:
-    """The share of the cells of a column that are one of some words."""
-    cells = sum(profile.texts.values())
-    return sum(count for text, count in profile.texts.items() if folded(text) in words) / max(
-        1, cells
-    )
 
 
 SENTENCE = 4

@@ -13,11 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from random import Random
 from statistics import median
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.callers import setting
@@ -45,9 +43,9 @@ from snellen.interchange.predictions.cells import (
 )
 from snellen.interchange.predictions.joining import ROTATION_STEP
 from snellen.interchange.predictions.known_names import known_benchmark
-from snellen.interchange.predictions.question_types import ROUNDED, is_surely_right
 from snellen.interchange.predictions.missing_replies import what_stands_for_replies
 from snellen.interchange.predictions.object_lists import object_lists, rows_of_lists
+from snellen.interchange.predictions.question_types import ROUNDED, is_surely_right
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
 from snellen.interchange.predictions.row_layouts import (
     FIELD,
@@ -75,6 +73,7 @@ from snellen.recognition.folding import folded_name, whole_number, word_count
 from snellen.recognition.model_columns import is_name_of_model
 from snellen.recognition.named_pairs import is_transcribed
 from snellen.recognition.reply_names import are_binary, is_name_of_reply, says_of_reply
+from snellen.recognition.said_in_cells import Said, how_often_said, in_whole_words
 from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
 from snellen.recognition.verdicts import is_judged, verdict_column, verdict_of_cell
 
@@ -170,13 +169,16 @@ def recognise_predictions(
     if is_gold_known or reading.column("answer"):
         return reading
     likely = _likely_answers(reading)
-    if likely is None or not likely.is_sure:
+    if likely is None:
         return reading
-    declared = {**(columns or {}), "answer": (likely.column,)}
+    column, said = likely
+    if not said.is_sure:
+        return reading
+    declared = {**(columns or {}), "answer": (column,)}
     reading = recognise_rows(path, rows, declared, answer_is)
     note = (
-        f"no column is called like right answers; the cells of {likely.column!r} stand in {likely.share:.1%} of the replies of "
-        f"their rows and in {likely.share_elsewhere:.1%} of those of others, so they are taken for the right answers"
+        f"no column is called like right answers; the cells of {column!r} stand in {said.share:.1%} of the replies of "
+        f"their rows and in {said.share_elsewhere:.1%} of those of others, so they are taken for the right answers"
     )
     return replace(reading, notes=(*reading.notes, note))
 
@@ -383,7 +385,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
         without = {role: names for role, names in roles.items() if role != "verdict"}
         reading = replace(reading, roles=replace(reading.roles, roles=without))
     likely = None if reading.column("answer") else _likely_answers(reading)
-    likely_answers = likely.column if likely is not None else ""
+    likely_answers = likely[0] if likely is not None else ""
     files: list[PredictionFile] = []
     for column in by_column:
         of_model = _with_verdicts_of(reading, column) if column else reading
@@ -405,9 +407,9 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
         for model, rows in rows_by_model.items():
             is_stated = any(row.protocol for row in rows)
             presentations = not is_stated and any(row.presentation for row in rows)
+            rows, of_confidences = _without_confidences(rows, of_model)
             recorded = _recorded_verdicts(rows, of_model.column("verdict"))
             of_readings: tuple[str, ...] = ()
-            rows, of_confidences = _without_confidences(rows, of_model)
             whole = _with_base_ids(_without_placeholders(_with_references_joined(rows)))
             of_questions = () if reading.is_joined else _questions_missing(whole)
             if not _are_options_shown(whole):
@@ -425,6 +427,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                         *of_metrics,
                         *reading.notes,
                         *of_parts,
+                        *of_conditions,
                         *of_only_model,
                         *reader.notes,
                         *reader.findings.notes(),
@@ -474,36 +477,10 @@ LONGEST_LIKELY = 8
 """Words of such a cell on average."""
 
 
-class LikelyAnswers(Struct, frozen=True):
-    """A column that may have the right answers, although its name does not say so."""
+def _likely_answers(reading: TableReading) -> tuple[str, Said] | None:
+    """The column whose cells stand in the replies of their rows most often, and how often; None if none does often.
 
-    column: str
-    share: float
-    """Of the replies, that have the cell of their row."""
-    share_elsewhere: float
-    """Of the replies, that have the cell of another row."""
-    share_in_words: float
-    """Of the replies, that are a cell of the column."""
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether so many replies have their cells, and others so rarely, that it can hardly be something else.
-
-        Cells that all replies have were read in these. Of few classes, others have the cells by chance.
-        """
-        if not SURELY <= self.share < 1 - SURELY / 10:
-            return False
-        are_classes = self.share_in_words >= MOSTLY and self.share - self.share_elsewhere >= SURELY
-        return are_classes or 5 * self.share_elsewhere <= self.share
-
-
-SURELY = 0.3
-"""The share of the replies that have to have the cells of a column, for it to be taken for the right answers."""
-
-
-def _likely_answers(reading: TableReading) -> LikelyAnswers | None:
-    """The column whose cells stand in the replies of their rows most often; None if none does often.
-
+    Its name does not say that it has right answers.
     A cell that its question has too does not count. The same cells have to stand half as often at most in the replies of
     other rows, or they are words that all replies use.
     """
@@ -513,35 +490,28 @@ def _likely_answers(reading: TableReading) -> LikelyAnswers | None:
     questions: list[str] = []
     replies: list[str] = []
     for row in reading.rows:
-        questions.append(_words(text_in_cell(row.cells.get(reading.column("question")))))
+        questions.append(in_whole_words(text_in_cell(row.cells.get(reading.column("question")))))
         [reply, *_] = replies_in_cell(row.cells.get(reply_column)) or ("",)
-        replies.append(_words(reply))
+        replies.append(in_whole_words(reply))
 
-    found: list[LikelyAnswers] = []
-    order = list(range(len(replies)))
-    Random(0).shuffle(order)
+    found: dict[str, Said] = {}
     for name, profile in roles.profiles.items():
         is_short = profile.is_scalar and profile.words <= LONGEST_LIKELY
         if name in used or not is_short or says_of_reply(name, profile):
             continue
         if len(profile.texts) < FEWEST_LIKELY or name_score("reading", name):
             continue
-        standing = 0
-        standing_elsewhere = 0
-        for number, row in enumerate(reading.rows):
+        words: list[list[str]] = []
+        for row in reading.rows:
             values = listed(row.cells.get(name)) or [text_in_cell(row.cells.get(name))]
-            several = [_words(str(value)) for value in values]
-            words = [text for text in several if text.strip() and text not in questions[number]]
-            other_reply = replies[order[number]]
-            standing += any(text in replies[number] for text in words)
-            standing_elsewhere += any(text in other_reply for text in words)
-        if standing >= OFTEN * len(replies) and 2 * standing_elsewhere <= standing:
-            n_replies = len(replies)
-            cells = {_words(text) for text in profile.texts}
-            in_words = sum(reply in cells for reply in replies)
-            shares = (standing, standing_elsewhere, in_words)
-            found.append(LikelyAnswers(name, *(count / n_replies for count in shares)))
-    return max(found, key=lambda likely: likely.share, default=None)
+            words.append([in_whole_words(str(value)) for value in values])
+        said = how_often_said(replies, words, questions)
+        if said.share >= OFTEN and 2 * said.share_elsewhere <= said.share:
+            found[name] = said
+    if not found:
+        return None
+    likely = max(found, key=lambda name: found[name].share)
+    return likely, found[likely]
 
 
 CONFIRMED = 0.97
@@ -557,7 +527,7 @@ def _answer_by_verdicts(rows: Sequence[SourceRow], roles: TableRoles) -> tuple[s
         verdict = verdict_of_cell(text_in_cell(row.cells.get(verdict_of)))
         [reply, *_] = replies_in_cell(row.cells.get(reply_of)) or ("",)
         if verdict in (0, 1) and reply:
-            judged.append((row, _words(reply), verdict == 1))
+            judged.append((row, in_whole_words(reply), verdict == 1))
     n_right = sum(is_right for _, _, is_right in judged)
     if not FEWEST_CONFIRMED <= n_right <= len(judged) - FEWEST_CONFIRMED:
         return ()
@@ -568,7 +538,7 @@ def _answer_by_verdicts(rows: Sequence[SourceRow], roles: TableRoles) -> tuple[s
             continue
         n_alike = 0
         for row, reply, is_right in judged:
-            words = _words(text_in_cell(row.cells.get(name)))
+            words = in_whole_words(text_in_cell(row.cells.get(name)))
             n_alike += (bool(words.strip()) and words in reply) == is_right
         if n_alike >= CONFIRMED * len(judged):
             return (name,)
@@ -577,14 +547,6 @@ def _answer_by_verdicts(rows: Sequence[SourceRow], roles: TableRoles) -> tuple[s
 
 FEWEST_CONFIRMED = 5
 """Replies that a file has to call right, and as many wrong, for its verdicts to tell the right answers."""
-
-
-def _words(text: str) -> str:
-    """The words of a text between single blanks, also before the first and after the last."""
-    return f" {' '.join(_WORD.findall(text.casefold()))} "
-
-
-_WORD = re.compile(r"\w+")
 
 
 def _is_of_column(name: str, reply: str) -> bool:
@@ -844,6 +806,44 @@ def _metrics_of_transcripts(reading: TableReading) -> tuple[str, ...]:
             rates.append(character_error_rate(reply, [gold]) if gold.strip() else 1.0)
     if not rates or median(lengths) < FEWEST_TRANSCRIBED or median(rates) > FARTHEST:
         return ()
+    is_of_images = bool(reading.roles.roles.get("image"))
+    if words & (_OF_SPEECH - {"hypothesis"} if is_of_images else _OF_SPEECH):
+        return _WER
+    is_long = len(rates) >= FEWEST_COPIED and median(lengths) >= LONG_TEXT_WORDS
+    is_copied = is_long and median(rates) <= NEAR
+    is_called_so = words & _OF_WRITING or is_transcribed(reading.column("reply"))
+    return _CER if is_called_so or 2 * n_asking > len(lengths) or is_copied else ()
+
+
+MOST_COMPARED = 100
+"""Replies that are compared with their right answers to see whether they are transcripts."""
+
+
+def _scores_note(reading: TableReading, column: str, metric: str) -> str:
+    """A note on a column with the score of each row: its mean, and the metric that it calls for."""
+    texts = [text_in_cell(row.cells.get(column)) for row in reading.rows]
+    numbers = [float(text) for text in texts if is_number(text)]
+    scores = [number for number in numbers if math.isfinite(number)]
+    mean = ""
+    if scores:
+        average = sum(scores) / len(scores)
+        are_shares = median(scores) <= 1  # others are percentages already
+        mean = f", {average:.1%} on average" if are_shares else f", {average:.1f} on average"
+    return f"the file has a score of each row in {column!r}{mean}: {metric}"
+
+
+def _recorded_verdicts(rows: Sequence[PredictedRow], column: str) -> list[str]:
+    """A note of the share that a file itself calls right, if it says so of nearly all its rows."""
+    verdicts = [row.verdict for row in rows if row.verdict is not None]
+    if not verdicts or len(verdicts) < MOSTLY * len(rows):
+        return []
+    share = sum(verdicts) / len(verdicts)
+    return [
+        f"the file's own verdicts, in {column!r}: {share:.1%} of {len(verdicts):,} right; if that differs from the "
+        "number here, `snellen reconcile FILE RUN` says why"
+    ]
+
+
 FEWEST_RIGHT = 5
 """Replies that repeat their right answer, from which one can tell whether scores are verdicts on replies."""
 
@@ -890,44 +890,6 @@ def _repeated_questions(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
         f"each of {len(asked):,} questions is in the file {count} times, as for several models or runs that no column tells "
         f"apart: the number is of all {len(rows):,} rows",
     )
-
-
-    is_of_images = bool(reading.roles.roles.get("image"))
-    if words & (_OF_SPEECH - {"hypothesis"} if is_of_images else _OF_SPEECH):
-        return _WER
-    is_long = len(rates) >= FEWEST_COPIED and median(lengths) >= LONG_TEXT_WORDS
-    is_copied = is_long and median(rates) <= NEAR
-    is_called_so = words & _OF_WRITING or is_transcribed(reading.column("reply"))
-    return _CER if is_called_so or 2 * n_asking > len(lengths) or is_copied else ()
-
-
-MOST_COMPARED = 100
-"""Replies that are compared with their right answers to see whether they are transcripts."""
-
-
-def _scores_note(reading: TableReading, column: str, metric: str) -> str:
-    """A note on a column with the score of each row: its mean, and the metric that it calls for."""
-    texts = [text_in_cell(row.cells.get(column)) for row in reading.rows]
-    numbers = [float(text) for text in texts if is_number(text)]
-    scores = [number for number in numbers if math.isfinite(number)]
-    mean = ""
-    if scores:
-        average = sum(scores) / len(scores)
-        are_shares = median(scores) <= 1  # others are percentages already
-        mean = f", {average:.1%} on average" if are_shares else f", {average:.1f} on average"
-    return f"the file has a score of each row in {column!r}{mean}: {metric}"
-
-
-def _recorded_verdicts(rows: Sequence[PredictedRow], column: str) -> list[str]:
-    """A note of the share that a file itself calls right, if it says so of nearly all its rows."""
-    verdicts = [row.verdict for row in rows if row.verdict is not None]
-    if not verdicts or len(verdicts) < MOSTLY * len(rows):
-        return []
-    share = sum(verdicts) / len(verdicts)
-    return [
-        f"the file's own verdicts, in {column!r}: {share:.1%} of {len(verdicts):,} right; if that differs from the "
-        "number here, `snellen reconcile FILE RUN` says why"
-    ]
 
 
 def _column_of_judge(reading: TableReading) -> str:

@@ -1,0 +1,264 @@
+"""Columns of predictions that are told by what their cells say, whatever they are called, and what is said of files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import snellen as sn
+from snellen.callers import called_from_command_line
+from snellen.errors import DataError
+from snellen.formats.containers import records_in
+from snellen.interchange.predictions.own_summary import printed_accuracy
+from snellen.interchange.predictions.scoring_call import given, scoring_call
+from snellen.interchange.predictions.taking import FileReading, import_runs, taken_files
+from snellen.recognition.columns import split_name
+from snellen.recognition.said_in_cells import how_often_said, in_whole_words
+from snellen.runs.run_folder import read_manifest
+
+N = 40
+THINGS = ("a red car", "two dogs", "a kitchen", "a bus stop", "the moon")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def table(name: str, rows: Sequence[dict[str, Any]]) -> str:
+    with Path(name).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return name
+
+
+def thing(n: int) -> str:
+    return THINGS[n % 5]
+
+
+def said(n: int) -> str:
+    """The right thing, and in each fourth row that of the next row: 30 of 40 are right."""
+    return thing(n) if n % 4 else thing(n + 1)
+
+
+# --- names in any language -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "reply", "before"),
+    [
+        ("pregunta", "respuesta_correcta", "respuesta_modelo", "Es "),
+        ("pregunta", "respuesta_esperada", "respuesta_generada", ""),
+        ("pergunta", "gabarito", "saida_do_modelo", "Resposta: "),
+        ("soru", "beklenen", "tahmin", ""),
+        ("question", "vérité", "prédiction", ""),
+        ("câu hỏi", "nhãn", "dự đoán", ""),
+        ("问题描述", "真实标签", "模型预测结果", ""),
+        ("question", "answer", "content", "It shows "),
+    ],
+)
+def test_replies_are_told_by_the_right_answers_that_they_say(
+    question: str, answer: str, reply: str, before: str
+) -> None:
+    rows = [
+        {"nr": n, question: f"What is in {n}?", answer: thing(n), reply: f"{before}{said(n)}"}
+        for n in range(N)
+    ]
+    assert sn.score(table("said.csv", rows)).value() == 0.75
+
+
+def test_an_explanation_of_the_right_answer_is_no_reply() -> None:
+    rows = [
+        {"question": f"What is in {n}?", "answer": thing(n), "erklärung": f"Man sieht {thing(n)}."}
+        for n in range(N)
+    ]
+    with pytest.raises(DataError, match="its answers may be replies or right answers"):
+        taken_files(Path(table("explained.csv", rows)), FileReading())
+
+
+def test_facts_that_go_together_are_no_replies_and_right_answers() -> None:
+    # Each row's maker stands in its title, and a title never has the maker of another row.
+    rows = [
+        {
+            "question": f"What is {n}?",
+            "maker": f"maker{n}",
+            "title": f"a car by maker{n if n % 4 else 'none'}",
+        }
+        for n in range(N)
+    ]
+    with pytest.raises(DataError, match="no column is recognised as the replies"):
+        taken_files(Path(table("facts.csv", rows)), FileReading())
+
+
+def test_columns_called_after_two_models_that_no_one_knows_are_two_runs() -> None:
+    rows = [
+        {
+            "question": f"What is in {n}?",
+            "answer": thing(n),
+            "base_model": f"I see {thing(n) if n % 2 else thing(n + 1)} there",
+            "finetuned_model": said(n),
+        }
+        for n in range(N)
+    ]
+    runs = import_runs([Path(table("two.csv", rows))], FileReading())
+    assert [sn.score(run).value() for run in runs] == [0.5, 0.75]
+
+
+def test_how_often_words_are_said() -> None:
+    texts = [in_whole_words(text) for text in ("two dogs", "a cat", "I see a cat", "none")]
+    words = [[in_whole_words(text)] for text in ("two dogs", "a cat", "two dogs", "a cat")]
+    found = how_often_said(texts, words, [""] * 4)
+    # Of the four texts the first two have the words of their rows, and three have those of any row.
+    assert (found.share, found.share_in_words) == (0.5, 0.75)
+    assert how_often_said(texts, words, [in_whole_words("two dogs or a cat?")] * 4).share == 0
+
+
+def test_accents_do_not_split_the_words_of_a_name() -> None:
+    assert split_name("prédiction_du_modèle") == {"prédiction", "du", "modèle"}
+    assert split_name("eval.isCorrectÉtat") == {"is", "correctétat"}
+
+
+# --- several results in a file ---------------------------------------------------------------------------------------
+
+
+def test_parts_that_ask_the_same_questions_are_runs_each_also_without_questions() -> None:
+    parts = {
+        "run1": [{"id": n, "answer": thing(n), "prediction": said(n)} for n in range(N)],
+        "run2": [{"id": n, "answer": thing(n), "prediction": thing(n)} for n in range(N)],
+    }
+    Path("runs.json").write_text(json.dumps(parts))
+    runs = import_runs([Path("runs.json")], FileReading())
+    assert [sn.score(run).value() for run in runs] == [0.75, 1.0]
+    assert any("'run1', 'run2'" in note for note in read_manifest(runs[0]).notes)
+
+
+def test_a_column_whose_values_ask_the_same_questions_tells_runs_apart() -> None:
+    rows = [
+        {
+            "seed": seed,
+            "id": n,
+            "question": f"What is in {n}?",
+            "answer": thing(n),
+            "prediction": said(n) if seed == 1 else thing(n),
+        }
+        for seed in (1, 2)
+        for n in range(N)
+    ]
+    runs = import_runs([Path(table("seeds.csv", rows))], FileReading())
+    assert [sn.score(run).value() for run in runs] == [0.75, 1.0]
+    with_models = [{"model": model, **row} for model in ("a", "b") for row in rows]
+    assert len(import_runs([Path(table("both.csv", with_models))], FileReading())) == 4
+
+
+def test_each_question_twice_without_anything_that_tells_rows_apart_is_said() -> None:
+    rows = [
+        {"question": f"What is in {n}?", "answer": thing(n), "prediction": reply}
+        for n in range(N)
+        for reply in (thing(n), thing(n + 1))
+    ]
+    [taken] = taken_files(Path(table("twice.csv", rows)), FileReading())
+    assert any("each of 40 questions is in the file 2 times" in note for note in taken.file.notes)
+    [taken] = taken_files(Path(table("once.csv", rows[::2])), FileReading())
+    assert not any("is in the file" in note for note in taken.file.notes)
+
+
+# --- what scores say -------------------------------------------------------------------------------------------------
+
+
+def test_how_sure_a_model_is_is_no_verdict() -> None:
+    rows = [
+        {
+            "question": f"What is in {n}?",
+            "answer": thing(n),
+            "prediction": said(n),
+            "score": 0.5 + n / 100,
+        }
+        for n in range(N)
+    ]
+    [taken] = taken_files(Path(table("sure.csv", rows)), FileReading())
+    assert {row.verdict for row in taken.file.rows} == {None}
+    # Of the similarity of texts, equal ones have 1.
+    similar = [
+        {**row, "score": 1.0 if row["prediction"] == row["answer"] else 0.1 + n / 100}
+        for n, row in enumerate(rows)
+    ]
+    of_texts = [
+        {
+            **row,
+            "prediction": f"{row['prediction']} {n % 3 * 'indeed'}".strip(),
+            "score": 0.7 if n % 3 else row["score"],
+        }
+        for n, row in enumerate(similar)
+    ]
+    [taken] = taken_files(Path(table("similar.csv", of_texts)), FileReading())
+    assert None not in {row.verdict for row in taken.file.rows}
+
+
+def test_grades_without_replies_are_refused_with_their_mean() -> None:
+    grades = (0.0, 0.5, 1.0, 0.1)
+    # As MM-Vet's evaluator writes them; the mean of the four is 0.4.
+    content = {
+        f"v1_{n}": {"model": "gpt-4", "content": [str(grades[n % 4])], "score": [grades[n % 4]]}
+        for n in range(N)
+    }
+    Path("grade.json").write_text(json.dumps(content))
+    with pytest.raises(
+        DataError, match=r"it has no replies, .* by 'score', 40.0% on average over 40"
+    ):
+        taken_files(Path("grade.json"), FileReading())
+
+
+def test_the_accuracy_that_a_file_prints_is_compared() -> None:
+    results = [
+        {"question": f"What is in {n}?", "answer": thing(n), "prediction": said(n)}
+        for n in range(N)
+    ]
+
+    def notes(printed: dict[str, Any]) -> list[str]:
+        Path("printed.json").write_text(json.dumps({**printed, "results": results}))
+        [taken] = taken_files(Path("printed.json"), FileReading())
+        return [note for note in taken.file.notes if "the file prints" in note]
+
+    [note] = notes({"accuracy": 0.5})
+    assert "prints 50.0% in 'accuracy', and as its replies are read here 75.0% are right" in note
+    assert notes({"summary": {"accuracy": 55.0, "total": N}})
+    assert not notes({"accuracy": 0.75})
+    assert not notes({"summary": {"acc": 75.0}})
+    assert not notes({"by_type": {"a": {"accuracy": 0.5}, "b": {"accuracy": 1.0}}})  # of parts
+    Path("list.json").write_text("[1]")
+    assert printed_accuracy(Path("list.json")) is None
+
+
+# --- containers and commands -----------------------------------------------------------------------------------------
+
+
+def test_a_few_records_under_their_ids_are_records() -> None:
+    content = {
+        "101": {"question": "What?", "answer": "a dog", "response": "a dog"},
+        "102": {"question": "Who?", "answer": "a cat", "response": "a cow"},
+    }
+    assert records_in(content) == [{"id": key, **value} for key, value in content.items()]
+    # Two maps by id stay such.
+    maps = {"results": {"7": 1, "8": 0, "9": 1}, "outputs": {"7": "B", "8": "C", "9": "D"}}
+    assert records_in(maps)[0] == {"id": "7", "results": 1, "outputs": "B"}  # type: ignore[index]
+
+
+def test_suggested_commands_keep_what_the_user_said() -> None:
+    said_of_file = given(
+        columns={"reply": ("x",)}, answer_is="letter", model="mine", to=Path("there")
+    )
+    with called_from_command_line(), given(flags=("--metric", "anls")), said_of_file:
+        command = scoring_call(Path("a.csv"), columns={"answer": "NAME"})
+    assert command == (
+        "snellen score a.csv --column reply=x --column answer=NAME --answer-is letter --to there --model mine "
+        "--metric anls"
+    )
+    with pytest.raises(DataError, match=r"columns=\{'answer': 'NAME'\}, model='mine'"):
+        rows = [{"question": "What?", "prediction": "a dog"}]
+        import_runs([Path(table("no_gold.csv", rows))], FileReading(), model="mine")
