@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from snellen.recognition.columns import (
     PARTLY,
     name_score,
-    series,
     split_name,
     usual_names,
 )
@@ -201,32 +200,6 @@ FEWEST_PER_ANSWER = 3
 """Rows for each different right answer, on average, from which these are few."""
 SAID = 0.9
 """The share of the cells of a model's column that have to be right answers of some row."""
-
-
-def columns_called_like_gold(golds: Sequence[str], profiles: Profiles) -> tuple[str, ...]:
-    """Return the columns of models that are called like the right answers but for the model: `gpt4o_diagnosis`.
-
-    Beside `true_diagnosis`; or numbered runs whose cells are right answers of some row: `run1`, `run2` and `run3`.
-    """
-    for gold in golds:
-        thing = rest_of_gold(gold)
-        alike = [
-            name
-            for name, profile in profiles.items()
-            if thing
-            and name != gold
-            and folded_name(name).endswith(f"_{thing}")
-            and not rest_of_gold(name)
-            and not is_verdict(name)
-            and _says_same(profile, profiles[gold], IN_WORDS)
-        ]
-        if alike:
-            return tuple(alike)
-        for chain in series([name for name in profiles if name not in golds]).values():
-            in_words = [_says_same(profiles[name], profiles[gold], IN_WORDS) for name in chain]
-            if len(chain) > 1 and all(in_words):
-                return tuple(chain)
-    return ()
 
 
 def is_name_of_model(name: str) -> bool:

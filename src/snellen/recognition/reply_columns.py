@@ -9,12 +9,11 @@ from snellen.recognition.columns import PARTLY, name_score
 from snellen.recognition.folding import folded, folded_name
 from snellen.recognition.model_columns import (
     answers_by_condition,
-    columns_called_like_gold,
     columns_of_models,
     columns_with_verdicts,
     fields_of_models,
 )
-from snellen.recognition.named_pairs import gold_beside, is_transcribed, rest_of_gold
+from snellen.recognition.named_pairs import gold_beside, is_transcribed
 from snellen.recognition.profiles import QUESTION_MARKS, ColumnProfile
 from snellen.recognition.reply_names import (
     are_binary,
@@ -124,10 +123,6 @@ def reply_columns(
     ]
     if len(transcribed) == 1:
         return (transcribed[0],)
-    golds = [name for name in profiles if name_score("answer", name) > PARTLY]
-    marked = [name for name in profiles if rest_of_gold(name)]
-    if alike := columns_called_like_gold([*golds, *marked], profiles):
-        return alike
     return replies_by_cells(profiles, rows)
 
 

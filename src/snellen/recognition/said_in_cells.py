@@ -23,6 +23,7 @@ from snellen.recognition.model_columns import (
     NOT_REPLIES,
     is_called_after_model,
 )
+from snellen.recognition.named_pairs import rest_of_gold
 from snellen.recognition.profiles import ColumnProfile
 from snellen.recognition.reply_names import FACT_WORDS, MADE_WORDS, are_binary, is_verdict
 
@@ -128,7 +129,7 @@ def replies_by_cells(
         profiles: All columns of the table.
         rows: Its rows.
     """
-    golds = [name for name in profiles if name_score("answer", name) > PARTLY]
+    golds = [name for name in profiles if name_score("answer", name) > PARTLY or rest_of_gold(name)]
     if not golds:
         return _reply_of_pair(profiles, rows)
     named = [name for name in profiles if is_called_after_model(name, profiles[name])]
@@ -136,8 +137,11 @@ def replies_by_cells(
     for name in (*golds, *named):
         words.update(map(folded, profiles[name].texts))
     options, _ = option_columns(profiles, golds)
-    used = {*golds, *options, *distractor_columns(profiles, golds)}
     compared = _Compared(profiles, rows)
+    # One option of a row is right, and of the replies of several models more may be.
+    if any(sum(compared.said(name, gold).share for name in options) > 1 for gold in golds):
+        options = ()
+    used = {*golds, *options, *distractor_columns(profiles, golds)}
     found: list[str] = []
     for name, profile in profiles.items():
         if name in named:
