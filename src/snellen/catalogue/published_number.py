@@ -14,6 +14,8 @@ from snellen.common.faults import names_of
 
 OWN_NUMBER = "Snellen's own number"
 """How lists and reports mark a benchmark whose printed figures were not reproduced."""
+OWN_WORDING = "Snellen's own wording"
+"""How lists and reports mark a benchmark of which no prompt with a source is declared."""
 REPRODUCED_WITHIN = 0.1
 """Largest difference from a printed figure that counts as reproduced, in the unit of that figure."""
 
@@ -85,12 +87,17 @@ class PublishedNumber(Struct, frozen=True, forbid_unknown_fields=True):
     Examples:
         >>> PublishedNumber(split="validation", aggregate="mean over questions").missing
         ('prompt', 'decoding', 'reproduction')
+        >>> PublishedNumber(prompt="lmms-eval", prompt_by="lmms-eval").wording
+        'lmms-eval'
     """
 
     prompt: Annotated[str, names_of("templates")] = ""
     """The set of `[prompts]` that asks as its makers do: `official`."""
     prompt_source: str = ""
     """Repository, commit and file of that wording, or the paper and its section."""
+    prompt_by: str = ""
+    """Whose wording it is where it is not the makers': the harness or the model's makers whose figures are printed
+    with it, such as `lmms-eval` or `LLaVA-1.5`. Many makers published data alone."""
     decoding: str = ""
     """The makers' decoding in a few words, with its source. The set of `prompt` applies it."""
     aggregate: str = ""
@@ -123,6 +130,13 @@ class PublishedNumber(Struct, frozen=True, forbid_unknown_fields=True):
             "reproduction": self.is_reproduced,
         }
         return tuple(name for name, value in parts.items() if not value)
+
+    @property
+    def wording(self) -> str:
+        """Whose words `--as-published` asks in: `makers`, the name of others, or `Snellen's own wording`."""
+        if not self.prompt:
+            return OWN_WORDING
+        return self.prompt_by or "makers"
 
     @property
     def n_reproduced(self) -> int:

@@ -16,8 +16,9 @@ from msgspec import Struct
 from snellen.analysis.headline import OVERALL, headline_metrics
 from snellen.analysis.ranks import mean_ranks
 from snellen.catalogue import published_number_of
-from snellen.catalogue.published_number import OWN_NUMBER, PublishedNumber
+from snellen.catalogue.published_number import OWN_NUMBER, OWN_WORDING, PublishedNumber
 from snellen.metrics.declaration import SHARE, as_read, declared_row, find_metric
+from snellen.protocols.prompts.templates import AS_PUBLISHED
 from snellen.records import Estimate, Result
 from snellen.report.number_text import (
     DASH,
@@ -361,6 +362,7 @@ def _notes(model_rows: Sequence[ModelMethodRow]) -> list[str]:
                 f"{reported_run.label}: as published; replies are parsed with {extractors}."
             )
     notes.extend(_reproduction_notes(reported_runs))
+    notes.extend(_wording_notes(reported_runs))
     return notes
 
 
@@ -394,6 +396,33 @@ def _reproduction_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
         names = ", ".join(benchmarks_with_some)
         notes.append(f"Not every printed figure was reproduced: {names}.")
     return notes
+
+
+def _wording_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
+    """Return a note on the benchmarks of which no prompt with a source is declared, so that the wording is Snellen's.
+
+    A run with another set of prompts, such as that of a harness, is not asked in Snellen's words.
+    """
+    runs_in_own_words = [
+        reported_run for reported_run in reported_runs if _asks_by_default(reported_run)
+    ]
+    names = []
+    for benchmark in benchmarks_of(runs_in_own_words):
+        published = _published_number(runs_in_own_words, benchmark)
+        if published is not None and not published.prompt:
+            names.append(benchmark)
+    if not names:
+        return []
+    return [f"{OWN_WORDING}, no prompt with a source is known: {', '.join(names)}."]
+
+
+def _asks_by_default(reported_run: ReportedRun) -> bool:
+    """Return whether a run asks as the entries declare, or in Snellen's words: with no other set of prompts."""
+    question_specs = reported_run.run.manifest.question_specs
+    if not question_specs:
+        return False
+    question_spec = question_specs[-1]
+    return not question_spec.prompt and question_spec.templates in ("", "snellen", AS_PUBLISHED)
 
 
 def _published_number(

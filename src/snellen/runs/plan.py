@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from snellen.building.benchmark import Benchmark, QuestionPart
 from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, PromptSet, published_number_of, suite_of
+from snellen.catalogue.published_number import OWN_WORDING
 from snellen.errors import DataError
 from snellen.protocols.base import Protocol, declaration_of, parse_protocol
 from snellen.protocols.prompts.rendering import PromptRenderer
@@ -313,19 +314,30 @@ def _published_prompts(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, Pro
 def _announce_unverified_prompts(
     benchmarks: Sequence[SelectedBenchmark], announce: Announce
 ) -> None:
-    """Tell the user which benchmarks of a run "as published" use Snellen's own prompt.
+    """Tell the user which benchmarks of a run "as published" are not asked in the words of their makers.
 
-    These are the benchmarks with a published score whose entry has no verified prompt of its authors.
+    Some are asked in the words of others whose figures are printed, and some, of which no prompt with a source is
+    declared, in Snellen's own.
     """
-    names = []
+    own_words = []
+    words_of_others = []
     for use in benchmarks:
         published = published_number_of(use.benchmark.spec)
-        if published and not published.prompt:
-            names.append(use.benchmark.name)
-    if names:
+        if published is None:
+            continue
+        if not published.prompt:
+            own_words.append(use.benchmark.name)
+        elif published.prompt_by:
+            words_of_others.append(f"{use.benchmark.name} ({published.prompt_by})")
+    if words_of_others:
         announce(
-            "as published, but in Snellen's own words, because the entry has no verified prompt of its makers: "
-            + ", ".join(names)
+            "as published, in the wording of others, because no prompt of their makers is known: "
+            + ", ".join(words_of_others)
+        )
+    if own_words:
+        announce(
+            f"as published, but in {OWN_WORDING}, because no prompt with a source is declared: "
+            + ", ".join(own_words)
         )
 
 

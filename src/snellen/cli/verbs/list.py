@@ -285,6 +285,7 @@ def benchmark_table(words: Sequence[str] = (), where: str = "", *, built: bool =
                 ", ".join((*(spec.generation or ("vanilla",)), *spec.likelihood)),
                 "built" if is_built(spec) else _origin(spec),
                 spec.published.mark if spec.published else "",
+                spec.published.wording if spec.published else "",
                 spec.licence,
             )
         )
@@ -297,6 +298,7 @@ def benchmark_table(words: Sequence[str] = (), where: str = "", *, built: bool =
         "asked by",
         "from",
         "number",
+        "wording",
         "licence",
     )
     return header, rows
