@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import ImageLimits, PromptSet, entries
+from snellen.catalogue.published_number import OWN_WORDING
 from snellen.errors import DataError, UnknownNameError
 from snellen.protocols.choice import Vanilla
 from snellen.protocols.prompts.rendering import PromptRenderer, within_limits
@@ -112,7 +114,19 @@ READ_ONLY = (
     *("omnispatial", "viewspatial", "visualpuzzles"),
     *(f"mmmb-{language}" for language in ("ar", "cn", "en", "pt", "ru", "tr")),
     *(f"mmbench-multilingual-{language}" for language in ("ar", "cn", "en", "pt", "ru", "tr")),
-    "r-bench-dis",
+    *("r-bench-dis", "egoschema", "perceptiontest", "iconqa-choose-txt", "iconqa-fill-in-blank"),
+    *(
+        "tallyqa",
+        "logicvista",
+        "wemath",
+        "zerobench",
+        "nextqa-mc",
+        "charades-sta",
+        "odinw-13",
+        "sun-rgb-d",
+    ),
+    *("refcoco", "refcoco-testa", "refcoco-testb", "refcocog-val", "refcocog-test"),
+    *(f"refcoco-plus-{part}" for part in ("val", "testa", "testb")),
 )
 """Sets that were written from the others' code by reading it; what it sends is not recorded yet."""
 
@@ -324,9 +338,41 @@ def test_the_table_of_the_documentation_is_what_entries_declare() -> None:
     assert rows == list(table_rows())
 
 
+def test_the_page_counts_whose_wording_entries_have() -> None:
+    page = (Path(__file__).parents[1] / "docs/evidence/prompt-sets.md").read_text()
+    assert whose_wording() in page
+
+
+def whose_wording() -> str:
+    """The sentence of the page that counts the wordings of the suite `modern`."""
+    wordings: Counter[str] = Counter()
+    own: list[str] = []
+    for spec in entries().values():
+        if spec.suite == "modern" and spec.published is not None:
+            wordings[spec.published.wording] += 1
+            if spec.published.wording == OWN_WORDING:
+                own.append(f"`{spec.short}`")
+    others = [
+        f"{count} by {name}"
+        for name, count in wordings.most_common()
+        if name not in ("makers", OWN_WORDING)
+    ]
+    n_others = wordings.total() - wordings["makers"] - wordings[OWN_WORDING]
+    return (
+        f"Of the {wordings.total()} benchmarks of `modern`, `--as-published` asks {wordings['makers']} in their makers' "
+        f"words, {n_others} in those of others ({', '.join(others)}), and {wordings[OWN_WORDING]} in Snellen's own "
+        f"wording: {', '.join(own)}."
+    )
+
+
+SHOWN_SETS = ("official", "lmms-eval", "vlmevalkit")
+"""Sets that have a column; others are named in the last one."""
+
+
 def table_rows() -> Iterator[str]:
     for spec in sorted(entries().values(), key=lambda spec: spec.name):
         if spec.prompts and spec.suite in ("modern", "mmbench"):
-            sets = (spec.prompts.get(name) for name in ("official", "lmms-eval", "vlmevalkit"))
-            cells = (f"`{own.form}`{' +' if own.layout else ''}" if own else "" for own in sets)
-            yield f"| `{spec.name}` | {' | '.join(cells)} |"
+            sets = (spec.prompts.get(name) for name in SHOWN_SETS)
+            cells = [f"`{own.form}`{' +' if own.layout else ''}" if own else "" for own in sets]
+            others = [f"`{name}`" for name in spec.prompts if name not in SHOWN_SETS]
+            yield f"| `{spec.name}` | {' | '.join([*cells, ', '.join(others)])} |"

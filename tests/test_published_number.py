@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import small
 import snellen as sn
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, PromptSet, entries
-from snellen.catalogue.published_number import OWN_NUMBER
+from snellen.catalogue.published_number import OWN_NUMBER, OWN_WORDING
 from snellen.interchange.harness_rules import RULES
 from snellen.plugin_api import find_registered, read_exchanges
 from snellen.protocols.choice import Circular, Vanilla
@@ -124,7 +125,39 @@ def test_a_run_as_published_names_what_has_no_verified_prompt(
     _, _, err = small.command(
         capsys, "run", "snellen:oracle", "zoo/voices", "--templates", "as-published"
     )
-    assert "no verified prompt of its makers: zoo/voices" in err
+    assert f"{OWN_WORDING}, because no prompt with a source is declared: zoo/voices" in err
+
+
+OF_OTHERS = ENTRY.replace('prompt = "official"\n', 'prompt = "official"\nprompt_by = "lmms-eval"\n')
+WITHOUT_PROMPT = ENTRY.replace('prompt = "official"\n', "")
+
+
+def test_a_run_as_published_names_whose_words_it_asks_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zoo(tmp_path, OF_OTHERS)
+    _, _, err = small.command(capsys, "run", "snellen:oracle", "zoo/voices", "--as-published")
+    assert "in the wording of others, because no prompt of their makers is known: " in err
+    assert "zoo/voices (lmms-eval)" in err
+
+
+@pytest.mark.parametrize(
+    ("entry", "wording"),
+    [(ENTRY, "makers"), (OF_OTHERS, "lmms-eval"), (WITHOUT_PROMPT, OWN_WORDING)],
+)
+def test_lists_and_reports_mark_a_wording_that_is_snellens_own(
+    entry: str, wording: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zoo(tmp_path, entry)
+    _, out, _ = small.command(capsys, "list", "zoo/voices", "--json")
+    assert f'"wording":"{wording}"' in out
+
+    note = f"{OWN_WORDING}, no prompt with a source is known: zoo/voices."
+    as_declared = str(sn.evaluate(chatty, "zoo/voices", name="declared"))
+    assert (note in as_declared) == (wording == OWN_WORDING)
+    # Who chooses a set of prompts does not ask in Snellen's words.
+    chosen = str(sn.evaluate(chatty, "zoo/voices", name="chosen", templates="official"))
+    assert note not in chosen
 
 
 @pytest.mark.parametrize(
@@ -265,6 +298,71 @@ MAKERS_WORDS = {
         "Which animal is it? Choices: A. a cat B. a dog "
         "Please answer directly with only the letter of the correct option and nothing else."
     ),
+    "3dsrbench": (
+        "Question: Which animal is it?\nOptions:\nA. a cat\nB. a dog\n"
+        "Please select the correct answer from the options above. \n"
+    ),
+    "a-okvqa": "Q: Which animal is it?\nChoices: a cat, a dog.\nA:",
+    "crpe-relation": (
+        "Which animal is it?\nA. a cat\nB. a dog\n"
+        "Please answer directly with only the letter of the correct option and nothing else."
+    ),
+    "cv-bench-2d": "Which animal is it?\n(A) a cat\n(B) a dog",
+    "cv-bench-3d": "Which animal is it?\n(A) a cat\n(B) a dog",
+    "naturalbench": (
+        "Which animal is it?\nOptions:\nA: a cat\nB: a dog"
+        "Please output the letter corresponding to the correct option."
+    ),
+    "omnispatial": (
+        "Which animal is it?\nA. a cat\nB. a dog\n\nNote: You only need to respond with A, B, C, or D without "
+        "providing any additional information.\n"
+    ),
+    "r-bench-dis": (
+        "Which animal is it?\nA.a cat; B.a dog\n"
+        "Answer with the option's letter from the given choices directly."
+    ),
+    "scienceqa": "Question: Which animal is it?\nOptions: (A) a cat (B) a dog\nAnswer:",
+    "tomato": (
+        "You will be provided with 16 separate frames uniformly sampled from a video, the frames are provided in "
+        "chronological order of the video. Analyze these frames and provide the answer to the question about the "
+        "video content. Answer the multiple-choice question about the video content. \n\nYou must use these frames "
+        "to answer the multiple-choice question; do not rely on any externel knowledge or commonsense. \n\n"
+        "<question> \nWhich animal is it? \n</question>\n\n<options> \n{'A': 'a cat', 'B': 'a dog'} \n</options>"
+        "\n\nEven if the information in these separate frames is not enough to answer the question, PLEASE TRY YOUR "
+        "BEST TO GUESS AN ANSWER WHICH YOU THINK WOULD BE THE MOST POSSIBLE ONE BASED ON THE QUESTION. \n\n"
+        "DO NOT GENERATE ANSWER SUCH AS 'NOT POSSIBLE TO DETERMINE.' \n"
+    ),
+    "viewspatial": (
+        "Which animal is it?A. a cat\nB. a dog\nReply only to the corresponding option.\nAnswer:"
+    ),
+    "visulogic": (
+        "Which animal is it?Solve the complex visual logical reasoning problem through step-by-step reasoning. Think "
+        "about the reasoning process first and answer the question following this format: Answer: \\boxed{$LETTER}."
+    ),
+    "vstar": (
+        "Which animal is it?\n(A) a cat\n(B) a dog\n"
+        "Answer with the option's letter from the given choices directly."
+    ),
+    # Those of others, whom `prompt_by` names.
+    "egoschema": (
+        "Which animal is it?\nA. a cat\nB. a dog\n"
+        "Answer with the option's letter from the given choices directly."
+    ),
+    "iconqa-choose-txt": (
+        "Given a set of images and a question, please provide the answer to the question.\n"
+        "Question: Which animal is it?.\nOptions:\nA. a cat\nB. a dog\n"
+        "Please answer with the option letter from the given choices directly."
+    ),
+    "nextqa-mc": "Which animal is it?\nA. a cat\nB. a dog",
+    "perceptiontest": (
+        "Which animal is it?\nA. a cat\nB. a dog\n"
+        "Answer with the option's letter from the given choices directly."
+    ),
+    "wemath": (
+        "Question: Which animal is it?\nOptions:\nA. a cat\nB. a dog\n\nRegarding the format, please answer "
+        "following the template below, and be sure to include two <> symbols:\n"
+        "<Thought process>: <<your thought process>> <Answer>: <<your option>>"
+    ),
 }
 """What the makers' code sends, as its source in `prompt_source` writes it; None of these is made by Snellen."""
 OPEN_WORDS = {
@@ -288,7 +386,25 @@ OPEN_WORDS = {
         "Answer the question using a word or phrase in the language of the question. "
         "Which animal is it?"
     ),
+    "mme-cot": (
+        "Which animal is it?\nPlease generate a step by step answer, include all your intermediate reasoning "
+        "process, and provide the final answer at the end."
+    ),
+    "naturalbench": "Which animal is it?Please answer Yes or No.",
+    # Those of others, whom `prompt_by` names.
+    "iconqa-fill-in-blank": (
+        "Given a set of images and a question, please provide the answer to the question.\n"
+        "Question: Which animal is it?.\nPlease answer the question using a single word or phrase."
+    ),
+    "tallyqa": "Which animal is it?\nAnswer the question using a single number.",
+    "zerobench": (
+        "Which animal is it? \n\n\nLet's think step by step and give the final answer in curly braces,  "
+        "like this: {final answer}"
+    ),
     # The dataset's own words.
+    "llava-bench": "Which animal is it?",
+    "mia-bench": "Which animal is it?",
+    "ocrbench-v2": "Which animal is it?",
     "cc-ocr-scenes": "Which animal is it?",
     "hallusionbench": "Which animal is it?",
     "mme": "Which animal is it?",
@@ -350,6 +466,97 @@ def test_mathvista_asks_for_each_form_of_answer_in_its_makers_words(tmp_path: Pa
         assert request.messages[0].text == f"{hint}\n{question}{choices}"
 
 
+@pytest.mark.parametrize(
+    ("short", "tags", "words"),
+    [
+        (
+            "mirb",
+            {"subset": "food"},
+            "Answer with the option symbol.\nWhich animal is it?\nAnswer:",
+        ),
+        ("mirb", {"subset": "count"}, "Answer with a single number.\nWhich animal is it?\nAnswer:"),
+        (
+            "simplevqa",
+            {"language": "EN"},
+            "If you are a computer vision expert, please understand the picture and answer the question below. The "
+            "answer must be a short named entity:\n## Now let's ask the question:\nWhich animal is it?\n",
+        ),
+        (
+            "simplevqa",
+            {"language": "CN"},
+            "假如你是一个计算机视觉专家，请理解图片内容，并回答给出的问题，要求只能回答一个命名实体：\n"
+            "## 下面我们提出问题: \nWhich animal is it?\n",
+        ),
+    ],
+)
+def test_the_makers_words_follow_the_kind_of_question(
+    short: str, tags: dict[str, str], words: str
+) -> None:
+    sample, renderer = makers_prompt(short, (), tags)
+    [request] = next(Vanilla().ask(sample, renderer))
+    assert request.messages[0].text == words
+
+
+TUPLES = (
+    "where each tuple contains the x and y coordinates of a point satisfying the conditions above. The coordinates "
+    "should be between 0 and 1, indicating the normalized pixel locations of the points"
+)
+
+
+@pytest.mark.parametrize(
+    ("short", "pattern"),
+    [
+        # Of lmms-eval: the datasets have expressions alone.
+        (
+            "refcoco",
+            r"Please provide the bounding box coordinate of the region this sentence describes: [^\n]+\nAnswer .*",
+        ),
+        (
+            "screenspot",
+            r'In this UI screenshot, what is the position of the element corresponding to the command "[^"]+" '
+            r"\(with bbox\)\?\nAnswer .*",
+        ),
+        (
+            "screenspot-v2",
+            r'In this UI screenshot, what is the position of the element corresponding to the command "[^"]+" '
+            r"\(with point\)\?\nAnswer .*",
+        ),
+        (
+            "screenspot-pro",
+            r'In this UI screenshot, what is the position of the element corresponding to the command "[^"]+" '
+            r"\(with point\)\?\nAnswer .*",
+        ),
+        # Of Qwen3-VL.
+        (
+            "odinw-13",
+            r"Locate every instance that belongs to the following categories: '[^']+'. Report bbox coordinates in JSON "
+            r"format.\nAnswer .*",
+        ),
+        (
+            "refspatial-location",
+            r"[^\n]+ Your answer should be formatted as a list of tuples, i.e. \[\(x1, y1\)\],  "
+            + TUPLES
+            + " in the image.",
+        ),
+        (
+            "robospatial-context",
+            r"[^\n]+ Your answer should be formatted as a list of tuples, i.e. \[\(x1, y1\), ...\], "
+            + TUPLES
+            + ".",
+        ),
+    ],
+)
+def test_questions_about_places_are_built_in_the_declared_words(
+    short: str, pattern: str, tmp_path: Path
+) -> None:
+    # What the source in `prompt_source` writes, with a sentence on coordinates behind it where that has none.
+    tables = modern_tables if short in modern_tables.TABLES else modern_metric_tables
+    source = tables.write(short, tmp_path / "hub")
+    spec = entries()[f"modern/{short}"].from_hub()
+    first, *_ = build_benchmark(spec, source=source, to=tmp_path / "built").samples()
+    assert re.fullmatch(pattern, first.question, re.DOTALL), first.question
+
+
 def test_a_question_without_words_for_its_tag_is_named() -> None:
     sample, renderer = makers_prompt("mathvista", (), {"decimals": "float 3"})
     with pytest.raises(sn.DataError, match="no words for a question with decimals = 'float 3'"):
@@ -381,6 +588,9 @@ def test_every_entry_of_today_declares_its_published_number(spec: BenchmarkSpec)
     number = spec.published
     assert number is not None
     assert bool(number.prompt) == bool(number.prompt_source)
+    assert number.prompt or not number.prompt_by
+    # A set that has the name of a harness or a vendor is theirs, and its row says so.
+    assert bool(number.prompt_by) == (number.prompt not in ("", "official"))
     assert not number.aggregate_source or number.aggregate
     if number.judge is not None:
         assert number.judge.source

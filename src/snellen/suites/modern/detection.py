@@ -92,7 +92,8 @@ def _reword_with_boxes(draft: Draft, form: DetectionParams) -> Draft:
     boxes, labels = _boxes_and_labels(question.texts, form, draft.where)
     if form.space == "space":
         asked = (
-            f"Find every instance of these categories in the image: {categories}.\n"
+            f"Locate the {categories} in the provided image and output their positions and dimensions using 3D "
+            "bounding boxes.\n"
             'Answer with JSON alone, a list of objects as {"bbox_3d": [x_center, y_center, z_center, x_size, y_size, '
             'z_size, roll, pitch, yaw], "label": "category"}, in metres and radians as the camera sees them: x to '
             "the right, y down, z forward."
@@ -109,7 +110,8 @@ def _reword_with_boxes(draft: Draft, form: DetectionParams) -> Draft:
             boxes = [_scaled(box, scales) for box in boxes]
         named = _ASKED[form.coordinates].format(width=width, height=height)
         asked = (
-            f"Find every instance of these categories in the image: {categories}.\n"
+            f"Locate every instance that belongs to the following categories: '{categories}'. "
+            "Report bbox coordinates in JSON format.\n"
             'Answer with JSON alone, a list of objects as {"bbox_2d": [left, top, right, bottom], "label": '
             f'"category"}}, {named}.'
         )

@@ -43,6 +43,8 @@ class MaskParams(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Along either side from 0 to 1 or to 1000, or in pixels of the image as it is stored."""
     closing: str = ""
     """A regular expression of what the dataset's question says of the form of a reply, which is taken out."""
+    reply_form: str = ""
+    """The makers' words for the form of a reply with coordinates from 0 to 1, which then follow the question."""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -79,10 +81,13 @@ def _reword_with_mask(draft: Draft, form: MaskParams) -> Draft:
     text = question.question
     if form.closing:
         text = re.sub(form.closing, "", text).strip()
-    text = (
-        f"{text}\nAnswer with a list of points alone, as [(x, y)], whose coordinates are "
-        f"{_ASKED[form.coordinates]}."
-    )
+    if form.reply_form and form.coordinates == "1":
+        text = f"{text} {form.reply_form}"
+    else:
+        text = (
+            f"{text}\nAnswer with a list of points alone, as [(x, y)], whose coordinates are "
+            f"{_ASKED[form.coordinates]}."
+        )
     asked = replace(question, question=text, texts=(inside, reference))
     return replace(draft, images=(picture,), rounds=(asked,))
 
