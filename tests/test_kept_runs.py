@@ -25,6 +25,7 @@ from snellen.errors import DataError, StoreError
 from snellen.records import ImagePart, Request
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import questions_folder
+from snellen.scoring.kept_scoring import STANDARD, find_scoring
 from snellen.scoring.scored_run import ScoredBenchmark
 from view_runs import serving, until
 
@@ -304,13 +305,102 @@ def test_scores_that_a_comparison_needed_do_not_become_the_ones_that_are_shown(
 ) -> None:
     scored_by_own_metrics()
     shutil.copytree("runs/own", "runs/copy")
-    assert small.command(capsys, "compare", "runs/own", "runs/copy")[0] == 0
+    assert (
+        small.command(capsys, "compare", "runs/own", "runs/copy", "--scoring", "standard")[0] == 0
+    )
     assert Path("runs/own/scoring.json").exists()  # by standard settings
     assert sn.load_run("runs/own").value("half") == 0.5
     assert small.command(capsys, "score", "runs/own")[0] == 0
     standard = sn.load_run("runs/own")
     assert "half" not in {row.metric for row in standard.rows}
     assert standard.value() == 1.0
+
+
+def test_runs_are_compared_as_they_were_scored_last(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scored_by_own_metrics()
+    shutil.copytree("runs/own", "runs/copy")
+
+    def compared(*words: str) -> tuple[set[str], str]:
+        """The metrics that are compared, and what is said meanwhile."""
+        code, out, told = small.command(
+            capsys, "compare", "runs/own", "runs/copy", "--json", *words
+        )
+        assert code == 0, told
+        return {json.loads(line)["metric"] for line in out.splitlines()}, told
+
+    metrics, told = compared()
+    assert metrics == {"half"} and "runs/own: scored with own.py:half; other scorings: " in told
+    assert compared("--metric", "half")[0] == {"half"}
+    assert sn.compare("runs/own", "runs/copy").differences[0].metric == "half"
+    assert compared("--scoring", "quarter")[0] == {"quarter"}
+    assert (
+        sn.compare(["runs/own", "runs/copy"], scoring="quarter").differences[0].metric == "quarter"
+    )
+    # Stored values are compared: the code of a metric is not needed.
+    assert not Path("imported").exists()
+
+    # Scored in different ways, both count by standard settings, and it is said why.
+    snellen_process("score", "runs/copy", "--metric", "own.py:quarter")
+    metrics, told = compared()
+    assert "half" not in metrics and "quarter" not in metrics
+    assert (
+        "these runs were last scored in different ways (runs/own: own.py:half; runs/copy: own.py:quarter)"
+        in told
+    )
+    assert sn.compare("runs/own", "runs/copy").differences[0].metric not in ("half", "quarter")
+    assert compared("--scoring", "half")[0] == {"half"}
+
+
+def test_a_scoring_is_chosen_by_what_its_user_calls_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scored_by_own_metrics()
+    quarter = find_scoring(Path("runs/own"), "quarter")
+    half = find_scoring(Path("runs/own"), "half")
+    assert len({quarter, half, STANDARD}) == 3
+    assert find_scoring(Path("runs/own")) == find_scoring(Path("runs/own"), "latest") == half
+    assert find_scoring(Path("runs/own"), "own.py:quarter") == quarter
+    assert find_scoring(Path("runs/own"), quarter[:4]) == quarter
+    with pytest.raises(StoreError, match="has not been scored with standard settings"):
+        find_scoring(Path("runs/own"), "standard")
+    with pytest.raises(StoreError, match=rf"no scoring thrice; it has .*{half} \(own.py:half\)"):
+        find_scoring(Path("runs/own"), "thrice")
+
+    snellen_process("score", "runs/own", "--metric", "own.py:half", "--extractor", "strict")
+    with pytest.raises(StoreError, match=r"several scorings that half may mean: .*strict\)"):
+        find_scoring(Path("runs/own"), "half")
+    strict = find_scoring(Path("runs/own"), "strict")
+    assert strict not in (half, quarter)
+
+    for verb in ("report", "card", "export"):
+        output = f"out.{'csv' if verb == 'export' else 'md'}"
+        words = (verb, "runs/own", "-o", output, "--scoring", "quarter")
+        assert small.command(capsys, *words)[0] == 0
+        assert "quarter" in Path(output).read_text()
+        if verb == "export":
+            continue
+        code, _, told = small.command(capsys, *words, "--metric", "anls")
+        assert code == 2
+        assert (
+            "--scoring quarter shows scores that are stored, but --metric anls scores again" in told
+        )
+
+
+def test_a_run_is_reconciled_and_compared_in_the_viewer_by_its_last_scoring(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scored_by_own_metrics()
+    shutil.copytree("runs/own", "runs/copy")
+    code, out, _ = small.command(capsys, "reconcile", "runs/own", "runs/copy", "--json")
+    assert code == 0
+    reconciliation = json.loads(out)
+    assert (reconciliation["first_number"], reconciliation["second_number"]) == (0.5, 0.5)
+    with serving(Path("runs"), index=tmp_path / "index.sqlite") as client:
+        comparison = "/compare?run=own&run=copy"
+        until(lambda: "differences of half under" in client.get(comparison).text)
+        assert "number_accuracy" not in client.get(comparison).text
 
 
 def test_a_report_lies_beside_the_scores_that_it_shows(

@@ -40,7 +40,7 @@ from snellen.experiments.evaluation import FinishedRun, check_finished, evaluate
 from snellen.experiments.loaded_benchmark import LoadedBenchmark
 from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
-from snellen.experiments.scored_folders import check_named_once, score_folders
+from snellen.experiments.scored_folders import as_scored_last, check_named_once, score_folders
 from snellen.experiments.vendor_recipes import Reproduced, apply_recipe, compare_with_card
 from snellen.given_arguments import (
     chosen_metrics,
@@ -73,7 +73,12 @@ from snellen.runs.spec import (
     run_spec,
     scoring_spec,
 )
-from snellen.scoring.kept_scoring import load_scoring, scoring_note
+from snellen.scoring.kept_scoring import (
+    CHOSEN_STANDARD,
+    are_scored_differently,
+    load_scoring,
+    scoring_note,
+)
 from snellen.scoring.scored_run import ScoredRun
 
 if TYPE_CHECKING:
@@ -629,16 +634,20 @@ def _as_reference(reference: Any) -> Any:
 def compare(
     *runs: Any,
     to: str | Path | None = None,
+    scoring: str | None = None,
     **fields: Unpack[CompareKeywords],
 ) -> Comparison:
     """Compare runs question by question.
 
-    A run that shares nothing with the others is left out of the comparison, and `left_out` of the result says why.
+    Runs that are given as folders are compared as they were scored last; if that was not in the same way for all of
+    them, by standard settings. A run that shares nothing with the others is left out of the comparison, and `left_out`
+    of the result says why.
 
     Args:
         runs: Two or more runs, or a list of them: results, scored runs, or folders of scored runs. A folder may contain
             several runs, as `"runs"` does.
         to: A `.md`, `.csv` or `.json` file to write.
+        scoring: For folders: the stored scoring to compare, as in `load_run`.
         fields: Fields of a `CompareSpec`, as in `Results.compare`.
 
     Raises:
@@ -653,15 +662,20 @@ def compare(
         (1.0, 0.0)
     """
     given = runs[0] if len(runs) == 1 and isinstance(runs[0], (list, tuple)) else runs
+    announce = default_announce()
+    folders = runs_in(each for each in given if isinstance(each, (str, Path)))
+    if scoring is None and are_scored_differently(folders):
+        # By standard settings, and announced. Stores these scores, so that each folder is opened with them below.
+        as_scored_last(folders, ScoringSpec(), JudgeSpec(), announce)
+        scoring = CHOSEN_STANDARD
     scored: list[ScoredRun] = []
     for each in given:
         if isinstance(each, ScoredRun):
             scored.append(each)
         else:
-            results = each if isinstance(each, Results) else load_run(each)
+            results = each if isinstance(each, Results) else load_run(each, scoring)
             scored.extend(results.runs)
     comparison = Results(scored).compare(to=to, **fields)
-    announce = default_announce()
     for folder, reason in comparison.left_out.items():
         announce(f"{folder} is left out of the comparison: {reason}")
     return comparison
@@ -735,8 +749,9 @@ def load_run(
 
     Args:
         folder: Folder of a run, or of several runs, or a list of folders for runs that share tables and can be compared.
-        scoring: Name of a folder under each run's `scores`, or "" for the scoring by standard settings. By default each
-            run is shown as it was scored last.
+        scoring: Which stored scoring of each run: "latest", "standard", the name of a metric or judge that only one of
+            them has, or the name (or the beginning of it) of a folder under the run's `scores`. By default each run is
+            shown as it was scored last.
         announce: Called with a line for a reader about each run that was scored with other than standard settings:
             which scoring is shown, and which others it has.
 

@@ -267,6 +267,7 @@ from snellen.common.field_values import check_known as check_known
 from snellen.common.record_fields import record_fields as record_fields
 from snellen.experiments.evaluation import evaluate_spec as evaluate_spec
 from snellen.experiments.outcome_checks import check_budget as check_budget
+from snellen.experiments.scored_folders import as_scored_last as as_scored_last
 from snellen.experiments.scored_folders import score_folders as score_folders
 from snellen.models.model_strings import as_model_string as as_model_string
 from snellen.runs.finding import Announce as Announce

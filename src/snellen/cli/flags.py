@@ -427,6 +427,15 @@ def scoring_flags(command: CommandT) -> CommandT:
     return field_flags(ScoringSpec)(judge_flags(command))
 
 
+stored_scoring_flag = click.option(
+    "--scoring",
+    "stored_scoring",
+    metavar="NAME",
+    help="Stored scoring to show: latest, standard, its metric or judge, or the name (or the beginning of it) of its "
+    "folder in the run's `scores`.  [latest]",
+)
+"""Decorator that adds the flag that chooses one of the scorings that runs have already."""
+
 subset_flags = field_flags(SubsetSpec, has_negations=False)
 """Decorator that adds the flags that restrict the questions, which the command passes to `Results.only`."""
 

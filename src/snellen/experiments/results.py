@@ -863,7 +863,9 @@ class Results:
         spec = convert_fields(fields, CompareSpec)
         labels = dict(zip((run.folder for run in self.runs), run_labels(self.runs), strict=True))
         baseline = labels.get(Path(spec.baseline), spec.baseline) if spec.baseline else ""
-        names = [row_called(name) for name in spec.metrics]
+        # A stored scoring has rows of metrics whose code this process does not know.
+        own_rows = {row.metric for row in self.rows} if spec.metrics else set()
+        names = [name if name in own_rows else row_called(name) for name in spec.metrics]
         comparison = compare_runs(
             self.runs,
             metrics=names,

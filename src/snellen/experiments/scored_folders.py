@@ -24,7 +24,7 @@ from snellen.common.paths import shell_word
 from snellen.common.record_fields import RecordField, record_fields
 from snellen.errors import DataError, HookError, SnellenError, StoreError, UnknownNameError
 from snellen.installation import LAB, sibling_install_line
-from snellen.metrics.declaration import JUDGING, find_metric, judging_code
+from snellen.metrics.declaration import find_metric, judging_code
 from snellen.metrics.kept_programs import programs_kept
 from snellen.models.loading import find_opener, load_model, names_model
 from snellen.models.model_strings import parse_spec, says_batch
@@ -41,8 +41,11 @@ from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import changed_answers, has_answers
 from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.kept_scoring import (
+    CHOSEN_STANDARD,
     STANDARD,
     ScoringSettings,
+    are_scored_differently,
+    find_scoring,
     keep_scoring,
     kept_settings,
     last_own_scoring,
@@ -52,6 +55,8 @@ from snellen.scoring.kept_scoring import (
     scoring_names,
     scoring_note,
     scoring_settings,
+    scoring_title,
+    shared_last_scoring,
 )
 from snellen.scoring.run_scoring import check_scoring, score_run, uses_judge
 from snellen.scoring.scored_run import RunExtent, ScoredRun, unknown_suites
@@ -104,39 +109,20 @@ def _judged_benchmarks(folder: Path, scoring: ScoringSpec) -> Iterator[bool]:
         yield uses_judge(opened.spec, opened.samples(use.selection), protocols, scoring)
 
 
-def announce_other_scorings(
-    folders: Iterable[Path], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce
-) -> None:
-    """Tell the user that runs were also scored with other metrics or judges, and how to show these scores.
-
-    Nothing is said if the user asked for particular settings.
-
-    Args:
-        folders: The folders of the runs.
-        scoring: The scoring settings that the user asked for.
-        judge: The judge settings that the user asked for.
-        announce: Receives lines for the user.
-
-    Examples:
-        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
-        >>> announce_other_scorings([results.runs[0].folder], sn.ScoringSpec(), sn.JudgeSpec(), print)
-    """
-    if judge.models or scoring != ScoringSpec():
+def _announce_scorings(folders: Sequence[Path], announce: Announce) -> None:
+    """Tell the user that runs are shown by standard settings, if they have other scorings, and how to choose one."""
+    if are_scored_differently(folders):
+        latest = [
+            f"{folder}: {scoring_title(folder, last_own_scoring(folder))}" for folder in folders
+        ]
+        announce(
+            f"these runs were last scored in different ways ({'; '.join(latest)}), so standard settings are used for "
+            f"all; {setting('scoring', 'NAME')} chooses another scoring that all of them have"
+        )
         return
     for folder in folders:
-        for name in filter(None, scoring_names(folder)):
-            settings = kept_settings(folder, name)
-            flags = scoring_words(settings.scoring, settings.judge)
-            loading = f"sn.load_run({str(folder)!r}, scoring={name!r})"
-            call = for_caller(f"add {shlex.join(flags)}", f"use {loading}")
-            own_code = [metric.removeprefix(JUDGING) for metric in settings.scoring.metrics]
-            if any(metric.startswith("__main__") for metric in own_code):
-                # A function of a script or notebook: importing it again would evaluate again, or is impossible.
-                writing = for_caller(
-                    f"run in Python {loading}.report('numbers.csv')", f"use {loading}"
-                )
-                call = f"its metrics are functions of a script or notebook; {writing}"
-            announce(f"{folder} also has a scoring by other settings; {call} to show it")
+        if any(scoring_names(folder)):
+            announce(f"{folder}: {scoring_note(folder)}; {setting('scoring', 'NAME')} chooses one")
 
 
 def scoring_words(scoring: ScoringSpec, judge: JudgeSpec) -> list[str]:
@@ -254,7 +240,11 @@ def score_folders(
 
 
 def as_scored_last(
-    folders: Sequence[Path], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce
+    folders: Sequence[Path],
+    scoring: ScoringSpec,
+    judge: JudgeSpec,
+    announce: Announce,
+    choice: str | None = None,
 ) -> list[ScoredRun]:
     """Return runs scored by the settings that the user named, or as they were scored last if none were named.
 
@@ -266,6 +256,11 @@ def as_scored_last(
         scoring: The scoring settings that the user named.
         judge: The judge settings that the user named.
         announce: Receives lines for the user: which scoring is shown, and how to show the others.
+        choice: A stored scoring that all runs have, as `find_scoring` takes it.
+
+    Raises:
+        DataError: Both a stored scoring and scoring settings are named.
+        StoreError: A run has no such scoring.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, extractor="strict", report=False)
@@ -273,17 +268,41 @@ def as_scored_last(
         >>> run.scoring.extractor
         'strict'
     """
-    is_named = judge.models or scoring != ScoringSpec()
-    last_names = set() if is_named else {last_own_scoring(folder) for folder in folders}
-    if len(last_names) != 1 or last_names == {STANDARD}:
-        scored = score_folders(folders, scoring, judge, announce, may_use_stored=True)
-        announce_other_scorings(folders, scoring, judge, announce)
-        return scored
+    is_named = bool(judge.models) or scoring != ScoringSpec()
+    if choice is not None:
+        if is_named:
+            flags = shlex.join(scoring_words(scoring, judge))
+            raise DataError(
+                f"{setting('scoring', choice)} shows scores that are stored, but {flags} scores again; remove one of them"
+            )
+        if choice not in (STANDARD, CHOSEN_STANDARD):
+            return _as_stored(folders, choice, announce)
+    elif not is_named and shared_last_scoring(folders) != STANDARD:
+        return _as_stored(folders, None, announce)
+    elif not is_named:
+        _announce_scorings(folders, announce)
+    return score_folders(folders, scoring, judge, announce, may_use_stored=True)
+
+
+def _as_stored(folders: Sequence[Path], choice: str | None, announce: Announce) -> list[ScoredRun]:
+    """Open a stored scoring of each run, and tell the user which it is.
+
+    Args:
+        folders: The folders of the runs.
+        choice: The scoring, as `find_scoring` takes it; None for the one that was asked for last.
+        announce: Receives the lines.
+
+    Raises:
+        StoreError: A run has no such scoring.
+    """
     check_named_once(folders)
-    [name] = last_names
-    runs = [load_scoring(folder, name) for folder in folders]
-    for run in runs:
-        announce(f"{run.folder}: {scoring_note(run.folder)}")
+    names = [find_scoring(folder, choice) for folder in folders]
+    runs = [load_scoring(folder, name) for folder, name in zip(folders, names, strict=True)]
+    for run, name in zip(runs, names, strict=True):
+        if choice is None:
+            announce(f"{run.folder}: {scoring_note(run.folder)}")
+        else:
+            announce(f"{run.folder}: scored with {scoring_title(run.folder, name)}")
         _announce_stop(run, announce)
     return runs
 

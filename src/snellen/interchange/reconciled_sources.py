@@ -228,9 +228,12 @@ def _items_of_run(
     exchanges: Mapping[tuple[str, int], Exchange],
     readings: Mapping[tuple[str, int], int | None],
 ) -> list[ReconciledItem]:
-    first_metric = find_metric((scored.spec.metrics or DEFAULT_TEXT_METRICS)[0]).names[0]
+    # The metrics that the user asked for make the number of the run, as in its report.
+    metrics = [find_metric(name).names[0] for name in scored.requested_metrics]
+    metrics.append("accuracy")
+    metrics.append(find_metric((scored.spec.metrics or DEFAULT_TEXT_METRICS)[0]).names[0])
     verdicts: dict[tuple[str, int], tuple[str, Fraction]] = {}
-    for metric in ("accuracy", first_metric):
+    for metric in metrics:
         for score in scored.scores_of(metric, label):
             if score.value is not None:
                 value = Fraction(score.value).limit_denominator(10**6)

@@ -24,9 +24,9 @@ from snellen.catalogue.errata import all_errata, errata_digest
 from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.common.paths import shell_word
 from snellen.common.record_fields import record_fields
-from snellen.errors import StoreError
+from snellen.errors import SnellenError, StoreError
 from snellen.formats.whole_files import write_atomically
-from snellen.metrics.declaration import judging_code
+from snellen.metrics.declaration import find_metric, judging_code
 from snellen.metrics.question_counts import QuestionCounts
 from snellen.models.base import AsyncModel, Model
 from snellen.models.identity import identity_of
@@ -64,6 +64,9 @@ RESULTS = "results.json"
 SCORING_FILES = (PREDICTIONS, SCORES, COUNTS, RESULTS, SCORING)
 STANDARD = ""
 """The name of the scoring by standard settings, which is stored next to the journal."""
+CHOSEN_LATEST = "latest"
+CHOSEN_STANDARD = "standard"
+"""How a user chooses the scoring that was asked for last, and the one by standard settings."""
 GOLDS_ABSENT = "the answers are not available: the values are the saved ones, and samples are shown without ground truth"
 
 RecordT = TypeVar("RecordT", Prediction, Score, QuestionCounts)
@@ -223,6 +226,26 @@ def last_own_scoring(run: Path) -> str:
     return STANDARD
 
 
+def are_scored_differently(runs: Iterable[Path]) -> bool:
+    """Return whether the scorings that were asked for last have different settings."""
+    return len({last_own_scoring(run) for run in runs}) > 1
+
+
+def shared_last_scoring(runs: Iterable[Path]) -> str:
+    """Return the scoring by which the numbers of several runs are put beside each other if the user names none.
+
+    It is the one that was asked for last if that is the same for all runs, and the standard one otherwise.
+    """
+    last_names = {last_own_scoring(run) for run in runs}
+    return last_names.pop() if len(last_names) == 1 else STANDARD
+
+
+def stored_metrics(run: Path, name: str) -> set[str]:
+    """Return the metrics of which a stored scoring has results. Raises StoreError for a damaged file."""
+    flat = _decoded(scoring_folder(run, name) / RESULTS, list[dict[str, Any]])
+    return {str(row.get("metric")) for row in flat}
+
+
 def scoring_note(run: Path) -> str:
     """Return which scoring of a run is shown if none is named, and which others it has.
 
@@ -231,15 +254,17 @@ def scoring_note(run: Path) -> str:
     names = scorings_by_age(run)
     if not names or names == [STANDARD]:
         return ""
-    note = f"scored with {_title(run, names[-1])}"
+    note = f"scored with {scoring_title(run, names[-1])}"
     if len(names) > 1:
         others = ", ".join(_titled(run, name) for name in reversed(names[:-1]))
         note += f"; other scorings: {others}"
     return note
 
 
-def _title(run: Path, name: str) -> str:
-    """Return what a stored scoring is."""
+def scoring_title(run: Path, name: str) -> str:
+    """Return what a stored scoring is, for people, such as "anls, extractor strict"."""
+    if name == STANDARD:
+        return "standard settings"
     try:
         return kept_settings(run, name).title
     except StoreError:
@@ -250,7 +275,7 @@ def _titled(run: Path, name: str) -> str:
     """Return the name of a stored scoring, with what it is in brackets."""
     if name == STANDARD:
         return "standard settings"
-    return f"{name} ({_title(run, name)})"
+    return f"{name} ({scoring_title(run, name)})"
 
 
 def _new_order(run: Path, name: str, is_asked_for: bool) -> int:
@@ -387,7 +412,7 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
 
     Args:
         run: The folder of the run.
-        name: Name of the scoring; by default the one that was asked for last.
+        name: Which scoring, as `find_scoring` takes it; by default the one that was asked for last.
 
     Raises:
         StoreError: The folder is not a run or has no such scoring, the run has received replies since, or a file is
@@ -395,7 +420,7 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
         DataError: The questions are not available.
     """
     manifest = read_manifest(run)
-    chosen = _chosen(run, name, scoring_names(run))
+    chosen = find_scoring(run, name)
     folder = scoring_folder(run, chosen)
     description = _decoded(folder / SCORING, StoredScoring)
     if description.journals != _sizes(run):
@@ -460,20 +485,64 @@ def _noted_absence(manifest: RunManifest, benchmarks: Sequence[ScoredBenchmark])
     return replace(manifest, notes=(*manifest.notes, GOLDS_ABSENT)) if absent else manifest
 
 
-def _chosen(run: Path, name: str | None, names: Sequence[str]) -> str:
-    """Return the name of the scoring to open: the last one if none is named. Raises StoreError if it does not exist."""
-    if name is None and names:
-        return scorings_by_age(run)[-1]
-    if name in names:
-        return name or STANDARD
+def find_scoring(run: Path, choice: str | None = None) -> str:
+    """Return the name of the stored scoring of a run that a user chose.
+
+    Args:
+        run: The folder of the run.
+        choice: "latest" (or None) for the one that was asked for last, "standard" (or the empty string) for the one by
+            standard settings, the name of a metric, judge or extractor that only one scoring has, or the name of the
+            scoring's folder or the beginning of it.
+
+    Raises:
+        StoreError: The run has no such scoring, or several.
+    """
+    names = scoring_names(run)
     if not names:
         raise StoreError(
             f"{run} has not been scored yet; score it: snellen score {shell_word(run)}"
         )
-    listing = ", ".join(_titled(run, scoring) for scoring in names)
-    if name:
-        raise StoreError(f"{run} has no scoring {name}; it has {listing}")
-    raise StoreError(f"{run} has not been scored with standard settings; it has {listing}")
+    if choice is None or choice == CHOSEN_LATEST:
+        return scorings_by_age(run)[-1]
+    listing = ", ".join(_titled(run, name) for name in names)
+    if choice in (STANDARD, CHOSEN_STANDARD):
+        if STANDARD in names:
+            return STANDARD
+        raise StoreError(f"{run} has not been scored with standard settings; it has {listing}")
+
+    own_names = [name for name in names if name]
+    for matching in (
+        [name for name in own_names if name == choice],
+        [name for name in own_names if choice in _words_of(run, name)],
+        [name for name in own_names if name.startswith(choice)],
+    ):
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            candidates = ", ".join(_titled(run, name) for name in matching)
+            raise StoreError(
+                f"{run} has several scorings that {choice} may mean: {candidates}; choose one by the beginning of its "
+                "name"
+            )
+    raise StoreError(
+        f"{run} has no scoring {choice}; it has {listing}. Choose one by its name or the beginning of that, by its "
+        f"metric or judge, or with {CHOSEN_LATEST} or {CHOSEN_STANDARD}"
+    )
+
+
+def _words_of(run: Path, name: str) -> set[str]:
+    """Return the words by which a user may choose a stored scoring: its metrics, judges and extractor."""
+    try:
+        settings = kept_settings(run, name)
+    except StoreError:
+        return set()
+    words = {settings.scoring.extractor, *settings.judge.models}
+    for metric in settings.scoring.metrics:
+        code = judging_code(metric) or metric
+        words.update((code, code.rpartition(":")[2]))
+        with suppress(SnellenError):  # its package is not installed here
+            words.update(find_metric(metric).names)
+    return words
 
 
 def _sizes(run: Path) -> dict[str, int]:

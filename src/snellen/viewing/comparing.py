@@ -25,7 +25,12 @@ from snellen.report.reported_runs import (
     prepare_common_benchmarks,
     prepare_reported_runs,
 )
-from snellen.scoring.kept_scoring import STANDARD, is_scored_whole, load_scoring
+from snellen.scoring.kept_scoring import (
+    STANDARD,
+    is_scored_whole,
+    load_scoring,
+    shared_last_scoring,
+)
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
 from snellen.viewing.library import FlipCounts, RunLibrary, ShownRun, flip_counts
@@ -66,7 +71,7 @@ def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunCompariso
     for other in runs[1:]:
         flips.extend(flip_counts(library, runs[0], other))
     try:
-        scored_runs = [read_scored(run) for run in runs]
+        scored_runs = read_scored(runs)
         resamples = RESAMPLES if len(runs) > 2 else 0
         comparison = compare_runs(scored_runs, resamples=resamples, with_flips=False)
         compared = ComparedRuns(scored_runs, comparison)
@@ -141,11 +146,17 @@ def _answered_same_questions(reported_runs: Sequence[ReportedRun]) -> bool:
     return all(len(selections) == 1 for selections in selections_by_benchmark.values())
 
 
-def read_scored(run: ShownRun) -> ScoredRun:
-    """As it was kept where that is of all replies, else scored now; nothing is written."""
-    if is_scored_whole(run.folder):
-        return load_scoring(run.folder, STANDARD)
-    return score_run(run.folder)
+def read_scored(runs: Sequence[ShownRun]) -> list[ScoredRun]:
+    """Return runs as they were scored last, or by standard settings if that was not in the same way for all.
+
+    A stored scoring is opened if it covers all replies; otherwise the run is scored now. Nothing is written.
+    """
+    name = shared_last_scoring(run.folder for run in runs)
+    scored: list[ScoredRun] = []
+    for run in runs:
+        is_stored = name != STANDARD or is_scored_whole(run.folder)
+        scored.append(load_scoring(run.folder, name) if is_stored else score_run(run.folder))
+    return scored
 
 
 def flips_by_protocol(flips: Sequence[FlipCounts]) -> list[FlipCounts]:

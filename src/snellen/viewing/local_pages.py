@@ -401,7 +401,7 @@ class LocalPages(ViewPages):
         stamps = tuple((run.id, run.indexed) for run in runs)
         remembered_stamps, _ = self._last_report
         if remembered_stamps != stamps:
-            scored = [read_scored(run) for run in runs]
+            scored = read_scored(runs)
             html = html_report(prepare_reported_runs(scored, results_of_all(scored)))
             self._last_report = (stamps, html.encode("utf-8", "replace"))
         _, content = self._last_report

@@ -13,6 +13,7 @@ from snellen.cli.flags import (
     judge_from_flags,
     scoring_flags,
     scoring_from_flags,
+    stored_scoring_flag,
     subset_flags,
 )
 from snellen.cli.show import announce, announce_next, command_line, print_tables, show_table
@@ -36,6 +37,7 @@ from snellen.runs.spec import ScoringSpec
 )
 @json_flag
 @subset_flags
+@stored_scoring_flag
 @scoring_flags
 def card_command(
     runs: tuple[Path, ...],
@@ -43,6 +45,7 @@ def card_command(
     as_json: bool,
     where: str,
     common_answered: bool,
+    stored_scoring: str | None,
     **flags: Any,
 ) -> None:
     """Print the results of RUNS as a model card does: a row for each benchmark, a column for each model.
@@ -58,7 +61,7 @@ def card_command(
     judge = judge_from_flags(flags)
     given = runs
     runs = tuple(with_replies(runs_in(given), announce))
-    scored = as_scored_last(runs, scoring, judge, announce)
+    scored = as_scored_last(runs, scoring, judge, announce, stored_scoring)
     results = Results(scored).only(where=where, common_answered=common_answered)
     _check_metrics_are_shown(scoring, results)
     card = results.card()

@@ -25,6 +25,7 @@ from snellen.cli.flags import (
     judge_flags,
     judge_from_flags,
     scoring_from_flags,
+    stored_scoring_flag,
     subset_flags,
 )
 from snellen.cli.show import (
@@ -43,11 +44,18 @@ from snellen.experiments.compare_spec import CompareSpec, GateSpec, SubsetSpec
 from snellen.experiments.gate_file import gate_settings
 from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
-from snellen.experiments.scored_folders import score_folders
+from snellen.experiments.scored_folders import as_scored_last
 from snellen.metrics.declaration import find_metric, metric_with
 from snellen.registry import code_attribute, code_name, is_code, register_scoring_code
 from snellen.runs.run_folder import runs_in
 from snellen.runs.spec import JudgeSpec, ScoringSpec, overlaid, read_run_spec, run_spec
+from snellen.scoring.kept_scoring import (
+    CHOSEN_STANDARD,
+    STANDARD,
+    find_scoring,
+    shared_last_scoring,
+    stored_metrics,
+)
 from snellen.scoring.scored_run import ScoredRun
 
 if TYPE_CHECKING:
@@ -114,6 +122,7 @@ class _Compare(GroupedCommand):
     ".xml (JUnit), .md or .json. Repeat for more.",
 )
 @subset_flags
+@stored_scoring_flag
 @field_flags(ScoringSpec, but=("metrics",))
 @judge_flags
 @details_flag
@@ -127,6 +136,7 @@ def compare_command(
     outputs: tuple[Path, ...],
     with_details: bool,
     as_json: bool,
+    stored_scoring: str | None,
     **flags: Any,
 ) -> None:
     """Compare RUNS question by question.
@@ -139,7 +149,9 @@ def compare_command(
 
     Two runs are compared on the questions for which both have a value: by benchmark, by dimension and overall, with
     confidence intervals and p-values that treat questions about the same image as one unit. Intervals of ranks come
-    from resampled images. --metric names the metrics to compare instead of the headline of each benchmark.
+    from resampled images. --metric names the metrics to compare instead of the headline of each benchmark. Runs that
+    were last scored in the same way (--metric, --judge and others of `snellen score`) are compared by that scoring, and
+    others by standard settings; --scoring chooses.
     docs/comparison.md explains the results. For runs of `snellen acuity`, the command compares thresholds.
 
     With --fail-if-worse, or rules in a --gate file, the first run is a release candidate and the second its baseline.
@@ -171,17 +183,12 @@ def compare_command(
 
     _check_no_models(runs)
     metric_names = [code_name(name) for name in compare.metrics]
-    register_scoring_code(metric_names, "")
-    metrics_to_compute = []
-    for metric_name in metric_names:
-        name = metric_name if is_code(metric_name) else metric_with(metric_name)
-        if not find_metric(name).is_always_reported and name not in metrics_to_compute:
-            metrics_to_compute.append(name)
+    folders = runs_in(runs)
+    metrics_to_compute = _metrics_to_compute(metric_names, folders, stored_scoring)
     compare = replace(compare, metrics=tuple(code_attribute(name) for name in metric_names))
     scoring = scoring_from_flags({**flags, "metrics": tuple(metrics_to_compute)})
     judge = judge_from_flags(flags)
-    folders = runs_in(runs)
-    scored = score_folders(folders, scoring, judge, announce, may_use_stored=True)
+    scored = as_scored_last(folders, scoring, judge, announce, stored_scoring)
     results = Results(scored)
     if gate.fail_if_worse or gate.gate:
         narrowed = results.only(where=subset.where, common_answered=subset.common_answered)
@@ -215,6 +222,41 @@ def compare_command(
     compared_folders = [run.folder for run in narrowed.runs]
     viewed = compared_folders if comparison.left_out else runs
     announce_next(f"{command_line('view', *viewed)} shows the questions that flipped")
+
+
+def _metrics_to_compute(
+    metric_names: Sequence[str], folders: Sequence[Path], stored_scoring: str | None
+) -> list[str]:
+    """Return the metrics that the runs must be scored with, because the scoring that is compared lacks them.
+
+    Args:
+        metric_names: The metrics to compare.
+        folders: The folders of the runs.
+        stored_scoring: The scoring that the user chose, as `find_scoring` takes it.
+    """
+    common_metrics = _stored_metrics_of_all(folders, stored_scoring)
+    names = [name for name in metric_names if name not in common_metrics]
+    register_scoring_code(names, "")
+    metrics_to_compute: list[str] = []
+    for metric_name in names:
+        name = metric_name if is_code(metric_name) else metric_with(metric_name)
+        if not find_metric(name).is_always_reported and name not in metrics_to_compute:
+            metrics_to_compute.append(name)
+    return metrics_to_compute
+
+
+def _stored_metrics_of_all(folders: Sequence[Path], stored_scoring: str | None) -> set[str]:
+    """Return the metrics of which the scoring that is compared has results in all runs."""
+    if stored_scoring in (STANDARD, CHOSEN_STANDARD):
+        return set()
+    if stored_scoring is None:
+        names = [shared_last_scoring(folders)] * len(folders)
+    else:
+        names = [find_scoring(folder, stored_scoring) for folder in folders]
+    if STANDARD in names:
+        return set()
+    metrics = [stored_metrics(folder, name) for folder, name in zip(folders, names, strict=True)]
+    return set.intersection(*metrics)
 
 
 _COMPARISON_FIELDS = {

@@ -13,7 +13,7 @@ from snellen import __version__
 from snellen.api import export_benchmark
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.catalogue.forms import submission_writer
-from snellen.cli.flags import PATH
+from snellen.cli.flags import PATH, stored_scoring_flag
 from snellen.cli.show import announce, announce_next, command_line, console
 from snellen.cli.signatures import verify_flag, verify_runs
 from snellen.common.late import import_hub
@@ -49,9 +49,7 @@ from snellen.scoring.kept_scoring import load_scoring, scoring_note
     type=PATH,
     help="File or folder to write.  [named after the run, or replies.SUFFIX for several, in this folder]",
 )
-@click.option(
-    "--scoring", help="Scoring to export: a folder in the run's `scores`.  [the last one]"
-)
+@stored_scoring_flag
 @click.option("--images", is_flag=True, help="Include images if the format supports them.")
 @click.option(
     "--answers", is_flag=True, help="Include ground truth in formats meant for publication."
@@ -74,7 +72,7 @@ def export_command(
     runs: tuple[str, ...],
     form: str | None,
     output: Path | None,
-    scoring: str | None,
+    stored_scoring: str | None,
     images: bool,
     answers: bool,
     trackers: tuple[str, ...],
@@ -115,11 +113,11 @@ def export_command(
         folders = runs_in(runs)
         check_named_once(folders)
         folders = with_replies(folders, announce)
-        if scoring is None:
+        if stored_scoring is None:
             for run in folders:
                 if note := scoring_note(run):
                     announce(f"{run}: {note}")
-        results = Results([load_scoring(run, scoring) for run in folders])
+        results = Results([load_scoring(run, stored_scoring) for run in folders])
         for target in trackers:
             for line in results.track(target):
                 console.print(line, soft_wrap=True, markup=False)

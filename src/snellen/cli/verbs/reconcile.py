@@ -12,7 +12,7 @@ from rich.text import Text
 from snellen.analysis.reconciling import Reconciliation, guess_aggregation
 from snellen.cli.flags import PATH, FloatParameter, IntegerParameter, column_flags, json_flag
 from snellen.cli.show import announce, console, print_tables
-from snellen.experiments.scored_folders import score_folders
+from snellen.experiments.scored_folders import as_scored_last
 from snellen.formats.whole_files import write_in_form
 from snellen.interchange.harness_rules import RULES
 from snellen.interchange.predictions.taking import FileReading
@@ -136,7 +136,7 @@ def side_at(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
         DataError: The run or file cannot be read.
     """
     if path.is_dir():
-        [run] = score_folders([only_run_in(path)], ScoringSpec(), JudgeSpec(), announce)
+        [run] = as_scored_last([only_run_in(path)], ScoringSpec(), JudgeSpec(), announce)
         return side_of_run(run)
     return side_of_file(path, reading, rule)
 

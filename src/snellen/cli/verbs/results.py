@@ -27,6 +27,7 @@ from snellen.cli.flags import (
     judge_from_flags,
     scoring_flags,
     scoring_from_flags,
+    stored_scoring_flag,
     subset_flags,
 )
 from snellen.cli.show import (
@@ -372,6 +373,7 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
 @click.option("--strict", is_flag=True, help="For a benchmark: exit with 1 if it is not certified.")
 @json_flag
 @subset_flags
+@stored_scoring_flag
 @scoring_flags
 def report_command(
     runs: tuple[Path, ...],
@@ -387,6 +389,7 @@ def report_command(
     as_json: bool,
     where: str,
     common_answered: bool,
+    stored_scoring: str | None,
     **flags: Any,
 ) -> None:
     """Write a report on one or more runs, or the datasheet of a benchmark.
@@ -438,7 +441,7 @@ def report_command(
     standard = (
         score_folders(runs, plain, judge, announce, may_use_stored=True) if with_standard else []
     )
-    scored = as_scored_last(runs, scoring, judge, announce)
+    scored = as_scored_last(runs, scoring, judge, announce, stored_scoring)
     if all(run.scoring == ScoringSpec() for run in scored) and not judge.models:
         scored = [with_judged_rows(run) for run in scored]
     priced = Results([replace(run, price=price) for run in (*standard, *scored)])

@@ -23,6 +23,7 @@ from snellen.plugin_api import (
     Solvers,
     announce,
     announce_next,
+    as_scored_last,
     command_line,
     console,
     find_benchmarks,
@@ -31,7 +32,6 @@ from snellen.plugin_api import (
     print_built,
     print_records,
     run_progress,
-    score_folders,
     slug,
     strip_controls,
     write_atomically,
@@ -130,7 +130,7 @@ def lint_command(
         raise DataError(
             f"-o writes one list, but {len(opened)} benchmarks are named; omit it, or run the command once for each"
         )
-    scored = score_folders(folders, ScoringSpec(), JudgeSpec(), announce, may_use_stored=True)
+    scored = as_scored_last(folders, ScoringSpec(), JudgeSpec(), announce)
     text_only_findings = _blind(opened, model, limit, runs) if model else {}
     serious = 0
     for benchmark in opened:

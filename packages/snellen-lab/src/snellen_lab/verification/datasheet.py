@@ -30,6 +30,7 @@ from snellen.plugin_api import (
     Table,
     aggregate_run,
     announce_nothing,
+    as_scored_last,
     estimate_mean,
     evaluate_spec,
     example_questions,
@@ -38,7 +39,6 @@ from snellen.plugin_api import (
     open_benchmark,
     percent_text,
     run_spec,
-    score_folders,
     slug,
 )
 from snellen_lab.linting import Finding, lint, text_only
@@ -463,7 +463,6 @@ def datasheet(
         UnknownNameError: If there is no such benchmark.
         DataError: If a run is on another benchmark, or on another version of this one.
     """
-    scored = score_folders(
-        [Path(run) for run in runs], ScoringSpec(), JudgeSpec(), announce, may_use_stored=True
-    )
+    folders = [Path(run) for run in runs]
+    scored = as_scored_last(folders, ScoringSpec(), JudgeSpec(), announce)
     return make_datasheet(open_benchmark(str(benchmark)), scored, error_limit)
