@@ -36,10 +36,10 @@ def test_a_table_does_not_replace_the_build_of_another_one_of_its_name(
     code, _, err = small.command(capsys, "build", "b/test.tsv", "--no-images")
     assert code == 2 and err.splitlines()[-1] == (
         f"snellen: test is already built from {tables / 'a/test.tsv'}, and its runs need that build; name the one from "
-        f"{tables / 'b/test.tsv'} differently (--name test-tsv), or replace the earlier one (--force)"
+        f"{tables / 'b/test.tsv'} differently (--name test-b), or replace the earlier one (--force)"
     )
     assert open_benchmark("test").manifest.version == first.manifest.version
-    with pytest.raises(DataError, match=r"differently \(name='test-tsv'\), or replace"):
+    with pytest.raises(DataError, match=r"differently \(name='test-b'\), or replace"):
         sn.build("b/test.tsv", no_images=True)
 
     # The same table again, corrected, from its entry, or as a copy elsewhere, is no other source.

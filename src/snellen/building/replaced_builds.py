@@ -10,6 +10,7 @@ from pathlib import Path
 
 from snellen.building.benchmark import MANIFEST, Benchmark, BenchmarkManifest
 from snellen.callers import setting
+from snellen.common.paths import slug
 from snellen.errors import DataError
 
 OWN_FILES = "files named by the user"
@@ -60,8 +61,12 @@ def check_replacement(target: Path, manifest: BenchmarkManifest) -> None:
         return
     name = manifest.spec.name
     holder = name if earlier.spec.name == name else f"{target} ({earlier.spec.name})"
+    # Files of the same name are usually in the folders of different projects.
     suffix = Path(origin).suffix.strip(".")
-    suggested = f"{name.rpartition('/')[2]}-{suffix if suffix.isalpha() else '2'}"
+    distinction = suffix if suffix.isalpha() else "2"
+    if Path(origin).name == Path(earlier_origin).name:
+        distinction = slug(Path(origin).parent.name)
+    suggested = f"{name.rpartition('/')[2]}-{distinction}"
     raise DataError(
         f"{holder} is already built from {earlier_origin}, and its runs need that build; name the one from {origin} "
         f"differently ({setting('name', suggested)}), or replace the earlier one ({setting('force', True)})"
