@@ -678,7 +678,10 @@ def test_a_printed_comparison_has_values_interval_and_p(results: sn.Results) -> 
     assert (
         f": snellen:oracle against snellen:always-a: 1 - {second:.4g} = +{1 - second:.4g} [" in line
     )
-    assert line.split("p = ")[1] == f"{comparison.differences[0].p:.3g}"
+    difference = comparison.differences[0]
+    assert line.split("p = ")[1] == f"{difference.p_adjusted:.3g}"
+    assert f"[{difference.low_corrected:+.4g}, {difference.high_corrected:+.4g}]" in line
+    assert "corrected (holm)" in str(comparison).splitlines()[-1]
     assert len(comparison.to_pandas()) == len(comparison.table())
     assert comparison.p_value == comparison.overall.p
     with pytest.raises(AttributeError, match=r"comparison\.overall\.p"):

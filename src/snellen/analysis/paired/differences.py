@@ -145,17 +145,17 @@ class PairedDifference(Struct, frozen=True):
 
     @property
     def ci(self) -> tuple[float | None, float | None]:
-        """The 95% interval of the difference."""
+        """The 95% interval of the difference alone, uncorrected for other comparisons."""
         return self.difference.low, self.difference.high
 
     @property
     def low(self) -> float | None:
-        """Lower end of the 95% interval of the difference."""
+        """Lower end of the uncorrected 95% interval of the difference; `low_corrected` is the corrected one."""
         return self.difference.low
 
     @property
     def high(self) -> float | None:
-        """Upper end of the 95% interval of the difference."""
+        """Upper end of the uncorrected 95% interval of the difference; `high_corrected` is the corrected one."""
         return self.difference.high
 
     @property
@@ -419,21 +419,29 @@ class Comparison(Struct, frozen=True):
         raise unknown_attribute(self, name, COMPARISON_HINTS)
 
     def __str__(self) -> str:
-        """Return one line of text for each difference between two runs, with its interval and p-value."""
+        """Return a line of text for each difference between two runs, with the corrected interval and p-value.
+
+        These are the numbers that `snellen compare` prints.
+        """
         lines: list[str] = []
         for row in self.rows:
             scope = row.benchmark if row.benchmark != OVERALL else f"mean ({row.dimension})"
             name = f"{scope}, {row.protocol}, {row.metric}: {row.first} against {row.second}"
-            estimate = row.difference
+            estimate = corrected_estimate(row)
             if row.first_value is None or row.second_value is None or estimate.value is None:
                 lines.append(f"{name}: no difference ({row.reason})")
                 continue
             line = f"{name}: {row.first_value:.4g} - {row.second_value:.4g} = {estimate.value:+.4g}"
             if estimate.low is not None and estimate.high is not None:
                 line += f" [{estimate.low:+.4g}, {estimate.high:+.4g}]"
-            if row.p is not None:
-                line += f", p = {row.p:.3g}"
+            if row.p_adjusted is not None:
+                line += f", p = {row.p_adjusted:.3g}"
             lines.append(line)
+        if self.correction != "none":
+            lines.append(
+                f"95% intervals and p are corrected ({self.correction}) for all comparisons of the same kind, as "
+                "`snellen compare` prints them; `ci` and `p` of a difference are uncorrected."
+            )
         for folder, reason in self.left_out.items():
             lines.append(f"{folder} is left out of the comparison: {reason}")
         return "\n".join(lines)
