@@ -346,7 +346,7 @@ def test_runs_are_compared_as_they_were_scored_last(
     metrics, told = compared()
     assert "half" not in metrics and "quarter" not in metrics
     assert (
-        "these runs were last scored in different ways (runs/own: own.py:half; runs/copy: own.py:quarter)"
+        "these runs were last scored in different ways (runs/own with own.py:half, runs/copy with own.py:quarter)"
         in told
     )
     assert sn.compare("runs/own", "runs/copy").differences[0].metric not in ("half", "quarter")

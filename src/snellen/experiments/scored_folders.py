@@ -112,11 +112,16 @@ def _judged_benchmarks(folder: Path, scoring: ScoringSpec) -> Iterator[bool]:
 def _announce_scorings(folders: Sequence[Path], announce: Announce) -> None:
     """Tell the user that runs are shown by standard settings, if they have other scorings, and how to choose one."""
     if are_scored_differently(folders):
+        folders_by_title: dict[str, list[Path]] = {}
+        for folder in folders:
+            title = scoring_title(folder, last_own_scoring(folder))
+            folders_by_title.setdefault(title, []).append(folder)
         latest = [
-            f"{folder}: {scoring_title(folder, last_own_scoring(folder))}" for folder in folders
+            f"{members[0] if len(members) == 1 else f'{len(members)} runs'} with {title}"
+            for title, members in folders_by_title.items()
         ]
         announce(
-            f"these runs were last scored in different ways ({'; '.join(latest)}), so standard settings are used for "
+            f"these runs were last scored in different ways ({', '.join(latest)}), so standard settings are used for "
             f"all; {setting('scoring', 'NAME')} chooses another scoring that all of them have"
         )
         return
