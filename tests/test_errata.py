@@ -67,9 +67,6 @@ def test_scores_stand_without_and_with_corrections(
     run = tmp_path / "runs" / "oracle"
     sn.evaluate("snellen:oracle", str(built), runs=tmp_path / "runs", name="oracle", report=False)
     monkeypatch.setattr(lists, "all_errata", lambda: {LIST.benchmark: LIST})
-    monkeypatch.setattr("snellen.scoring.run_scoring.all_errata", lists.all_errata)
-    monkeypatch.setattr("snellen.scoring.kept_scoring.all_errata", lists.all_errata)
-    monkeypatch.setattr("snellen.cli.verbs.results.all_errata", lists.all_errata)
     code, out, err = small.command(capsys, "score", str(run), "--errata", "--json")
     assert code == 0, err
     rows = [json.loads(line) for line in out.splitlines()]
@@ -81,6 +78,71 @@ def test_scores_stand_without_and_with_corrections(
     assert sn.load_run(run, "").value("accuracy") == 1.0
     # Without a name, the run is shown as it was scored last.
     assert sn.load_run(run).value("accuracy") == pytest.approx(5 / 6)
+
+
+MINE = """
+benchmark = "modern/mmmu-pro"
+version = "2026-11-30"
+
+[[corrections]]
+question = "validation_Art_0"
+old = "No. 0"
+new = "No. 1"
+source = "mine"
+
+[[corrections]]
+question = "validation_Art_1"
+old = "no. 1"
+new = "No. 6"
+source = "mine"
+
+[[corrections]]
+question = "validation_Art_77"
+old = "no. 1"
+new = "No. 6"
+source = "mine"
+"""
+
+
+def test_a_list_of_ones_own_is_used_and_kept_with_the_scores(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "runs" / "oracle"
+    sn.evaluate("snellen:oracle", str(built), runs=tmp_path / "runs", name="oracle", report=False)
+    file = tmp_path / "mine.toml"
+    file.write_text(MINE)
+    code, out, err = small.command(capsys, "score", str(run), "--errata-file", str(file))
+    assert code == 0, err
+    # Two of six answers of the oracle are no longer right.
+    assert "Scored with errata, ground truths corrected: modern/mmmu-pro 2." in out
+    assert "1 of 3 corrections are of questions that were not asked (validation_Art_77)" in err
+
+    # Shown again, the scores do not need the file.
+    file.unlink()
+    shown = sn.load_run(run)
+    assert shown.value("accuracy") == pytest.approx(4 / 6)
+    golds = {sample["sample_id"]: sample["gold"] for sample in shown.samples}
+    assert golds["validation_Art_0"] == ["No. 1"] and golds["validation_Art_2"] == ["No. 2"]
+    assert "2 ground truths corrected" in shown.card().to_markdown()
+    with pytest.raises(DataError, match=r"mine\.toml: cannot read the list of errata"):
+        sn.score(run, errata_files=[str(file)])
+
+
+def test_a_list_of_ones_own_counts_where_snellens_corrects_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "all_errata", lambda: {LIST.benchmark: LIST})
+    file = tmp_path / "mine.toml"
+    file.write_text(MINE)
+    chosen = lists.chosen_errata(True, [str(file)])[LIST.benchmark]
+    new = {correction.question[-2:]: correction.new for correction in chosen.corrections}
+    assert new["_1"] == "No. 6"  # LIST has No. 5
+    assert new["_0"] == "No. 1" and new["_5"] == "13"
+    assert lists.chosen_errata(False, []) == {}
+    again = tmp_path / "again.toml"
+    again.write_text(MINE)
+    with pytest.raises(DataError, match=r"again\.toml: validation_Art_0 .* in another file too"):
+        lists.chosen_errata(False, [str(file), str(again)])
 
 
 @pytest.mark.parametrize("errata", all_errata().values(), ids=all_errata())

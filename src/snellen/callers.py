@@ -11,7 +11,17 @@ from types import EllipsisType
 from typing import Any
 
 REPEATED = frozenset(
-    {"benchmarks", "columns", "controls", "metrics", "models", "params", "protocols", "roles"}
+    {
+        "benchmarks",
+        "columns",
+        "controls",
+        "errata_files",
+        "metrics",
+        "models",
+        "params",
+        "protocols",
+        "roles",
+    }
 )
 """Fields with several values, whose flag is given once for each: `--metric` for `metrics`."""
 

@@ -74,6 +74,7 @@ def _pool(name: str, members: Sequence[ScoredBenchmark]) -> ScoredBenchmark:
         tallies=tuple(tallies),
         published=members[0].published,
         requested_metrics=members[0].requested_metrics,
+        n_corrected=sum(member.n_corrected for member in members),
     )
 
 

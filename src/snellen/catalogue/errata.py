@@ -1,18 +1,22 @@
 """Errata: ground truths of benchmarks that are known to be wrong, with their corrections and sources.
 
-A list is a TOML file in `errata_files`, one for each benchmark (docs/errata.md). It is added to by a pull request. A list
-never changes what a benchmark is: answers are corrected when a run is scored with `--errata`.
+A list is a TOML file in `errata_files`, one for each benchmark (docs/errata.md). It is added to by a pull request. Users
+can have lists of their own. A list never changes what a benchmark is: answers are corrected when a run is scored with
+`--errata` or `--errata-file`.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection, Sequence
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
+from snellen.common.foreign import read_text
 from snellen.errors import DataError
 from snellen.formats.json_files import parse_toml, read_packaged_text
 
@@ -76,8 +80,62 @@ def all_errata() -> dict[str, Errata]:
     return errata_by_name
 
 
-def errata_digest() -> str:
-    """Return a digest of all lists of errata. Scores with different lists are not comparable."""
-    return hashlib.blake2b(
-        msgspec.json.encode(all_errata(), order="sorted"), digest_size=6
-    ).hexdigest()
+def read_errata(path: str) -> Errata:
+    """Read a list of corrections of one's own.
+
+    Raises:
+        DataError: The file cannot be read, or is not a list of errata.
+    """
+    try:
+        text = read_text(Path(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot read the list of errata ({error})") from None
+    return parse_errata(text, path)
+
+
+def chosen_errata(with_known: bool, files: Sequence[str]) -> dict[str, Errata]:
+    """Return the corrections by which a run is scored, by benchmark.
+
+    Args:
+        with_known: Whether to use the lists that are part of Snellen.
+        files: Lists of the user. Where one corrects a question that Snellen corrects too, that of the user counts.
+
+    Raises:
+        DataError: A file is not a list of errata, or two files correct the same question.
+    """
+    chosen = dict(all_errata()) if with_known else {}
+    of_user: dict[str, Errata] = {}
+    for file in files:
+        errata = read_errata(file)
+        earlier = of_user.get(errata.benchmark)
+        if earlier is not None:
+            twice = sorted(_questions(earlier) & _questions(errata))
+            if twice:
+                raise DataError(
+                    f"{file}: {twice[0]} of {errata.benchmark} is corrected in another file too; keep one"
+                )
+            errata = _merged(earlier, errata)
+        of_user[errata.benchmark] = errata
+    for benchmark, errata in of_user.items():
+        known = chosen.get(benchmark)
+        chosen[benchmark] = errata if known is None else _merged(errata, known)
+    return chosen
+
+
+def _questions(errata: Errata) -> set[str]:
+    return {correction.question for correction in errata.corrections}
+
+
+def _merged(first: Errata, second: Errata) -> Errata:
+    """Add to a list of errata the corrections of another one, for questions that the first does not correct."""
+    corrected = _questions(first)
+    added = [one for one in second.corrections if one.question not in corrected]
+    versions = dict.fromkeys([first.version, second.version])
+    return Errata(first.benchmark, ", ".join(versions), (*first.corrections, *added))
+
+
+def errata_digest(errata: Collection[Errata]) -> str:
+    """Return a digest of lists of errata. Scores with different lists are not comparable."""
+    by_benchmark = {one.benchmark: one for one in errata}
+    encoded = msgspec.json.encode(by_benchmark, order="sorted")
+    return hashlib.blake2b(encoded, digest_size=6).hexdigest()

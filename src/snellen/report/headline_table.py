@@ -361,9 +361,24 @@ def _notes(model_rows: Sequence[ModelMethodRow]) -> list[str]:
             notes.append(
                 f"{reported_run.label}: as published; replies are parsed with {extractors}."
             )
+    notes.extend(_correction_notes(reported_runs))
     notes.extend(_reproduction_notes(reported_runs))
     notes.extend(_wording_notes(reported_runs))
     return notes
+
+
+def _correction_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:
+    """Return a note that names the benchmarks whose ground truths were corrected by lists of errata, if there are any."""
+    corrected: list[str] = []
+    for benchmark in benchmarks_of(reported_runs):
+        for reported_run in reported_runs:
+            scored = reported_run.benchmark(benchmark)
+            if scored is not None and scored.n_corrected:
+                corrected.append(f"{benchmark} {scored.n_corrected:,}")
+                break
+    if not corrected:
+        return []
+    return [f"Scored with errata, ground truths corrected: {', '.join(corrected)}."]
 
 
 def _reproduction_notes(reported_runs: Sequence[ReportedRun]) -> list[str]:

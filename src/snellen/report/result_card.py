@@ -170,6 +170,8 @@ def _setting(run: ScoredRun, scored: ScoredBenchmark, protocol: str) -> str:
     if run.judges:
         judges = dict.fromkeys(use.judge for use in run.judges)
         clauses.append(f"judged by {', '.join(judges)}")
+    if scored.n_corrected:
+        clauses.append(f"{scored.n_corrected:,} ground truths corrected")
     n_expected = scored.spec.expected.samples
     n_run = len(scored.samples)
     if n_expected is not None and n_run < n_expected:

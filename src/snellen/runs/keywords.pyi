@@ -14,6 +14,7 @@ class ScoringKeywords(TypedDict, total=False):
     guess_seed: int
     as_published: bool
     errata: bool
+    errata_files: str | Iterable[str]
 
 class RunKeywords(TypedDict, total=False):
     roles: Mapping[str, Any]

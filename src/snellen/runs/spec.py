@@ -406,6 +406,21 @@ class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
             page="errata.md",
         ),
     ] = False
+    errata_files: Annotated[
+        tuple[str, ...],
+        Option(
+            "Correct ground truths by a list of your own, a TOML file. With --errata it is used "
+            "besides Snellen's lists.",
+            flag="--errata-file",
+            metavar="FILE",
+            page="errata.md",
+        ),
+    ] = ()
+
+    @property
+    def has_errata(self) -> bool:
+        """Whether ground truths are corrected before scoring."""
+        return self.errata or bool(self.errata_files)
 
 
 class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from snellen import __version__
-from snellen.catalogue.errata import all_errata, errata_digest
+from snellen.catalogue.errata import Errata, chosen_errata, errata_digest
 from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.common.paths import shell_word
 from snellen.common.record_fields import record_fields
@@ -92,6 +92,10 @@ class StoredScoring(Struct, frozen=True, kw_only=True):
     """How complete the run was. None for files of versions that did not record it."""
     counterpart: str | None = None
     """For a scoring as published, the name of the scoring by standard rules."""
+    errata: tuple[Errata, ...] = ()
+    """The lists by which ground truths of its benchmarks were corrected."""
+    n_corrected: dict[str, int] = {}
+    """By benchmark: ground truths that were corrected."""
     order: int = 0
     """The scoring of a run with the highest number was asked for last, and is shown unless another one is named.
 
@@ -113,8 +117,9 @@ class ScoringSettings(Struct, frozen=True):
         if not self.fingerprints and self.scoring == ScoringSpec():
             return STANDARD
         identity = msgspec.json.encode(self, order="sorted")
-        if self.scoring.errata:
-            identity += errata_digest().encode()
+        if self.scoring.has_errata:
+            errata = chosen_errata(self.scoring.errata, self.scoring.errata_files)
+            identity += errata_digest(errata.values()).encode()
         return hashlib.blake2b(identity, digest_size=6).hexdigest()
 
     @property
@@ -139,6 +144,8 @@ class ScoringSettings(Struct, frozen=True):
             if name == "metrics" or value == declared.default:
                 continue
             words = name.replace("_", " ")
+            if isinstance(value, tuple):
+                value = " and ".join(value)
             parts.append(words if value is True else f"{words} {value}")
         parts += [f"judge {model}" for model in self.judge.models]
         return ", ".join(parts) or "standard settings"
@@ -339,11 +346,26 @@ def keep_scoring(
         roles=scored.roles,
         extent=scored.extent,
         counterpart=counterpart,
+        errata=_used_errata(scored),
+        n_corrected={
+            benchmark.spec.name: benchmark.n_corrected
+            for benchmark in scored.benchmarks
+            if benchmark.n_corrected
+        },
         order=order,
     )
     write_atomically(
         folder / SCORING, msgspec.json.format(msgspec.json.encode(description), indent=1)
     )
+
+
+def _used_errata(scored: ScoredRun) -> tuple[Errata, ...]:
+    """Return the lists of errata by which the benchmarks of a scored run were corrected."""
+    if not scored.scoring.has_errata:
+        return ()
+    chosen = chosen_errata(scored.scoring.errata, scored.scoring.errata_files)
+    names = [benchmark.spec.name for benchmark in scored.benchmarks]
+    return tuple(chosen[name] for name in names if name in chosen)
 
 
 def _write_lines(path: Path, record_groups: Iterable[Collection[Struct]]) -> None:
@@ -433,14 +455,15 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
     convention = "as-published" if description.scoring.as_published else "standard"
     flat = _decoded(folder / RESULTS, list[dict[str, Any]])
     rows = tuple(row for row in map(result_of_flat, flat) if row.convention == convention)
+    errata_by_name = {errata.benchmark: errata for errata in description.errata}
     benchmarks = []
     for use in manifest.benchmarks:
         opened = reopen_benchmark(use, run)
         rules = rules_of(opened.spec, description.scoring)
         golds = answers_at_hand(opened.folder)
         key = _OfBenchmark(use.name)
-        if description.scoring.errata and golds:
-            errata = all_errata().get(use.name)
+        if use.name in errata_by_name and golds:
+            errata = errata_by_name[use.name]
             golds, _ = corrected_answers(errata, opened.samples(use.selection), golds)
         benchmarks.append(
             ScoredBenchmark(
@@ -457,6 +480,7 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
                 rules,
                 description.scoring.metrics,
                 golds is None,
+                description.n_corrected.get(use.name, 0),
             )
         )
     counterpart = None

@@ -22,7 +22,7 @@ from snellen.catalogue import (
     suite_facts,
     suite_of,
 )
-from snellen.catalogue.errata import all_errata
+from snellen.catalogue.errata import chosen_errata
 from snellen.catalogue.suites import AsPublished
 from snellen.errors import DataError, HookError, SnellenError, UnknownNameError
 from snellen.extraction import find_extractor
@@ -179,9 +179,10 @@ def check_scoring(spec: ScoringSpec, *, judged: bool) -> None:
 
     Raises:
         UnknownNameError: The extractor or a metric does not exist.
-        DataError: A metric needs a judge, and there is none.
+        DataError: A metric needs a judge, and there is none, or a file is not a list of errata.
     """
     find_extractor(spec.extractor)
+    chosen_errata(spec.errata, spec.errata_files)
     check_metrics(spec.metrics)
     for name in spec.metrics:
         if find_metric(name).computed_over == "judge" and not judged:
@@ -319,6 +320,7 @@ class _Scorable(Struct, frozen=True):
     answers: Mapping[Key, Answer]
     ratings: RunRatings | None
     headline: HeadlineRule
+    n_corrected: int
 
     @property
     def name(self) -> str:
@@ -341,9 +343,11 @@ def _scorable(
     check_scoring_of(opened.spec, scoring)
     rules = rules_of(opened.spec, scoring)
     answers: Mapping[Key, Answer] = {} if is_hidden else open_answers(opened.folder)
-    if scoring.errata and answers:
-        errata = all_errata().get(opened.spec.name)
-        answers, _ = corrected_answers(errata, opened.samples(use.selection), answers)
+    n_corrected = 0
+    if scoring.has_errata and answers:
+        errata = chosen_errata(scoring.errata, scoring.errata_files).get(opened.spec.name)
+        answers, applied = corrected_answers(errata, opened.samples(use.selection), answers)
+        n_corrected = sum(correction.outcome == "corrected" for correction in applied)
     spec = spec_by_rules(opened.spec, rules)
     samples = with_answer_tags(opened.samples(use.selection), answers)
     return _Scorable(
@@ -355,6 +359,7 @@ def _scorable(
         answers,
         read_run_ratings(folder),
         headline_rule(spec, samples.values()),
+        n_corrected,
     )
 
 
@@ -459,6 +464,7 @@ class _ScoredParts:
             StoredRecords(file, QuestionCounts, tally_ranges),
             scorable.rules,
             requested,
+            n_corrected=scorable.n_corrected,
         )
 
 

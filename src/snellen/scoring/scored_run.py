@@ -159,6 +159,8 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
     """Metrics that the user asked for. The first of them that was computed is the headline of open questions."""
     answers_missing: bool = False
     """Whether the benchmark has answers that are not on this machine. Its stored scores can be shown without them."""
+    n_corrected: int = 0
+    """Ground truths that a list of errata corrected before scoring."""
 
     def __repr__(self) -> str:
         return object_line(

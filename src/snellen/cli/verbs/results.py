@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.building.benchmark import MANIFEST
 from snellen.catalogue import select
-from snellen.catalogue.errata import all_errata
+from snellen.catalogue.errata import Errata, chosen_errata, read_errata
 from snellen.catalogue.loading import suite_folders
 from snellen.cli.flags import (
     PATH,
@@ -204,10 +204,13 @@ def score_command(
             announce(f"saved in {run.stored_in}, next to the other scores of the run")
     narrowed = results.only(where=where, common_answered=common_answered)
     show_results(narrowed, as_json, with_details=with_details)
-    if scoring.errata:
-        plain = replace(scoring, errata=False)
+    if scoring.has_errata:
+        plain = replace(scoring, errata=False, errata_files=())
         before = Results(score_folders(folders, plain, judge, announce, may_use_stored=True))
-        _show_corrections(before, results, as_json)
+        chosen = chosen_errata(scoring.errata, scoring.errata_files)
+        _show_corrections(before, results, chosen, as_json)
+        for file in scoring.errata_files:
+            _announce_unused(read_errata(file), file, results)
     if published is not None:
         _show_published(results, published)
     flags_of_scoring = scoring_words(scoring, judge)
@@ -257,28 +260,54 @@ def _is_below(results: Results, bound: float) -> bool:
     return is_below
 
 
-def _corrections(results: Results, benchmark: str) -> tuple[AppliedCorrection, ...]:
+def _corrections(
+    results: Results, benchmark: str, errata: Errata | None
+) -> tuple[AppliedCorrection, ...]:
     """Return the corrections of a benchmark's ground truths, and whether each was applied in the first run that has it.
 
     Args:
         results: The results of runs.
         benchmark: The name of the benchmark.
+        errata: Its list of corrections, if there is one.
     """
     for run in results.runs:
         for scored in run.benchmarks:
             if scored.spec.name == benchmark:
-                errata = all_errata().get(benchmark)
                 _, applied = corrected_answers(errata, scored.samples.values(), scored.answers)
                 return applied
     return ()
 
 
-def _show_corrections(before: Results, after: Results, as_json: bool) -> None:
+def _announce_unused(errata: Errata, file: str, results: Results) -> None:
+    """Tell the user of corrections in a file of theirs whose benchmark or question no run has."""
+    asked: set[str] = set()
+    has_benchmark = False
+    for run in results.runs:
+        for scored in run.benchmarks:
+            if scored.spec.name == errata.benchmark:
+                has_benchmark = True
+                asked.update(scored.samples)
+    if not has_benchmark:
+        announce(f"{file}: no run has {errata.benchmark}, so nothing of it was corrected")
+        return
+    unused = [one.question for one in errata.corrections if one.question not in asked]
+    if unused:
+        shown = ", ".join(unused[:3]) + (", ..." if len(unused) > 3 else "")
+        announce(
+            f"{file}: {len(unused)} of {len(errata.corrections)} corrections are of questions that were not asked "
+            f"({shown}); `snellen view RUN` shows the ids"
+        )
+
+
+def _show_corrections(
+    before: Results, after: Results, errata: Mapping[str, Errata], as_json: bool
+) -> None:
     """Print the headlines without and with errata, and how many ground truths were corrected.
 
     Args:
         before: The results without errata.
         after: The results of the same runs with errata.
+        errata: The lists of errata, by benchmark.
         as_json: Whether to print JSON instead of a table.
     """
     rows = []
@@ -288,12 +317,13 @@ def _show_corrections(before: Results, after: Results, as_json: bool) -> None:
         change = ""
         if value_before is not None and value_after is not None:
             change = f"{value_after - value_before:+.4f}"
-        corrections = _corrections(before, headline_before.benchmark)
+        benchmark = headline_before.benchmark
+        corrections = _corrections(before, benchmark, errata.get(benchmark))
         counts = Counter(correction.outcome for correction in corrections)
         rows.append(
             (
                 headline_before.model,
-                headline_before.benchmark,
+                benchmark,
                 headline_before.metric,
                 str(counts["corrected"]),
                 str(counts["right already"]),
