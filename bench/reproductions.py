@@ -283,20 +283,24 @@ def published_judges(clones: Path, reproduction: Reproduction) -> list[sn.Script
         marks = {
             str(record[reads.get("id", "id")]): record for record in records_in(content.decode())
         }
-        judges.append(published_judge(marks, reads["mark"], f"snellen:published-marks-{number}"))
+        name = f"snellen:published-marks-{number}"
+        judges.append(published_judge(marks, reads["mark"], name, reads.get("mark-key", "")))
     return judges
 
 
-def published_judge(marks: dict[str, Row], field: str, name: str) -> sn.Scripted:
+def published_judge(marks: dict[str, Row], field: str, name: str, key: str = "") -> sn.Scripted:
     """A judge that repeats the marks in a field of records.
 
-    Of a pair of marks, the first is that of the reference, as LLaVA's reviews have it.
+    Of a pair of marks, the first is that of the reference, as LLaVA's reviews have it. A judge that is asked for JSON
+    gives the mark under a key.
     """
 
     def mark(request: Any) -> str:
         if request.sample_id not in marks:  # the call that checks a judge before it is used
             return ""
         value = marks[request.sample_id][field]
+        if key:
+            return json.dumps({key: value})
         if not isinstance(value, list):
             return str(value)
         is_pair = len(value) == 2
@@ -327,6 +331,9 @@ def rows_of(clones: Path, reproduction: Reproduction) -> Iterator[Row]:
             reply = reply_of(record, reads.get("reply", "prediction"))
             if options:
                 reply = read_by_rule(reply, options, reproduction.reader)
+            if "marks" in reads:
+                # The makers' judge marked each reply, but equal requests share a verdict here.
+                reply = f"{reply}\n({number})"
             row: Row = {
                 "id": number,
                 "question": str(facts.get(reads.get("question", "question"), f"Question {number}")),

@@ -200,6 +200,19 @@ def test_a_question_without_a_kind_is_no_question_of_charxiv(tmp_path: Path) -> 
         )
 
 
+def test_a_table_of_ones_own_names_the_kind_of_charxivs_descriptions(tmp_path: Path) -> None:
+    # A column `question` has the question itself, so the kind has a column of its own.
+    table = tmp_path / "charts.csv"
+    table.write_text("question,answer,kind\nWhat is the title?,Rain,1\n")
+    charts = sn.build(table, to=tmp_path / "charts", no_images=True)
+    sn.evaluate(sn.Scripted(lambda request: "Rain"), charts, runs=tmp_path, name="asked")
+    judge = sn.Scripted(
+        lambda request: '{"extract_answer_T1": "Rain", "score_T1": 1}', name="judge"
+    )
+    scored = sn.score(str(tmp_path / "asked"), metrics=["charxiv_descriptive"], judge=judge)
+    assert scored.value("charxiv_descriptive") == 1.0
+
+
 @pytest.mark.parametrize(
     ("reply", "mark"),
     [

@@ -143,23 +143,22 @@ def _llava_marks(name: str, title: str, **declared: str) -> MetricRow:
     )
 
 
-def _charxiv_prompt(question: AskedQuestion, tag: str, prompts: Mapping[str, str]) -> str:
+def _charxiv_prompt(question: AskedQuestion, prompts: Mapping[str, str]) -> str:
     """Return the version of CharXiv's prompt for a question.
 
     Args:
         question: The question.
-        tag: Name of the tag that tells its kind.
-        prompts: The versions by the values of the tag.
+        prompts: The versions by the values of its tag `kind`.
 
     Raises:
         DataError: The question has no such tag, or another value.
     """
-    kind = question.sample.tags.get(tag, "")
+    kind = question.sample.tags.get("kind", "")
     if kind not in prompts:
         known = ", ".join(prompts)
         raise DataError(
-            f"{question.label}: CharXiv's judge has rules for each kind of question, but this one has {tag} {kind!r}; "
-            f"give it a tag {tag} with one of {known}, or use the metric judged_correct"
+            f"{question.label}: CharXiv's judge has rules for each kind of question, but this one has kind {kind!r}; "
+            f"give it a tag kind with one of {known}, or use the metric judged_correct"
         )
     return prompts[kind]
 
@@ -228,17 +227,17 @@ MM_VET = JudgedMetric(
 CHARXIV_REASONING = JudgedMetric(
     description="share of final answers that are the reference's term, meaning or number, by a judge with the published prompts (CharXiv)",
     rows=(share_row("charxiv_reasoning", "CharXiv, reasoning, judged"),),
-    versions=lambda question: [_charxiv_prompt(question, "kind", CHARXIV_REASONING_PROMPTS)],
+    versions=lambda question: [_charxiv_prompt(question, CHARXIV_REASONING_PROMPTS)],
     reduce=grade_shares({"charxiv_reasoning": RIGHT_OR_WRONG[1]}),
     scale=RIGHT_OR_WRONG,
 )
 CHARXIV_DESCRIPTIVE = JudgedMetric(
     description="share of final answers that are the reference's under the rules of their kind of question, by a judge with the published prompts (CharXiv)",
     rows=(share_row("charxiv_descriptive", "CharXiv, descriptive, judged"),),
-    versions=lambda question: [_charxiv_prompt(question, "question", CHARXIV_DESCRIPTIVE_PROMPTS)],
+    versions=lambda question: [_charxiv_prompt(question, CHARXIV_DESCRIPTIVE_PROMPTS)],
     reduce=grade_shares({"charxiv_descriptive": RIGHT_OR_WRONG[1]}),
     scale=RIGHT_OR_WRONG,
-    shown_question=lambda question: charxiv_questions("graded")[question.sample.tags["question"]],
+    shown_question=lambda question: charxiv_questions("graded")[question.sample.tags["kind"]],
 )
 CHARTMUSEUM = _right_or_wrong(
     "chartmuseum",
