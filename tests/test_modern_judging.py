@@ -192,7 +192,9 @@ def test_a_question_without_a_kind_is_no_question_of_charxiv(tmp_path: Path) -> 
     table.write_text("question,answer\nWhich curve is highest?,red\n")
     charts = sn.build(table, to=tmp_path / "charts", no_images=True)
     sn.evaluate(sn.Scripted(lambda request: "red"), charts, runs=tmp_path, name="asked")
-    with pytest.raises(sn.SnellenError, match="give it a tag kind with one of 1, 2, 3, 4"):
+    with pytest.raises(
+        sn.SnellenError, match=r"a tag kind \(a column tag_kind\) with one of 1, 2, 3, 4"
+    ):
         sn.score(
             str(tmp_path / "asked"),
             metrics=["charxiv_reasoning"],
@@ -203,7 +205,7 @@ def test_a_question_without_a_kind_is_no_question_of_charxiv(tmp_path: Path) -> 
 def test_a_table_of_ones_own_names_the_kind_of_charxivs_descriptions(tmp_path: Path) -> None:
     # A column `question` has the question itself, so the kind has a column of its own.
     table = tmp_path / "charts.csv"
-    table.write_text("question,answer,kind\nWhat is the title?,Rain,1\n")
+    table.write_text("question,answer,tag_kind\nWhat is the title?,Rain,1\n")
     charts = sn.build(table, to=tmp_path / "charts", no_images=True)
     sn.evaluate(sn.Scripted(lambda request: "Rain"), charts, runs=tmp_path, name="asked")
     judge = sn.Scripted(

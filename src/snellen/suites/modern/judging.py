@@ -158,7 +158,7 @@ def _charxiv_prompt(question: AskedQuestion, prompts: Mapping[str, str]) -> str:
         known = ", ".join(prompts)
         raise DataError(
             f"{question.label}: CharXiv's judge has rules for each kind of question, but this one has kind {kind!r}; "
-            f"give it a tag kind with one of {known}, or use the metric judged_correct"
+            f"give it a tag kind (a column tag_kind) with one of {known}, or use the metric judged_correct"
         )
     return prompts[kind]
 
