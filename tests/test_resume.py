@@ -415,3 +415,45 @@ def test_workers_too_take_over_what_another_run_has(questions: Benchmark, tmp_pa
         replace(plan_run(spec), reusable_runs=(tmp_path / "first",)), lambda update: None
     )
     assert outcome.answered == {} and sum(presented(tmp_path / "second").values()) == 12
+
+
+# --- runs that an earlier revision began -------------------------------------------------------------------------
+
+
+class Scoring(Slow):
+    """A model whose scores are computed in one way; `way` is its name as `hf:` models give it."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self._way = way
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"model": "slow", "scoring": self._way}
+
+
+TREE = "tree, picture shared, features kept, trunks kept"
+
+
+def test_a_run_begun_when_short_prefixes_ran_in_one_forward_resumes(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    folder = str(questions.folder)
+    earlier = Scoring("tree, picture shared, features kept, one forward, trunks kept")
+    evaluate(earlier, folder, "likelihood", runs=tmp_path, name="run", limit=4)
+    now = Scoring(TREE)
+    evaluate(now, folder, "likelihood", runs=tmp_path, name="run")
+    # Twelve questions, of which four were answered before.
+    assert len(earlier.asked) == 4
+    assert len(now.asked) == 8
+    assert not set(earlier.asked) & set(now.asked)
+    assert set(answered(tmp_path / "run").values()) == {1}
+
+
+def test_a_run_that_was_scored_in_another_way_is_refused(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    folder = str(questions.folder)
+    rows = Scoring("rows, picture shared, features kept, one group at a time")
+    evaluate(rows, folder, "likelihood", runs=tmp_path, name="run", limit=4)
+    with pytest.raises(StoreError, match=f"scoring was rows, .*, is {TREE}"):
+        evaluate(Scoring(TREE), folder, "likelihood", runs=tmp_path, name="run")

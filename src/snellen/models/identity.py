@@ -23,6 +23,12 @@ ADAPTER_FACT = "adapter"
 ADAPTERS_OF_SAME_REPLIES: tuple[tuple[str, ...], ...] = (("openai-2", "openai-1"),)
 """Versions of an adapter that send the same requests for replies, the latest first; they differ in scoring options."""
 
+SCORING_FACT = "scoring"
+"""Fact of a fingerprint of `hf:` models: how options are scored and replies written."""
+ONE_FORWARD = ", one forward"
+"""Part of a way of scoring that ended in November 2026: a short prefix was run in the same forward pass as the tokens
+after it. Scores by the way that took its place differ by rounding alone, since both are held to the same reference."""
+
 
 class ModelIdentity(Struct, frozen=True):
     """The model that gave a reply."""
@@ -82,6 +88,19 @@ def as_latest_adapter(fingerprint: Mapping[str, str]) -> dict[str, str]:
     for versions in ADAPTERS_OF_SAME_REPLIES:
         if facts.get(ADAPTER_FACT) in versions:
             facts[ADAPTER_FACT] = versions[0]
+    return facts
+
+
+def as_current_scoring(fingerprint: Mapping[str, str]) -> dict[str, str]:
+    """Return a fingerprint with the present name of how it scores, if an earlier revision scored in another equal way.
+
+    Examples:
+        >>> as_current_scoring({"scoring": "tree, picture shared, features kept, one forward, trunks kept"})
+        {'scoring': 'tree, picture shared, features kept, trunks kept'}
+    """
+    facts = dict(fingerprint)
+    if SCORING_FACT in facts:
+        facts[SCORING_FACT] = facts[SCORING_FACT].replace(ONE_FORWARD, "")
     return facts
 
 

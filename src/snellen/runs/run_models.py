@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from snellen.callers import for_caller, setting
 from snellen.errors import SnellenError, StoreError
-from snellen.models.identity import ADDRESS, address_of, as_latest_adapter
+from snellen.models.identity import ADDRESS, address_of, as_current_scoring, as_latest_adapter
 from snellen.models.object_digest import why_not_fingerprinted
 from snellen.protocols.base import needed_kind, parse_protocol
 from snellen.records import EVALUATED
@@ -58,9 +58,9 @@ def model_difference(earlier: RoleModel, now: RoleModel, *, only_replies: bool) 
     Returns:
         The description, such as `dtype was float32, is bfloat16`; empty if they are the same model.
     """
-    present = _without_address(now.fingerprint)
-    before_replies = _without_address(earlier.fingerprint)
-    after_replies = _without_address(earlier.fingerprint_after_session)
+    present = _compared(now.fingerprint)
+    before_replies = _compared(earlier.fingerprint)
+    after_replies = _compared(earlier.fingerprint_after_session)
     if only_replies:
         present = as_latest_adapter(present)
         before_replies = as_latest_adapter(before_replies)
@@ -72,9 +72,9 @@ def model_difference(earlier: RoleModel, now: RoleModel, *, only_replies: bool) 
     return ""
 
 
-def _without_address(fingerprint: Mapping[str, str]) -> dict[str, str]:
-    """Return a fingerprint without the address at which the model is reached."""
-    facts = dict(fingerprint)
+def _compared(fingerprint: Mapping[str, str]) -> dict[str, str]:
+    """Return the facts by which two sessions have the same model: all but the address at which it is reached."""
+    facts = as_current_scoring(fingerprint)
     facts.pop(ADDRESS, None)
     return facts
 
