@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -139,6 +141,24 @@ def test_the_string_says_what_is_loaded(model: Any) -> None:
     assert (facts["vllm"], facts["prompt"]) == ("0.0-stand-in", "chat template")
     # transformers renders the template and tokenises, for vllm: as for hf:.
     assert facts["transformers"] == transformers.__version__
+
+
+def test_weights_in_a_folder_are_known_by_their_digest(
+    stand_in: SimpleNamespace, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mine"
+    shutil.copytree(FOLDER, folder)
+    before = load_model(f"vllm:{folder}").fingerprint()["weights"]
+    assert before == load_model(f"hf:{folder}").fingerprint()["weights"]
+
+    # Training goes on: the same folder, another number in the weights.
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.seek(-2, 2)
+        file.write(b"\x01\x02")
+    after = load_model(f"vllm:{folder}").fingerprint()["weights"]
+    assert before.startswith("sha256:")
+    assert after.startswith("sha256:")
+    assert after != before
 
 
 def test_settings_of_the_processor_and_the_weights_reach_the_engine(

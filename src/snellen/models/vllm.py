@@ -24,7 +24,7 @@ from snellen.common.late import import_tqdm
 from snellen.errors import DataError, MissingExtraError
 from snellen.models.base import ALL_KINDS, ShownByName, failed
 from snellen.models.hf.conversation import ChatPrompt
-from snellen.models.hf.load import import_transformers, load_prompt_parts
+from snellen.models.hf.load import import_transformers, load_prompt_parts, weights_fact
 from snellen.models.hf.prompter import Prompter
 from snellen.models.model_strings import ModelSpec, locate_checkpoint
 from snellen.models.options import read_options
@@ -59,10 +59,11 @@ def open_vllm(spec: ModelSpec) -> VllmModel:
     except ImportError as error:
         raise MissingExtraError(error.name or "vllm", "vllm", spec.text) from None
     target, revision = locate_checkpoint(spec)
-    processor, model_type = load_prompt_parts(spec, options)
+    processor, config = load_prompt_parts(spec, options)
     prompter = Prompter(
-        spec.text, processor, model_type, options, spec.target, clips_as_video=False
+        spec.text, processor, config.model_type, options, spec.target, clips_as_video=False
     )
+    weights = weights_fact(target, config)
     settings: dict[str, Any] = {}
     if options.max_model_len:
         settings["max_model_len"] = options.max_model_len
@@ -82,7 +83,7 @@ def open_vllm(spec: ModelSpec) -> VllmModel:
         seed=0,
         **settings,
     )
-    return VllmModel(spec, options, prompter, vllm, engine)
+    return VllmModel(spec, options, prompter, vllm, engine, weights)
 
 
 class VllmModel(ShownByName):
@@ -91,7 +92,13 @@ class VllmModel(ShownByName):
     kinds: frozenset[RequestKind] = ALL_KINDS
 
     def __init__(
-        self, spec: ModelSpec, options: VllmOptions, prompter: Prompter, vllm: Any, engine: Any
+        self,
+        spec: ModelSpec,
+        options: VllmOptions,
+        prompter: Prompter,
+        vllm: Any,
+        engine: Any,
+        weights: str,
     ) -> None:
         self.name = spec.text
         self.batch_size = options.batch_size
@@ -100,11 +107,14 @@ class VllmModel(ShownByName):
         self._prompter = prompter
         self._vllm = vllm
         self._engine = engine
+        self._weights = weights
+        """Commit of the repository, or digest of the folder."""
 
     def fingerprint(self) -> dict[str, str]:
         return {
             "adapter": ADAPTER,
             "model": self._target,
+            "weights": self._weights,
             "dtype": DTYPES.get(self._options.dtype, self._options.dtype),
             "max_model_len": str(self._options.max_model_len or "own"),
             "vllm": str(self._vllm.__version__),

@@ -291,18 +291,23 @@ def load_pretrained(
             "they are truncated or belong to another architecture"
         )
     model.eval()
-    facts = {"weights": _weights(target, model), **model_facts(model, processor), **adapter_facts}
+    facts = {
+        "weights": weights_fact(target, model.config),
+        **model_facts(model, processor),
+        **adapter_facts,
+    }
     if options.load_in_4bit or options.load_in_8bit:
         facts["quantised"] = "4bit" if options.load_in_4bit else "8bit"
     facts.update(options.processor_facts())
     return LoadedModel(model, processor, facts, sees_images=not reads_only_text)
 
 
-def load_prompt_parts(spec: ModelSpec, options: ProcessorOptions) -> tuple[Any, str]:
+def load_prompt_parts(spec: ModelSpec, options: ProcessorOptions) -> tuple[Any, Any]:
     """Load what prompts are written with, for a model whose weights another engine runs.
 
     Returns:
-        The processor, or a `TextProcessor` for a model that reads text alone; and the type of the model.
+        The processor, or a `TextProcessor` for a model that reads text alone; and the settings of the model
+        (`AutoConfig`).
 
     Raises:
         ModelError: It cannot be loaded; the message is one line.
@@ -315,9 +320,9 @@ def load_prompt_parts(spec: ModelSpec, options: ProcessorOptions) -> tuple[Any, 
     with without_warnings(), _explained(spec, target):
         config = transformers.AutoConfig.from_pretrained(target, **common)
         if reads_text_alone(transformers, target, common):
-            return load_text_processor(spec, options, target, common), config.model_type
+            return load_text_processor(spec, options, target, common), config
         processor = load_processor(spec, target, options.processor_settings(), common)
-        return processor, config.model_type
+        return processor, config
 
 
 def load_text_processor(
@@ -612,11 +617,11 @@ def _processor_names(processor: Any) -> str:
     return " ".join(names)
 
 
-def _weights(target: str, model: Any) -> str:
-    """Return the commit of a repository, or a digest of a folder's weights and settings."""
+def weights_fact(target: str, config: Any) -> str:
+    """Return the commit of a repository whose `config` was loaded, or a digest of a folder's weights and settings."""
     folder = Path(target)
     if not folder.is_dir():
-        return str(getattr(model.config, "_commit_hash", None) or "unknown revision")
+        return str(getattr(config, "_commit_hash", None) or "unknown revision")
     paths = []
     for path in sorted(folder.iterdir()):
         is_hidden = path.name.startswith(".")
