@@ -152,3 +152,29 @@ def test_a_local_model_streams_by_the_plain_path_what_another_worker_found_wrong
     model.distrust(answer_group(asked))
     model.generate_streaming(asked, Blank(), lambda text: None)
     assert used == [PLAIN]
+
+
+def test_a_streamed_reply_of_a_local_model_is_checked_and_mended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("transformers", reason="waits for transformers")
+    from snellen.models.hf.engine import Engine
+    from snellen.models.hf.sharing_plan import PLAIN
+
+    asked, told = question("Describe the picture."), list[str]()
+    [right] = load_model("snellen:tiny").generate([asked], Blank())
+    model = load_model("snellen:tiny")
+    assert isinstance(model, StreamingModel) and isinstance(model, WithdrawsAnswers)
+    generate = Engine.generate
+
+    def wrong_unless_plain(self: Engine, rows: Any, pick: Any, longest: int, paths: Any) -> Any:
+        replies = generate(self, rows, pick, longest, paths)
+        if paths == PLAIN:
+            return replies
+        return [[*tokens[:1], *tokens] for tokens in replies]  # its first token twice
+
+    monkeypatch.setattr(Engine, "generate", wrong_unless_plain)
+    streamed = model.generate_streaming(asked, Blank(), told.append)
+    assert (streamed.text, told[-1]) == (right.text, right.text)
+    assert model.disproved == {answer_group(asked)}
+    assert any(line.startswith("spot checks (generate): 1 request") for line in model.findings())

@@ -244,7 +244,10 @@ class HFModel(ShownByName):
     def generate_streaming(
         self, request: Request, images: Images, listener: ReplyListener
     ) -> Response:
-        """Return a reply written token by token; `listener` is called with the text so far after each token."""
+        """Return a reply written token by token; `listener` is called with the text so far after each token.
+
+        If a spot check finds a difference, the reply is written again by the plain path, from its first token.
+        """
         started = time.perf_counter()
         request = self._prompter.sent(request)
         with without_warnings():
@@ -257,23 +260,20 @@ class HFModel(ShownByName):
             )
             return self._prompter.without_thoughts(response, request)
 
-        def reply(_group: list[int]) -> list[Response]:
-            """Return the response to the request, with_listener the listener each new part of the reply."""
+        def write(paths: FastPaths) -> list[list[int]]:
+            """Write the reply, and call the listener with its text after each token."""
             row = cast(EncodedPrompt, prompt)
             pick = with_listener(
                 token_picker(self._layout, self._prompter.tokens, [request]),
                 lambda tokens: listener(respond(tokens).text or ""),
             )
             with quiet_and_single_threaded(self._layout.model):
-                proof = self._proof_of(row)
-                checks = proof.spot_checks
-                wrong_groups = (
-                    self._distrusted if checks is None else self._distrusted | checks.disproved
-                )
-                paths = PLAIN if answer_group(request) in wrong_groups else proof.fast_paths
-                [tokens] = self._engine.generate(
-                    [row], pick, request.decoding.max_new_tokens, paths
-                )
+                return self._engine.generate([row], pick, request.decoding.max_new_tokens, paths)
+
+        def reply(_group: list[int]) -> list[Response]:
+            """Return the response to the request. A reply that a spot check disproves is written again."""
+            row = cast(EncodedPrompt, prompt)
+            [tokens] = self._checked([request], [row], images, write, SpotChecks.check_reply)
             return [respond(tokens)]
 
         groups = [] if isinstance(prompt, Response) else [[0]]
