@@ -1,12 +1,13 @@
 """Prints, architecture by architecture, how far answers in mixed windows are from transformers alone.
 
-    python bench/mixed_windows.py [model_type ...]
+    python bench/mixed_windows.py [--shapes extreme] [model_type ...]
 
 Each image-text architecture that transformers registers, small and with random weights, is asked through `hf:` itself:
 one window of options and one of replies, each with requests of 0 to 3 images of different shapes, two turns, a system
 turn and opened replies. The witness is a second copy of model and processor: the processor reads the text of the prompt
 and the images, and the model runs one row, an option at a time. It shares the text of the prompt with Snellen, and no
-code after that. Options are compared in nats, summed over their tokens; replies of six tokens by their text.
+code after that. With `--shapes extreme` the images are one pixel high, one pixel wide, a single pixel and very large.
+Options are compared in nats, summed over their tokens; replies of six tokens by their text.
 """
 
 from __future__ import annotations
@@ -48,7 +49,11 @@ from snellen.records import (  # noqa: E402
 from tiny_registered import REGISTERED, CannotBuildError, make_registered  # noqa: E402
 
 OPTIONS = ("no", "a green triangle", "two blue squares and a dog")
-SIZES = ((90, 60), (60, 80), (40, 120))
+SHAPES = {
+    "ordinary": ((90, 60), (60, 80), (40, 120)),
+    "extreme": ((2000, 1), (1, 2000), (1, 1), (4000, 3000)),
+}
+"""Widths and heights of the images, in pixels."""
 REPLY_TOKENS = 6
 WITHIN = 1e-4
 """Nats by which a sum may differ."""
@@ -71,7 +76,7 @@ class Drawn(dict[str, bytes]):
 
 
 def conversations(images: Sequence[ImageRef]) -> dict[str, tuple[Message, ...]]:
-    """Return the conversations of a window, by what they are."""
+    """Return the conversations of a window, by what they are. A fourth image is shown by itself."""
 
     def user(text: str, *shown: ImageRef) -> Message:
         parts: list[Part] = [ImagePart(image) for image in shown]
@@ -80,9 +85,9 @@ def conversations(images: Sequence[ImageRef]) -> dict[str, tuple[Message, ...]]:
     def assistant(text: str) -> Message:
         return Message("assistant", (TextPart(text),))
 
-    first, second, third = images
+    first, second, third, *more = images
     system = Message("system", (TextPart("Be short."),))
-    return {
+    talks = {
         "no image": (user("Name an animal."),),
         "one image": (user("Is there a circle?", first),),
         "the same image": (user("Which colour has the larger of the two squares?", first),),
@@ -99,6 +104,9 @@ def conversations(images: Sequence[ImageRef]) -> dict[str, tuple[Message, ...]]:
         "an opened reply": (user("Is there a circle?", first), assistant("The answer is")),
         "an opened reply, no image": (user("Name an animal."), assistant("It is")),
     }
+    for image in more:
+        talks[f"an image of {image.width} x {image.height}"] = (user("What is it?", image),)
+    return talks
 
 
 class Witness:
@@ -246,15 +254,15 @@ class Findings:
         return " | ".join([*cells, str(self.refused), str(self.no_witness)])
 
 
-def ask_mixed(name: str) -> Findings:
-    """Ask one architecture two mixed windows, and compare with the witness."""
+def ask_mixed(name: str, shapes: str = "ordinary") -> Findings:
+    """Ask one architecture two mixed windows, and compare with the witness. `shapes` is a key of SHAPES."""
     small = make_registered(name)
     other = deepcopy(small)
     witness = Witness(other.model.eval(), other.processor)
     model = HFModel(name, LoadedModel(small.model.eval(), small.processor, {}), HfOptions())
     conversation = Conversation(other.processor, small.model.config.model_type)
     drawn = Drawn()
-    images = [drawn.add(seed, size) for seed, size in enumerate(SIZES)]
+    images = [drawn.add(seed, size) for seed, size in enumerate(SHAPES[shapes])]
     scored, written = [], []
     for label, messages in conversations(images).items():
         scored.append(
@@ -284,6 +292,7 @@ def _compare_scores(
 ) -> None:
     if response.error is not None:
         findings.refused += 1
+        print(f"    {request.sample_id}: refused: {response.error.detail:.150}", file=sys.stderr)
         return
     prompt = conversation.write_scored(request.messages)
     images = [Image.open(io.BytesIO(drawn.read(image))) for image in prompt.images]
@@ -313,6 +322,7 @@ def _compare_reply(
 ) -> None:
     if response.error is not None:
         findings.refused += 1
+        print(f"    {request.sample_id}: refused: {response.error.detail:.150}", file=sys.stderr)
         return
     prompt = conversation.write(request.messages)
     images = [Image.open(io.BytesIO(drawn.read(image))) for image in prompt.images]
@@ -333,7 +343,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", metavar="model_type")
-    names = parser.parse_args().names or REGISTERED
+    parser.add_argument("--shapes", choices=SHAPES, default="ordinary")
+    given = parser.parse_args()
+    names = given.names or REGISTERED
     torch.set_num_threads(1)
     logging.getLogger("snellen").setLevel(logging.ERROR)
     heads = "model_type | strategy | requests scored | largest difference | replies equal | refused | no witness"
@@ -343,7 +355,7 @@ def main() -> None:
         for name in names:
             try:
                 with contextlib.redirect_stdout(io.StringIO()):
-                    findings = ask_mixed(name)
+                    findings = ask_mixed(name, given.shapes)
             except CannotBuildError:
                 continue
             except (
