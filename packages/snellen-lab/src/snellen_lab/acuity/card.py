@@ -29,12 +29,18 @@ _WALL_NOTE = (
 
 
 def acuity_page(runs: Sequence[AcuityRun]) -> str:
-    """Return the card of several models as one HTML page."""
+    """Return the acuity card of several models (what is the smallest detail each can read?) as one HTML page."""
     models = tuple(run.model for run in runs)
-    n_answers = sum(len(answers.right) for run in runs for answers in run.answers)
     findings = [prescription_line(run) for run in runs]
-    if any(threshold.value is not None for run in runs for threshold in run.thresholds):
+    n_answers = 0
+    has_threshold = False
+    for run in runs:
+        n_answers += sum(len(answers.right) for answers in run.answers)
+        if any(threshold.value is not None for threshold in run.thresholds):
+            has_threshold = True
+    if has_threshold:
         findings.append(LEVELS_NOTE)
+
     document = Document(
         "Snellen acuity card",
         kicker="Snellen acuity card",

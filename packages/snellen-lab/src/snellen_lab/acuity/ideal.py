@@ -191,7 +191,9 @@ def _best_match(tile: Array, template: Array) -> float:
     """
     # All positions at once: a correlation is a product in the Fourier transform. Both are padded with zeros, so that
     # the template does not wrap around the edges of the image.
-    padded = [tile.shape[0] + template.shape[0] - 1, tile.shape[1] + template.shape[1] - 1]
+    tile_height, tile_width = tile.shape
+    template_height, template_width = template.shape
+    padded = [tile_height + template_height - 1, tile_width + template_width - 1]
     tile_spectrum = np.fft.rfft2(tile, padded)
     template_spectrum = np.fft.rfft2(template[::-1, ::-1], padded)
     correlation = np.fft.irfft2(tile_spectrum * template_spectrum, padded)

@@ -51,6 +51,7 @@ def next_levels(
     """
     n_asked = round(float(posterior.total.sum()))
     if not n_asked:
+        # The middles of `count` equal parts of the scale.
         return [(2 * index + 1) * len(remaining) // (2 * count) for index in range(count)]
 
     unused = list(remaining)
@@ -65,11 +66,22 @@ def next_levels(
         if surprising is not None:
             level = surprising
         elif easier and number % CHECK_EVERY == 0:
-            level = min(easier, key=lambda index: (posterior.total[index], rng.random()))
+            level = _least_checked_level(posterior, easier, rng)
         levels.append(level)
         unused[level] -= 1
         posterior = posterior.after(level)
     return levels
+
+
+def _least_checked_level(
+    posterior: Posterior, candidates: Sequence[int], rng: random.Random
+) -> int:
+    """Return the level with the fewest replies so far; one of them at random if several have as few."""
+
+    def replies_then_random(index: int) -> tuple[float, float]:
+        return float(posterior.total[index]), rng.random()
+
+    return min(candidates, key=replies_then_random)
 
 
 def most_informative_level(posterior: Posterior, remaining: Sequence[int]) -> int:

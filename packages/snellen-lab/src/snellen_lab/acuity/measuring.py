@@ -101,7 +101,9 @@ def _acuity_spec(spec: RunSpec, effort: Effort) -> RunSpec:
         raise DataError(
             "limit, where: an adaptive test chooses its own questions; set budget instead"
         )
-    tests = {test.name for pattern in spec.question.benchmarks for test in matching_specs(pattern)}
+    tests: set[str] = set()
+    for pattern in spec.question.benchmarks:
+        tests.update(test.name for test in matching_specs(pattern))
     required = MAX_BATCH * len(tests)
     if effort.budget is not None and effort.budget < required:
         raise DataError(
@@ -192,6 +194,9 @@ def _measure_ideals(run: AdaptiveRun, effort: Effort) -> dict[str, Ideal]:
 
 
 def _earlier_parts(run: AdaptiveRun, pools: Mapping[str, QuestionPool]) -> dict[str, ChosenPart]:
-    """Return the questions that an earlier call chose; empty parts if there was none."""
+    """Return the questions that an earlier call chose for each test; an empty part if there was none."""
     stored_parts = run.earlier_parts()
-    return {name: stored_parts.get(name) or pool.part() for name, pool in pools.items()}
+    parts = {}
+    for name, pool in pools.items():
+        parts[name] = stored_parts.get(name) or pool.part()
+    return parts

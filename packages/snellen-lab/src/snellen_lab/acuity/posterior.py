@@ -189,9 +189,13 @@ class Posterior:
         total = self.total[has_replies]
         expected = np.clip(self.mean_correct_probability[has_replies], 1e-3, 1 - 1e-3)
 
+        variance = (
+            total * expected * (1 - expected)
+        )  # of the number of correct replies at each level
+
         def pearson(correct: Array) -> Array:
-            variance = total * expected * (1 - expected)
-            return np.asarray(((correct - total * expected) ** 2 / variance).sum(axis=-1))
+            squared_deviations = (correct - total * expected) ** 2
+            return np.asarray((squared_deviations / variance).sum(axis=-1))
 
         observed = float(pearson(self.correct[has_replies]))
         rng = np.random.default_rng(0)

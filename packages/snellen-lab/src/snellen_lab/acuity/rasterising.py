@@ -109,12 +109,11 @@ def _row_crossings(contours: list[list[Point]], height: int) -> dict[int, list[f
     for contour in contours:
         closed = [*contour, contour[0]]
         for start, end in pairwise(closed):
-            if start[1] <= end[1]:
-                upper, lower = start, end
-            else:
-                upper, lower = end, start
-            upper_x, upper_y = upper
-            lower_x, lower_y = lower
+            upper_x, upper_y = start
+            lower_x, lower_y = end
+            if upper_y > lower_y:  # y points down
+                upper_x, upper_y = end
+                lower_x, lower_y = start
             first = math.ceil(upper_y * SUBROWS - 0.5 - ROUNDING)
             stop = math.ceil(lower_y * SUBROWS - 0.5 - ROUNDING)
             for subrow in range(max(first, 0), min(stop, height * SUBROWS)):

@@ -65,8 +65,11 @@ def acuity_tables(runs: Sequence[AcuityRun]) -> list[Table]:
 
 
 def _summarise(run: ScoredRun) -> list[tuple[str, str]]:
-    thresholds = read_acuity(run).thresholds
-    return [(f"{threshold.title}, {threshold.method}", threshold.text) for threshold in thresholds]
+    """Return a line for each threshold of a run: what was measured by which method, and the threshold."""
+    lines = []
+    for threshold in read_acuity(run).thresholds:
+        lines.append((f"{threshold.title}, {threshold.method}", threshold.text))
+    return lines
 
 
 def _compare(scored: Sequence[ScoredRun]) -> AdaptiveComparison:

@@ -173,7 +173,9 @@ def _draw_optotype(
             if (_signed_area(hole) > 0) == (_signed_area(outer) > 0):
                 opposite = tuple(reversed(hole))
             outline += [*opposite, opposite[0], outer[0]]
-        path = [(x + px * height / UNITS, y + py * height / UNITS) for px, py in outline]
+        path = []
+        for unit_x, unit_y in outline:
+            path.append((x + unit_x * height / UNITS, y + unit_y * height / UNITS))
         builder.path(path, "optotype")
 
 

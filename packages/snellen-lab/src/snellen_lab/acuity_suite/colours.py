@@ -73,9 +73,15 @@ def ciede2000(first: Lab, second: Lab) -> float:
     """Return the CIEDE2000 difference of two colours: 1 is about what the eye just sees.
 
     Equations 2 to 22 of Sharma et al. (2005), with all weights 1.
+
+    Args:
+        first: Lightness L*, a* (red minus green) and b* (yellow minus blue) of a colour.
+        second: The same for the other colour.
     """
     # a* is stretched near grey (equations 2 to 5).
-    mean_chroma_ab = (math.hypot(*first[1:]) + math.hypot(*second[1:])) / 2
+    _, first_a, first_b = first
+    _, second_a, second_b = second
+    mean_chroma_ab = (math.hypot(first_a, first_b) + math.hypot(second_a, second_b)) / 2
     stretch = 1 + 0.5 * (1 - _high_chroma(mean_chroma_ab))
     lightness1, chroma1, hue1 = _polar(first, stretch)
     lightness2, chroma2, hue2 = _polar(second, stretch)
@@ -106,14 +112,16 @@ def ciede2000(first: Lab, second: Lab) -> float:
     chroma_weight = 1 + 0.045 * chroma
     hue_weight = 1 + 0.015 * chroma * t
 
+    # Weighted differences of lightness, chroma and hue (equation 11 and the terms of 22).
     dl = (lightness2 - lightness1) / lightness_weight
     dc = (chroma2 - chroma1) / chroma_weight
     half_turn = math.sin(math.radians(hue_difference / 2))
     dh = 2 * math.sqrt(chroma1 * chroma2) * half_turn / hue_weight
 
     # Rotation for blue (equations 16, 17 and 21).
-    rotation_angle = 30 * math.exp(-(((hue - 275) / 25) ** 2))
-    rotation = -math.sin(math.radians(2 * rotation_angle)) * 2 * _high_chroma(chroma)
+    distance_from_blue = (hue - 275) / 25
+    rotation_angle = 30 * math.exp(-(distance_from_blue**2))
+    rotation = -2 * _high_chroma(chroma) * math.sin(math.radians(2 * rotation_angle))
     return math.sqrt(dl * dl + dc * dc + dh * dh + rotation * dc * dh)
 
 

@@ -50,21 +50,26 @@ def jpeg(pixels: bytes, width: int, height: int, quality: int) -> bytes:
     """
     # The formulas by which libjpeg scales the standard quantisation steps.
     scale = 5000 // quality if quality < 50 else 200 - 2 * quality
-    scaled_steps = [(step * scale + 50) // 100 for step in LUMINANCE]
-    steps = tuple(min(max(step, 1), 255) for step in scaled_steps)
+    steps: list[int] = []
+    for standard_step in LUMINANCE:
+        scaled_step = (standard_step * scale + 50) // 100
+        steps.append(min(max(scaled_step, 1), 255))
+
     decoded = bytearray()
     for top in range(0, height, BLOCK):
-        rows = [pixels[(top + y) * width : (top + y + 1) * width] for y in range(BLOCK)]
-        plain_row = rows[0][:1] * width
-        if all(row == plain_row for row in rows):
+        rows = []
+        for y in range(top, top + BLOCK):
+            rows.append(pixels[y * width : (y + 1) * width])
+        first_pixel = rows[0][:1]
+        if all(row == first_pixel * width for row in rows):
             # Most of an image is plain ground, of which one block gives all pixels.
-            block = _quantised_block(rows[0][:BLOCK] * BLOCK, steps)
+            block = _quantised_block(first_pixel * (BLOCK * BLOCK), tuple(steps))
             decoded += block[:1] * (BLOCK * width)
             continue
         blocks = []
-        for left in range(0, width, BLOCK):
-            block = b"".join(row[left : left + BLOCK] for row in rows)
-            blocks.append(_quantised_block(block, steps))
+        for start in range(0, width, BLOCK):
+            block = b"".join(row[start : start + BLOCK] for row in rows)
+            blocks.append(_quantised_block(block, tuple(steps)))
         for start in range(0, BLOCK * BLOCK, BLOCK):
             for block in blocks:
                 decoded += block[start : start + BLOCK]

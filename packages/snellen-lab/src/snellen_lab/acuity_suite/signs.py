@@ -106,18 +106,19 @@ def crowding(trial: Trial) -> Stimulus:
     """
     canvas = trial.canvas()
     letter, options = trial.letter()
+    # Around it are the three wrong options, and a fourth letter that is not an option.
     flankers = [option for option in options if option != letter]
-    letters_not_offered = [other for other in READ_LETTERS if other not in options]
+    letters_not_offered = [candidate for candidate in READ_LETTERS if candidate not in options]
     flankers.append(trial.rng.choice(letters_not_offered))
     trial.rng.shuffle(flankers)
     distance = round(trial.level * CROWDED)
-    corner_left, corner_top = trial.corner(canvas, CROWDED + 2 * distance)
-    left = corner_left + distance
-    top = corner_top + distance
-    put_letter(canvas, letter, CROWDED, (left, top))
+    cross_left, cross_top = trial.corner(canvas, CROWDED + 2 * distance)
+    middle_left = cross_left + distance
+    middle_top = cross_top + distance
+    put_letter(canvas, letter, CROWDED, (middle_left, middle_top))
     offsets = ((-distance, 0), (distance, 0), (0, -distance), (0, distance))
-    for flanker, (x, y) in zip(flankers, offsets, strict=True):
-        put_letter(canvas, flanker, CROWDED, (left + x, top + y))
+    for flanker, (right, down) in zip(flankers, offsets, strict=True):
+        put_letter(canvas, flanker, CROWDED, (middle_left + right, middle_top + down))
     question = "Five letters form a cross. Which letter is in the middle?"
     return stimulus(canvas, question, options, letter)
 

@@ -128,9 +128,13 @@ def _cells(paper: Paper, source: AnalysisSource) -> list[PrintedValue]:
 
 
 def _column(cell: PrintedValue) -> str:
-    """Return the column after the row's labels except model and method, as in `Random, Accuracy`."""
-    labels = [text for label, text in cell.labels.items() if label not in (MODEL, METHOD)]
-    return ", ".join((*labels, cell.column))
+    """Return the labels of a printed cell except model and method, then its column, as in `Random, Accuracy`."""
+    texts = []
+    for label, text in cell.labels.items():
+        if label not in (MODEL, METHOD):
+            texts.append(text)
+    texts.append(cell.column)
+    return ", ".join(texts)
 
 
 def _is_in_source(cell: PrintedValue, source: AnalysisSource) -> bool:

@@ -175,17 +175,20 @@ def draw_replies(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
         weights = [member.weight for member in members]
         probabilities[reading] = proportional_probabilities(weights, order.count(reading))
 
-    chosen: list[tuple[ReplyKey, str, float]] = []
+    drawn_keys: list[tuple[ReplyKey, str, float]] = []
     n_units_drawn: Counter[str] = Counter()
     n_replies_drawn: Counter[str] = Counter()
     for reading in order:
         index = n_units_drawn[reading]
         n_units_drawn[reading] += 1
         for reply in strata[reading][index].unit.to_label:
-            chosen.append((reply_key(reply), reading, probabilities[reading][index]))
+            drawn_keys.append((reply_key(reply), reading, probabilities[reading][index]))
             n_replies_drawn[reading] += 1
 
-    items = drawn_items(run.folder, [key for key, _, _ in chosen])
+    items = drawn_items(run.folder, [key for key, _, _ in drawn_keys])
+    drawn_replies = []
+    for key, reading, probability in drawn_keys:
+        drawn_replies.append(DrawnReply(items[key].id, *key, reading, probability))
     drawn_strata = []
     for reading, members in sorted(strata.items()):
         n_replies = sum(len(member.unit.to_label) for member in members)
@@ -197,10 +200,7 @@ def draw_replies(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
         read_by=(*extractor_versions, *run.reading_stages),
         journals=_journal_sizes(run.folder),
         strata=tuple(drawn_strata),
-        drawn=tuple(
-            DrawnReply(items[key].id, *key, reading, probability)
-            for key, reading, probability in chosen
-        ),
+        drawn=tuple(drawn_replies),
     )
 
 

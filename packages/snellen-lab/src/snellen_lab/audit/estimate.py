@@ -243,10 +243,12 @@ class _Linearisation(Struct, frozen=True):
 
     @classmethod
     def of(cls, part: AuditedPart, means: MeanTruths) -> _Linearisation | None:
-        """Linearise a part at its corrected sums. None if the value is not defined there, or nearby."""
+        """Return the linear approximation of a part's number at the corrected sums of its counts.
+
+        None if the number is not defined there, or nearby.
+        """
         n_questions = len(part.counts)
-        n_columns = len(part.counts[0])
-        sums = [math.fsum(counts[column] for counts in part.counts) for column in range(n_columns)]
+        sums = [math.fsum(column) for column in zip(*part.counts, strict=True)]
         for contribution in part.contributions:
             expected_counts = _expected_counts(contribution, means)
             for column, expected in enumerate(expected_counts):

@@ -476,18 +476,34 @@ def _audit_run(
     where: str,
     as_json: bool,
 ) -> None:
-    """Label replies, and show the corrected numbers."""
+    """Draw replies of a run, have them labelled, and print the numbers that the labels correct.
+
+    Args:
+        run: Folder of the run.
+        limit: Maximum number of replies to draw.
+        seed: Random seed of the draw.
+        labels: File with labels to add; None to label now.
+        by: The person whose labels count; None for all.
+        form: Whether to prompt for labels; None to prompt in a terminal only.
+        judge: Judge models that label instead of people.
+        where: Condition on the questions; if empty, all.
+        as_json: Whether to print JSON lines instead of tables.
+    """
     [whole_run] = score_folders([run], ScoringSpec(), JudgeSpec(), announce)
-    [scored_part] = filter_runs([whole_run], where) if where else [whole_run]
+    scored_part = whole_run
+    if where:
+        [scored_part] = filter_runs([whole_run], where)
     design = design_for(whole_run, limit, seed, scored_part)
-    strata = ", ".join(
-        f"{stratum.drawn:,} of {stratum.replies:,} {stratum.reading}" for stratum in design.strata
-    )
-    announce(f"drawn: {strata}; kept in {run / AUDIT_FILE}")
+    strata = []
+    for stratum in design.strata:
+        strata.append(f"{stratum.drawn:,} of {stratum.replies:,} {stratum.reading}")
+    announce(f"drawn: {', '.join(strata)}; kept in {run / AUDIT_FILE}")
     keys = [reply.key for reply in design.drawn_replies_of(scored_part)]
     if where:
         announce(f"of these, {len(keys):,} are about questions where {where}")
-    items = list({item.id: item for item in drawn_items(run, keys).values()}.values())
+    # Several presentations can have the same reply, which is labelled once.
+    items_by_id = {item.id: item for item in drawn_items(run, keys).values()}
+    items = list(items_by_id.values())
     if labels:
         fitting, count = import_labels(labels, run)
         announce(f"{fitting:,} of {count:,} labels match replies of this run and were added")
@@ -501,11 +517,12 @@ def _audit_run(
         raise DataError(
             f"{run}: none of the drawn replies has a label yet; run {_command(run, where)} in a terminal"
         )
-    name, rows = scored_part.manifest.model, aggregate_run(scored_part)
+    model = scored_part.manifest.model
+    rows = aggregate_run(scored_part)
     if as_json:
         print_records([*audit.readings, *corrected_rows(scored_part, rows, audit)])
         return
-    print_tables([readings_table(name, audit), corrected_table(name, scored_part, rows, audit)])
+    print_tables([readings_table(model, audit), corrected_table(model, scored_part, rows, audit)])
 
 
 def _command(run: Path, where: str) -> str:

@@ -113,8 +113,13 @@ def lint_command(
     If you also name runs on a benchmark, the command finds the questions that most models answer without the image, or
     that all models get wrong. It writes them to a list, which people can review with `snellen audit NAME --only LIST`.
     """
-    folders = [Path(name) for name in benchmarks if (Path(name) / RUN_MANIFEST).exists()]
-    names = [name for name in benchmarks if Path(name) not in folders]
+    folders: list[Path] = []
+    names: list[str] = []
+    for argument in benchmarks:
+        if (Path(argument) / RUN_MANIFEST).exists():
+            folders.append(Path(argument))
+        else:
+            names.append(argument)
     if folders and not names:
         raise DataError("all arguments are runs; also name the benchmark that they were run on")
     if output and not folders:
@@ -140,18 +145,20 @@ def lint_command(
                 _keep(benchmark, keep, solvers, as_json)
                 return
             outcomes = solvers.check(benchmark) if jury or blind else {}
-        by_runs, doubtful = doubtful_questions(
-            benchmark.name, [run for run in scored if _asked(run, benchmark)]
-        )
-        findings = [
-            *lint(benchmark),
-            *text_only_findings.get(benchmark.name, []),
-            *(_finding(benchmark, name, outcome) for name, outcome in outcomes.items()),
-            *by_runs,
-        ]
+        runs_on_benchmark = [run for run in scored if _asked(run, benchmark)]
+        by_runs, doubtful = doubtful_questions(benchmark.name, runs_on_benchmark)
+
+        findings = [*lint(benchmark), *text_only_findings.get(benchmark.name, [])]
+        for check_name, outcome in outcomes.items():
+            findings.append(_finding(benchmark, check_name, outcome))
+        findings.extend(by_runs)
         findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
         serious += sum(finding.severity == "serious" for finding in findings)
-        (_print_lines if as_json else _print_table)(benchmark, findings)
+        if as_json:
+            _print_lines(benchmark, findings)
+        else:
+            _print_table(benchmark, findings)
+
         if by_runs:
             path = output or Path(f"{slug(benchmark.name)}.doubtful.jsonl")
             write_atomically(path, msgspec.json.Encoder().encode_lines(doubtful))
@@ -159,12 +166,13 @@ def lint_command(
             audit = command_line("audit", _own_name(benchmark, names, opened), "--only", path)
             announce(f"{count:,} questions to review: {path}; {audit} shows them")
     if not as_json:
+        audit = command_line("audit", _own_name(opened[0], names, opened))
         announce_next(
-            command_line("run", "MODEL", *names),
-            f"{command_line('audit', _own_name(opened[0], names, opened))} draws questions for people to check",
+            command_line("run", "MODEL", *names), f"{audit} draws questions for people to check"
         )
     if strict and serious:
-        click.echo(f"{serious} serious {'finding' if serious == 1 else 'findings'}", err=True)
+        noun = "finding" if serious == 1 else "findings"
+        click.echo(f"{serious} serious {noun}", err=True)
         sys.exit(1)
 
 
@@ -261,8 +269,13 @@ def _blind(
 
 
 def _print_lines(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
-    benchmark_fields = {"benchmark": benchmark.name, "version": benchmark.manifest.version}
-    print_records({**benchmark_fields, **msgspec.to_builtins(finding)} for finding in findings)
+    """Print each finding as a line of JSON, with the benchmark and its version."""
+    records = []
+    for finding in findings:
+        record = {"benchmark": benchmark.name, "version": benchmark.manifest.version}
+        record |= msgspec.to_builtins(finding)
+        records.append(record)
+    print_records(records)
 
 
 def _print_table(benchmark: Benchmark, findings: Sequence[Finding]) -> None:

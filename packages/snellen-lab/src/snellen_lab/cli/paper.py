@@ -177,7 +177,13 @@ def _show(table: Table, form: Form) -> None:
 
 
 def _show_in_terminal(table: Table, cells: Sequence[Sequence[str]], notes: dict[str, int]) -> None:
-    """Print a table in blocks of columns that fit the width, each with the labels."""
+    """Print a table in blocks of columns that fit the width, each with the labels.
+
+    Args:
+        table: The table.
+        cells: Texts of its cells, row by row, with the marks of their notes.
+        notes: Number of each note of a cell.
+    """
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -185,20 +191,22 @@ def _show_in_terminal(table: Table, cells: Sequence[Sequence[str]], notes: dict[
     console.print(Text(table.title, style="bold"))
     for columns in _blocks(table, cells, console.width):
         block = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-        for i in columns:
+        for column in columns:
+            is_label = column < table.label_columns
             block.add_column(
-                table.header[i],
-                justify="left" if i < table.label_columns else "right",
-                overflow="fold",
+                table.header[column], justify="left" if is_label else "right", overflow="fold"
             )
         for row in cells:
-            block.add_row(*(Text(row[i]) for i in columns))
+            shown_cells = [Text(row[column]) for column in columns]
+            block.add_row(*shown_cells)
         console.print(block)
-    for note in (
-        *table.notes,
-        *(f"{str(i).translate(SUPERSCRIPTS)} {note}" for note, i in notes.items()),
-    ):
-        console.print(Text(note, style="dim"))
+
+    lines = list(table.notes)
+    for note, number in notes.items():
+        mark = str(number).translate(SUPERSCRIPTS)
+        lines.append(f"{mark} {note}")
+    for line in lines:
+        console.print(Text(line, style="dim"))
 
 
 def _blocks(table: Table, cells: Sequence[Sequence[str]], width: int) -> Iterator[list[int]]:

@@ -61,11 +61,13 @@ def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: in
     rating_form = make_form(runs, RatingStudy.find(study), folder, checks=checks, seed=seed)
     for note in rating_form.notes:
         announce(f"note: {note}")
-    models, replies = len(rating_form.key.models), len(rating_form.key.items) - checks
-    size = rating_form.path.stat().st_size / 1e6
+    n_models = len(rating_form.key.models)
+    n_items = len(rating_form.key.items)
+    n_replies = n_items - checks
+    megabytes = rating_form.path.stat().st_size / 1e6
     console.print(
-        f"{rating_form.path}: {replies + checks:,} items ({replies:,} replies of {models} models, {checks} checks), "
-        f"{size:.1f} MB; send it to the raters\n{folder / 'key.json'}: the model of each item; keep this file secret",
+        f"{rating_form.path}: {n_items:,} items ({n_replies:,} replies of {n_models} models, {checks} checks), "
+        f"{megabytes:.1f} MB; send it to the raters\n{folder / 'key.json'}: the model of each item; keep this file secret",
         highlight=False,
         soft_wrap=True,
     )
@@ -86,7 +88,9 @@ def read(folder: Path, files: tuple[Path, ...], study: str | None, replace: bool
     gathered = gather(folder, files, RatingStudy.find(study) if study else None, replace=replace)
     for note in gathered.notes:
         announce(f"note: {note}")
-    count = sum(len(values) for sheet in gathered.sheets for values in sheet.ratings.values())
+    count = 0
+    for sheet in gathered.sheets:
+        count += sum(len(values) for values in sheet.ratings.values())
     console.print(
         f"{gathered.new_raters} raters added; {len(gathered.sheets)} in total, {count:,} ratings",
         highlight=False,

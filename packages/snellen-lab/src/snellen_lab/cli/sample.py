@@ -14,6 +14,7 @@ from snellen.plugin_api import (
     IntegerParameter,
     Sampling,
     SamplingRule,
+    ScoredRun,
     Table,
     announce,
     console,
@@ -112,22 +113,32 @@ def sample_command(
     """
     if studied:
         plan = SamplingPlan(_ratios(ratios), draws, cast(SamplingRule, rule), by, seed, metric)
-        rows = sampling_study(
-            [run for run_or_folder in what for run in score(run_or_folder).runs], plan
-        )
-        print_records(rows) if as_json else print_tables([_stability_table(rows)])
+        scored_runs: list[ScoredRun] = []
+        for folder in what:
+            scored_runs.extend(score(folder).runs)
+        rows = sampling_study(scored_runs, plan)
+        if as_json:
+            print_records(rows)
+        else:
+            print_tables([_stability_table(rows)])
         return
+
     sampling = _sampling(rule, {"ratio": ratio, "count": count, "each": each, "step": step})
-    count_of_benchmarks = len({spec.name for pattern in what for spec in matching_specs(pattern)})
-    if count_of_benchmarks > 1:
+    benchmark_names: set[str] = set()
+    for pattern in what:
+        benchmark_names.update(spec.name for spec in matching_specs(pattern))
+    if len(benchmark_names) > 1:
         raise DataError(
-            f"{', '.join(what)} matches {count_of_benchmarks} benchmarks; draw from each separately"
+            f"{', '.join(what)} matches {len(benchmark_names)} benchmarks; draw from each separately"
         )
     [use] = find_benchmarks(what, announce=announce)
     full_benchmark = use.benchmark
     subset = draw_subset(full_benchmark, sampling, name=name, by=by, seed=seed, to=to)
+
+    n_drawn = subset.manifest.counts.samples
+    n_samples = full_benchmark.manifest.counts.samples
     console.print(
-        f"drew {subset.manifest.counts.samples:,} of {full_benchmark.manifest.counts.samples:,} samples of {full_benchmark.name}: "
+        f"drew {n_drawn:,} of {n_samples:,} samples of {full_benchmark.name}: "
         f"{subset.name} version {subset.manifest.version}\n  {subset.folder}",
         soft_wrap=True,
     )

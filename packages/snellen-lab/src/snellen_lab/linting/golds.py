@@ -129,9 +129,10 @@ def majority_answer(material: LintMaterial) -> Iterator[Finding]:
 
 
 def _most_frequent_options(question: LintQuestion, frequency: Counter[str]) -> list[int]:
-    """Return the indexes of the options whose text is the most frequent one."""
+    """Return the indices of the options whose text is the most frequent one in the benchmark."""
     counts = [frequency[text] for text in question.folded]
-    return [index for index, count in enumerate(counts) if count == max(counts)]
+    highest = max(counts)
+    return [index for index, count in enumerate(counts) if count == highest]
 
 
 def _constant_reply(questions: Sequence[LintQuestion]) -> Finding:

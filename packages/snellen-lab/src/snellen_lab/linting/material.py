@@ -84,7 +84,9 @@ def rule_finding(
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """Return a share with its interval, as in `40.0% [35.2, 45.0]`."""
+    """Return a share with its 95% interval in percent, as in `40.0% [35.2, 45.0]`; `nothing` if it has no interval."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return "nothing"
-    return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
+    low = f"{100 * estimate.low:.1f}"
+    high = f"{100 * estimate.high:.1f}"
+    return f"{estimate.value:.1%} [{low}, {high}]"

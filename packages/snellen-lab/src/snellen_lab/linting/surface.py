@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from snellen.plugin_api import (
@@ -41,9 +41,11 @@ def option_lengths(material: LintMaterial) -> Iterator[Finding]:
     longest_values = []
     shortest_values = []
     for question in choices:
-        lengths = [len(option) for option in question.options]
-        longest = [index for index, length in enumerate(lengths) if length == max(lengths)]
-        shortest = [index for index, length in enumerate(lengths) if length == min(lengths)]
+        indices_by_length: dict[int, list[int]] = defaultdict(list)
+        for index, option in enumerate(question.options):
+            indices_by_length[len(option)].append(index)
+        longest = indices_by_length[max(indices_by_length)]
+        shortest = indices_by_length[min(indices_by_length)]
         longest_values.append(question.expected_accuracy(longest))
         shortest_values.append(question.expected_accuracy(shortest))
     yield rule_finding("longest-option", "the longest option", choices, longest_values)

@@ -66,22 +66,26 @@ def telling_words(material: LintMaterial) -> Iterator[Finding]:
     if not telling:
         return
 
-    question_ids = list(
-        dict.fromkeys(worded.question.id for group in telling.values() for worded in group)
-    )
-    most_frequent = sorted(telling, key=lambda word: (-len(telling[word]), word))
+    question_ids: dict[str, None] = {}  # in order, each once
+    for group in telling.values():
+        for worded in group:
+            question_ids[worded.question.id] = None
+
+    # The most frequent words first, equally frequent ones by the alphabet.
+    words = sorted(telling)
+    words.sort(key=lambda word: len(telling[word]), reverse=True)
     listed = []
-    for word in most_frequent[:MAX_LISTED_WORDS]:
+    for word in words[:MAX_LISTED_WORDS]:
         group = telling[word]
         listed.append(f"{word!r} {group[0].answer} {len(group):,}")
-    if len(most_frequent) > MAX_LISTED_WORDS:
+    if len(words) > MAX_LISTED_WORDS:
         listed.append("...")
     message = (
         f"have a word that goes with one answer wherever it stands ({len(telling):,} words): "
         f"{', '.join(listed)}"
     )
     severity: Severity = "serious" if len(question_ids) >= COMMON * total else "warning"
-    examples = first_examples(question_ids)
+    examples = first_examples(list(question_ids))
     yield Finding("telling-words", severity, message, len(question_ids), total, examples)
 
 

@@ -391,13 +391,12 @@ def _read_csv(
             message names the file and the line.
     """
     try:
-        lines = [tuple(row) for row in csv.reader(io.StringIO(read_text(file)))]
+        text = read_text(file)
+        lines = [tuple(row) for row in csv.reader(io.StringIO(text))]
     except (csv.Error, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: cannot read the table ({error})") from None
-    header: tuple[str, ...] = ()
-    rows: list[tuple[str, ...]] = []
-    if lines:
-        header, *rows = lines
+    header = lines[0] if lines else ()
+    rows = lines[1:]
     n_labels = len(table.labels)
     if header[:n_labels] != table.labels:
         raise DataError(

@@ -268,18 +268,17 @@ def _size(content: bytes) -> tuple[int, int]:
 async def rate_item(
     study: str, number: int, request: Request, rater: PersonDep, services: ServicesDep
 ) -> Response:
-    """Keeps the ratings of an item that were given, all or some, and goes on."""
+    """Save the ratings of an item, in all dimensions or some, and redirect to the rater's next item."""
     opened = await _form(services, study)
     form = await request.form()
-    values = {
-        name.removeprefix(FIELD): _parse_rating(value)
-        for name, value in form.items()
-        if name.startswith(FIELD)
-    }
-    opened.check(number, values)
-    await services.database.write(save_ratings, opened.form, rater, number, values)
-    place = opened.order(rater.id).index(number) + 1
-    return RedirectResponse(f"{ROOT}/{study}?place={place + 1}", 303)
+    ratings = {}
+    for name, value in form.items():
+        if name.startswith(FIELD):
+            ratings[name.removeprefix(FIELD)] = _parse_rating(value)
+    opened.check(number, ratings)
+    await services.database.write(save_ratings, opened.form, rater, number, ratings)
+    position = opened.order(rater.id).index(number) + 1
+    return RedirectResponse(f"{ROOT}/{study}?place={position + 1}", 303)
 
 
 @router.get(f"{ROOT}/{{study}}/images/{{digest}}", include_in_schema=False)

@@ -73,40 +73,48 @@ class FormItem(Struct, frozen=True):
 
 
 def replies_of(runs: Sequence[Path]) -> Replies:
-    """Return the first reply to each question in each run.
+    """Return the first reply to each question in each run, with the images of the questions.
 
-    Raises StoreError for a folder that is not a run, DataError for two runs of one model, a missing image, and where
-    nothing is to be rated.
+    Args:
+        runs: Folders of the runs, one for each model.
+
+    Raises:
+        StoreError: If a folder is not a run.
+        DataError: If two runs are of one model, an image is missing, or no run has a reply to rate.
     """
     replies: list[RatedReply] = []
     pictures: dict[str, tuple[str, bytes]] = {}
     notes: list[str] = []
-    models: dict[str, Path] = {}
+    runs_by_model: dict[str, Path] = {}
     for run in runs:
         manifest = read_manifest(run)
-        if (first_run := models.setdefault(manifest.model, run)) != run:
+        model = manifest.model
+        first_run = runs_by_model.setdefault(model, run)
+        if first_run != run:
             raise DataError(
-                f"{first_run} and {run} are both of {manifest.model}; each model is rated once; name only one of them"
+                f"{first_run} and {run} are both of {model}; each model is rated once; name only one of them"
             )
         stores = {use.name: RunImages(use, run) for use in manifest.benchmarks}
         run_replies, dropped = _first_replies(run)
-        notes += [f"{manifest.model}: {count:,} {why}" for why, count in dropped.items()]
+        for reason, count in dropped.items():
+            notes.append(f"{model}: {count:,} {reason}")
         for request, text in run_replies:
+            store = stores[request.benchmark]
             for image in request.images:
                 if image.digest not in pictures:
-                    pictures[image.digest] = to_plain_file(
-                        image, stores[request.benchmark].read(image)
-                    )
-            replies.append(_rated(manifest.model, request, text))
+                    pictures[image.digest] = to_plain_file(image, store.read(image))
+            replies.append(_rated(model, request, text))
     if not replies:
         raise DataError(
             "these runs have no replies to rate: likelihood runs and failed requests have none"
         )
-    return Replies(
-        tuple(sorted(replies, key=lambda r: (r.scene, r.model))),
-        pictures,
-        (*notes, *_named(replies)),
-    )
+
+    def by_scene_and_model(reply: RatedReply) -> tuple[str, str]:
+        return reply.scene, reply.model
+
+    sorted_replies = sorted(replies, key=by_scene_and_model)
+    notes.extend(_named(replies))
+    return Replies(tuple(sorted_replies), pictures, tuple(notes))
 
 
 def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:

@@ -94,16 +94,17 @@ class _Block(Struct, frozen=True):
 
 def _blocks(numbers: StudyNumbers) -> dict[str, list[_Block]]:
     """Return the blocks by metric, with the benchmarks in order."""
-    members: dict[str, dict[str, list[StudySeries]]] = defaultdict(lambda: defaultdict(list))
-    for study_series in numbers.series:
-        name = study_series.place
-        if study_series.split:
-            name += f", {study_series.split}"
-        members[study_series.metric][name].append(study_series)
-    return {
-        metric: [_Block(name, tuple(series)) for name, series in by_name.items()]
-        for metric, by_name in members.items()
-    }
+    series_of_blocks: dict[tuple[str, str], list[StudySeries]] = defaultdict(list)
+    for series in numbers.series:
+        name = series.place
+        if series.split:
+            name += f", {series.split}"
+        series_of_blocks[series.metric, name].append(series)
+
+    blocks_by_metric: dict[str, list[_Block]] = defaultdict(list)
+    for (metric, name), block_series in series_of_blocks.items():
+        blocks_by_metric[metric].append(_Block(name, tuple(block_series)))
+    return blocks_by_metric
 
 
 def _tables(numbers: StudyNumbers) -> list[Table]:

@@ -51,19 +51,34 @@ class StudyResults:
         model: str = "",
         cell: str | None = None,
     ) -> float | None:
-        """One number: `value("mean", metric="accuracy")`. Raises DataError when no row or several rows fit."""
-        fitting = [
-            row
-            for row in self.rows
-            if row.quantity == quantity
-            and metric in ("", row.metric)
-            and benchmark in ("", row.benchmark)
-            and model in ("", row.model)
-            and cell in (None, row.cell)
-        ]
-        if len(fitting) != 1:
-            raise DataError(f"{len(fitting)} numbers match; name metric, benchmark, model and cell")
-        return fitting[0].estimate.value
+        """Return one number of the study: `value("mean", metric="accuracy")`.
+
+        Args:
+            quantity: What the number is, such as `mean`.
+            metric: Name of the metric; if empty, of any.
+            benchmark: Name of the benchmark; if empty, of any.
+            model: Name of the model; if empty, of any.
+            cell: Label of the cell; None for any cell and for numbers that belong to none.
+
+        Raises:
+            DataError: If no number matches, or several do.
+        """
+        matches = []
+        for row in self.rows:
+            if row.quantity != quantity:
+                continue
+            if metric and row.metric != metric:
+                continue
+            if benchmark and row.benchmark != benchmark:
+                continue
+            if model and row.model != model:
+                continue
+            if cell is not None and row.cell != cell:
+                continue
+            matches.append(row)
+        if len(matches) != 1:
+            raise DataError(f"{len(matches)} numbers match; name metric, benchmark, model and cell")
+        return matches[0].estimate.value
 
     def report(self, path: str | Path) -> Path:
         """Write the study: `.html` (self-contained), `.md`, `.csv` or `.json`."""

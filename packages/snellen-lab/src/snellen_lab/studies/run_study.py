@@ -125,9 +125,12 @@ def carry_out_study(
 
 def _check_names(models: Sequence[Any]) -> None:
     """Raise DataError if two models have the same name, because their cells would be confused."""
-    names = [model if isinstance(model, str) else load_model(model).name for model in models]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"two models are named {twice[0]}; rename or remove one of them")
+    names: set[str] = set()
+    for model in models:
+        name = model if isinstance(model, str) else load_model(model).name
+        if name in names:
+            raise DataError(f"two models are named {name}; rename or remove one of them")
+        names.add(name)
 
 
 def study_folder(study: StudySpec) -> Path:

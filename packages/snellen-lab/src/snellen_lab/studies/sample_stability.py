@@ -57,11 +57,14 @@ def stability_part(numbers: StudyNumbers) -> StudyPart:
     table_rows: list[tuple[Cell, ...]] = []
     for models in series_by_place.values():
         first = models[0]
+        scale = 100.0 if first.unit == SHARE else 1.0
         for other_levels in dict.fromkeys(_other_levels(cell) for cell in first.cells):
             scores = [_draw_scores(series, other_levels) for series in models]
-            ratios = {ratio for model_scores in scores for ratio, _ in model_scores}
+            ratios: set[float] = set()
+            for model_scores in scores:
+                ratios.update(ratio for ratio, _ in model_scores)
             for ratio in sorted(ratios):
-                comparison = _compare_ratio(scores, ratio, 100.0 if first.unit == SHARE else 1.0)
+                comparison = _compare_ratio(scores, ratio, scale)
                 cell = f"share={ratio:g}"
                 if other_levels:
                     cell = f"{cell}, {other_levels}"

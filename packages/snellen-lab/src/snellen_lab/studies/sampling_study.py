@@ -16,6 +16,7 @@ from statistics import fmean, variance
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen import DataError
 from snellen.plugin_api import (
@@ -395,16 +396,13 @@ def _benchmark_means(rows: Sequence[SampleStability]) -> Iterator[SampleStabilit
     groups: dict[tuple[str, Method, str, float], list[SampleStability]] = defaultdict(list)
     for row in rows:
         groups[row.protocol, row.method, row.metric, row.ratio].append(row)
-    for (protocol, method, metric, ratio), members in groups.items():
-        yield SampleStability(
-            OVERALL,
-            protocol,
-            method,
-            metric,
-            ratio,
+    for members in groups.values():
+        first = members[0]
+        yield replace(
+            first,
+            benchmark=OVERALL,
             samples=sum(member.samples for member in members),
             models=min(member.models for member in members),
-            draws=members[0].draws,
             rho=_mean(member.rho for member in members),
             rank_rho=_mean(member.rank_rho for member in members),
             deviation=_mean(member.deviation for member in members),

@@ -14,6 +14,7 @@ from msgspec import Struct
 from snellen import StoreError
 from snellen.plugin_api import (
     Benchmark,
+    ImageRef,
     OfflinePage,
     template_environment,
     to_plain_file,
@@ -79,28 +80,39 @@ def write_audit_page(form: AuditForm, path: Path) -> None:
 
 
 def _content(form: AuditForm) -> dict[str, Any]:
-    """Return the data of the page's script."""
-    images = {image.digest: image for item in form.displayed_items for image in item.sample.images}
+    """Return the data of the page's script: the questions with their images, and the labels given earlier."""
+    images: dict[str, ImageRef] = {}
+    for item in form.displayed_items:
+        for image in item.sample.images:
+            images[image.digest] = image
     image_indexes = {digest: index for index, digest in enumerate(images)}
-    store = form.benchmark.images
-    item_ids = " ".join(item.id for item in form.displayed_items)
+    image_uris = []
+    for image in images.values():
+        media_type, content = to_plain_file(image, form.benchmark.images.read(image))
+        image_uris.append(data_uri(media_type, content))
 
     earlier = {}
     for item_id, label in form.earlier.items():
         earlier[item_id] = {"label": label.label, "answer": label.answer}
+
     items = []
     for item in form.displayed_items:
-        labels = dict(form.settling[item.id].labels) if item.id in form.settling else {}
+        labels_to_settle: dict[str, str] = {}
+        if item.id in form.settling:
+            labels_to_settle = dict(form.settling[item.id].labels)
         items.append(
             {
                 "id": item.id,
                 "name": item.sample.id,
                 "context": item.sample.context or "",
                 "pictures": [image_indexes[image.digest] for image in item.sample.images],
-                "labels": labels,
+                "labels": labels_to_settle,
                 "rounds": _rounds(item),
             }
         )
+
+    # The digest of the ids tells the page whether labels saved in the browser are of the same draw.
+    item_ids = " ".join(item.id for item in form.displayed_items)
     return {
         "draw": hashlib.blake2b(item_ids.encode(), digest_size=8).hexdigest(),
         "by": form.by,
@@ -108,9 +120,7 @@ def _content(form: AuditForm) -> dict[str, Any]:
         "settles": form.settles,
         "labels": LABELS,
         "given": earlier,
-        "pictures": [
-            data_uri(*to_plain_file(image, store.read(image))) for image in images.values()
-        ],
+        "pictures": image_uris,
         "items": items,
     }
 

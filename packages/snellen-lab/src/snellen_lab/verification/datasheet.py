@@ -174,20 +174,28 @@ class Datasheet(Struct, frozen=True):
 def make_datasheet(
     benchmark: Benchmark, runs: Sequence[ScoredRun], error_limit: float
 ) -> Datasheet:
-    """Return the datasheet of a built benchmark. `runs` on it show what models score without images.
+    """Return the datasheet of a built benchmark: its certificate, findings, contents and example questions.
 
-    Raises DataError for a run on another benchmark or another version of this one.
+    Args:
+        benchmark: The benchmark.
+        runs: Runs on it without images, which show what models score by text alone.
+        error_limit: Largest acceptable share of bad questions, from 0 to 1.
+
+    Raises:
+        DataError: If a run is on another benchmark or another version of this one.
     """
+    findings = lint(benchmark)
+    text_only_findings: list[Finding] = []
     for run in runs:
         _check_run(run, benchmark)
-    findings = lint(benchmark)
-    blind = [finding for run in runs for finding in text_only(run).get(benchmark.name, [])]
+        text_only_findings.extend(text_only(run).get(benchmark.name, []))
+    all_findings = (*findings, *text_only_findings)
     material = LintMaterial.of(benchmark)
     return Datasheet(
         benchmark,
-        certify(benchmark.manifest, findings, blind, error_limit),
-        (*findings, *blind),
-        tuple(baselines(benchmark, material.choices, (*findings, *blind))),
+        certify(benchmark.manifest, findings, text_only_findings, error_limit),
+        all_findings,
+        tuple(baselines(benchmark, material.choices, all_findings)),
         tuple(_contents(material)),
         tuple(_removals(benchmark)),
         example_questions(benchmark, open_answers(benchmark.folder)),
@@ -257,7 +265,7 @@ def _contents(material: LintMaterial) -> Iterator[Table]:
 
 
 def _positions(choices: Sequence[LintQuestion]) -> Table:
-    """Return the table of how often the answer stands in each place, by the number of options."""
+    """Return the table of how often the correct answer is at each position, by the number of options."""
     n_questions: Counter[int] = Counter()
     answers_by_count: dict[int, Counter[int]] = defaultdict(Counter)
     for question in choices:
@@ -271,10 +279,9 @@ def _positions(choices: Sequence[LintQuestion]) -> Table:
         letters.append(chr(ord("A") + position) if position < 26 else str(position + 1))
     rows: list[tuple[Cell, ...]] = []
     for n_options, answers in sorted(answers_by_count.items()):
-        cells = [
-            answers[position] if position < n_options else "" for position in range(most_options)
-        ]
-        rows.append((f"{n_options} options", n_questions[n_options], *cells))
+        cells: list[Cell] = [answers[position] for position in range(n_options)]
+        empty_cells = [""] * (most_options - n_options)
+        rows.append((f"{n_options} options", n_questions[n_options], *cells, *empty_cells))
     title = "Number of options, and position of the answer"
     return Table(title, ("options", "questions", *letters), tuple(rows))
 
@@ -410,8 +417,11 @@ def certificate_table(certificate: Certificate) -> Table:
 
 
 def source_table(manifest: BenchmarkManifest) -> Table:
-    """Return the table of where a benchmark comes from: annotations, images, licence, files."""
-    spec, history = manifest.spec, manifest.build_info
+    """Return the table of where a benchmark comes from: annotations, images, licence, files. Unknown facts are left out."""
+    spec = manifest.spec
+    drawn_from = ""
+    if spec.source.reader == "built":
+        drawn_from = spec.source.params.get("of", "")
     facts = {
         "title": spec.title,
         "annotations from": ", ".join(spec.origins),
@@ -420,13 +430,12 @@ def source_table(manifest: BenchmarkManifest) -> Table:
         "agreement": spec.agreement,
         "citation": spec.citation,
         "address": spec.url,
-        "files": history.origin,
-        "distractors written by": history.writer,
-        "drawn from": spec.source.params.get("of", "") if spec.source.reader == "built" else "",
+        "files": manifest.build_info.origin,
+        "distractors written by": manifest.build_info.writer,
+        "drawn from": drawn_from,
     }
-    return Table(
-        "Sources", ("what", "said"), tuple((name, text) for name, text in facts.items() if text)
-    )
+    known_facts = [(name, text) for name, text in facts.items() if text]
+    return Table("Sources", ("what", "said"), tuple(known_facts))
 
 
 def digest_table(manifest: BenchmarkManifest) -> Table:
