@@ -33,43 +33,59 @@ def vlmevalkit(reply: str, options: Sequence[str], labels: Sequence[str]) -> int
     """
     if any(refusal in reply for refusal in _VLMEVALKIT_REFUSALS):
         return None
-    words = reply.translate(_VLMEVALKIT_BLANKS).split()
-    present = [place for place, label in enumerate(labels) if label in words]
-    if not present and "Z" in words:
+    reply_words = reply.translate(_VLMEVALKIT_BLANKS).split()
+    stated_labels = [label for label in labels if label in reply_words]
+    if not stated_labels and "Z" in reply_words:
         return None  # the label of an option that the harness adds for no answer
-    if len(present) == 1 and words.index(labels[present[0]]) > len(words) - 5:
-        return present[0]
-    stated = _ANSWER_IS.search(reply)
-    if stated and stated[1].upper() in labels:
-        return list(labels).index(stated[1].upper())
-    lowered = reply.lower()
-    if len(lowered) > 2 * sum(map(len, options)):
+    if len(stated_labels) == 1:
+        [label] = stated_labels
+        is_among_last_words = reply_words.index(label) >= len(reply_words) - 4
+        if is_among_last_words:
+            return list(labels).index(label)
+
+    statement = _ANSWER_IS.search(reply)
+    if statement and statement[1].upper() in labels:
+        return list(labels).index(statement[1].upper())
+
+    lowered_reply = reply.lower()
+    length_of_options = sum(len(option) for option in options)
+    if len(lowered_reply) > 2 * length_of_options:
         return None
-    texts = [place for place, option in enumerate(options) if option.lower() in lowered]
-    return texts[0] if len(texts) == 1 else None
+    matches = [index for index, option in enumerate(options) if option.lower() in lowered_reply]
+    return matches[0] if len(matches) == 1 else None
 
 
 def mmmu(reply: str, options: Sequence[str], labels: Sequence[str]) -> int | None:
     """Read by MMMU's evaluation, which lmms-eval's task `mmmu` uses: `(A)`, else `A `, else `A.`, else an option's text.
 
-    Of several the last in the reply counts. Texts are looked for in replies of more than five words.
+    If several match, the last one in the reply counts. Texts are only searched in replies of more than five words.
     """
     text = reply
     for mark in ",.!?;:'":
         text = text.strip(mark)
     text = f" {text} "
     for form in ("({})", "{} ", "{}."):
-        present = [place for place, label in enumerate(labels) if form.format(label) in text]
-        if present:
-            mark = form if form == "({})" else " {} "
-            return max(present, key=lambda place: text.rfind(mark.format(labels[place])))
+        present = [index for index, label in enumerate(labels) if form.format(label) in text]
+        if not present:
+            continue
+        # Once a form has matched, labels without parentheses are located as words of their own.
+        located_form = form if form == "({})" else " {} "
+        last_positions = {}
+        for index in present:
+            last_positions[index] = text.rfind(located_form.format(labels[index]))
+        return max(last_positions, key=last_positions.__getitem__)
+
     if len(text.split()) <= 5:
         return None
-    lowered = text.lower()
-    texts = [place for place, option in enumerate(options) if option.lower() in lowered]
-    if not texts:
+    lowered_text = text.lower()
+    positions_of_options = {}
+    for index, option in enumerate(options):
+        position = lowered_text.rfind(option.lower())
+        if position >= 0:
+            positions_of_options[index] = position
+    if not positions_of_options:
         return None
-    return max(texts, key=lambda place: lowered.rfind(options[place].lower()))
+    return max(positions_of_options, key=positions_of_options.__getitem__)
 
 
 def scienceqa(reply: str, options: Sequence[str], labels: Sequence[str]) -> int | None:
@@ -101,9 +117,9 @@ _LMMS_EVAL_FORMS = ("({})", "{}.", "{}:", "{})", "{} ")
 def lmms_eval(reply: str, options: Sequence[str], labels: Sequence[str]) -> int | None:
     """Read by the letters that many tasks of lmms-eval share (MMBench, MMStar, RealWorldQA, Video-MME ...).
 
-    A label that begins the reply counts before one that ends it, then one behind a phrase such as `the answer is`,
-    then `(A)`, `A.`, `A:`, `A)` and `A `, wherever they stand, also within words. Of several the last counts. Without
-    any of these a capital letter within a word is taken.
+    A label that begins the reply counts before one that ends it, then one after a phrase such as `the answer is`,
+    then `(A)`, `A.`, `A:`, `A)` and `A `, at any position, also within words. If several match, the last one counts.
+    Otherwise, a capital letter within a word counts.
     """
     if not labels:
         return None
@@ -113,30 +129,35 @@ def lmms_eval(reply: str, options: Sequence[str], labels: Sequence[str]) -> int 
     stripped = text.strip()
     if not stripped:
         return None
-    padded = f" {text} "
+    for index, label in enumerate(labels):
+        if _begins_with(stripped, label):
+            return index
+    reversed_text = stripped[::-1]
+    for index, label in enumerate(labels):
+        if _begins_with(reversed_text, label):
+            return index
 
-    beginning = [place for place, label in enumerate(labels) if _begins_with(stripped, label)]
-    if beginning:
-        return beginning[0]
-    ending = [place for place, label in enumerate(labels) if _begins_with(stripped[::-1], label)]
-    if ending:
-        return ending[0]
+    padded = f" {text} "
     lowered = padded.lower()
     stated: dict[int, int] = {}
+    """Position of each label after a phrase."""
     for phrase in _LMMS_EVAL_PHRASES:
         if phrase not in lowered:
             continue
-        after = lowered.find(phrase) + len(phrase)
-        for place, label in enumerate(labels):
-            found = padded.find(label, after)
-            if found >= 0:
-                stated[place] = max(found, stated.get(place, 0))
+        end_of_phrase = lowered.find(phrase) + len(phrase)
+        for index, label in enumerate(labels):
+            position = padded.find(label, end_of_phrase)
+            if position >= 0:
+                stated[index] = max(position, stated.get(index, 0))
     if stated:
-        return max(stated, key=lambda place: stated[place])
+        return max(stated, key=stated.__getitem__)
+
     for form in (*_LMMS_EVAL_FORMS, "{}"):
-        last = {place: padded.rfind(form.format(label)) for place, label in enumerate(labels)}
-        if max(last.values()) >= 0:
-            return max(last, key=lambda place: last[place])
+        last_positions = {}
+        for index, label in enumerate(labels):
+            last_positions[index] = padded.rfind(form.format(label))
+        if max(last_positions.values()) >= 0:
+            return max(last_positions, key=last_positions.__getitem__)
     return None
 
 
@@ -155,19 +176,22 @@ _EVALSCOPE_STATED = (
 def evalscope(reply: str, options: Sequence[str], labels: Sequence[str]) -> int | None:
     """Read by the line `ANSWER: X` that evalscope asks for; the last one that a label follows counts.
 
-    Several labels behind it (`ANSWER: A, B`) are no option. Without such a line the last capital letter of the reply
+    Several labels after it (`ANSWER: A, B`) are not an option. Without such a line the last capital letter of the reply
     counts.
     """
-    for mark in reversed(list(_EVALSCOPE_MARK.finditer(reply))):
+    marks = list(_EVALSCOPE_MARK.finditer(reply))
+    for mark in reversed(marks):
         for pattern in _EVALSCOPE_STATED:
-            found = pattern.match(reply, mark.end())
-            stated = _leading_labels(found[1], labels) if found else ""
-            if stated:
-                return list(labels).index(stated) if stated in labels else None
+            match = pattern.match(reply, mark.end())
+            if match is None:
+                continue
+            label = _leading_labels(match[1], labels)
+            if label:
+                return _index_or_none(labels, label)
     capitals = [character for character in reply if character.isupper()]
-    if not capitals or capitals[-1] not in labels:
+    if not capitals:
         return None
-    return list(labels).index(capitals[-1])
+    return _index_or_none(labels, capitals[-1])
 
 
 def _leading_labels(text: str, labels: Sequence[str]) -> str:
@@ -187,22 +211,33 @@ def lm_eval(reply: str, options: Sequence[str], labels: Sequence[str]) -> int | 
     """Read by lm-eval's filter `multi_choice_regex` as tasks that generate (BBH, MMLU, GPQA) set it.
 
     The last letter in parentheses counts; without one the last text of an option, without capitals and punctuation;
-    without that the last label behind a colon.
+    without that the last label after a colon.
     """
-    in_parentheses = _LM_EVAL_LETTER.findall(reply)
-    if in_parentheses:
-        last = in_parentheses[-1]
-        return list(labels).index(last) if last in labels else None
+    letters = _LM_EVAL_LETTER.findall(reply)
+    if letters:
+        return _index_or_none(labels, letters[-1])
+
     texts = [_without_punctuation(option.strip()) for option in options]
-    named = re.findall("|".join(map(re.escape, texts)), _without_punctuation(reply))
-    if named and named[-1].strip():
-        # Of options that are alike the last one counts.
-        alike = [place for place, text in enumerate(texts) if text == named[-1].strip()]
-        return alike[-1] if alike else None
+    any_option = "|".join(re.escape(text) for text in texts)
+    stated_texts = re.findall(any_option, _without_punctuation(reply))
+    if stated_texts and stated_texts[-1].strip():
+        # If several options have this text, the last one counts.
+        last_text = stated_texts[-1].strip()
+        indices = [index for index, text in enumerate(texts) if text == last_text]
+        return indices[-1] if indices else None
+
     if not labels:
         return None
-    after_colon = re.findall(rf":\s*({'|'.join(map(re.escape, labels))})", reply)
-    return list(labels).index(after_colon[-1]) if after_colon else None
+    any_label = "|".join(re.escape(label) for label in labels)
+    labels_after_colon = re.findall(rf":\s*({any_label})", reply)
+    if not labels_after_colon:
+        return None
+    return _index_or_none(labels, labels_after_colon[-1])
+
+
+def _index_or_none(labels: Sequence[str], label: str) -> int | None:
+    """Return the index of a label; None if it is not one of the labels."""
+    return list(labels).index(label) if label in labels else None
 
 
 def _without_punctuation(text: str) -> str:

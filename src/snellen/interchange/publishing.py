@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from email.message import Message
 from http.client import HTTPResponse
@@ -28,7 +28,7 @@ from snellen.common.foreign import Allowance
 from snellen.errors import DataError, StoreError
 from snellen.interchange.predictions.rows import count_named
 from snellen.protocols.base import labelled_declaration, parse_protocol
-from snellen.records import Exchange, Sample
+from snellen.records import Exchange, Sample, Variant
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import RunManifest, read_manifest
@@ -53,10 +53,17 @@ class PackedPredictions(Struct, frozen=True):
 def pack_predictions(
     run: Path, protocol: str = "", benchmarks: Collection[str] = ()
 ) -> PackedPredictions:
-    """The replies of a run under one protocol, to all of its benchmarks or only to these. Answers are not opened.
+    """Return the replies of a run under one protocol as lines of JSON. The answers of the benchmarks are not opened.
 
-    Raises StoreError for a folder that is not a run, and DataError for a protocol that the run does not have or whose
-    answers are not replies, for benchmarks that were not asked by it, and for questions without a reply.
+    Args:
+        run: Folder of the run.
+        protocol: The protocol; may be empty if the run has only one.
+        benchmarks: Names of benchmarks; if empty, all of the run.
+
+    Raises:
+        StoreError: If the folder is not a run.
+        DataError: If the run does not have the protocol, the answers under it are not replies, a benchmark was not
+            evaluated under it, or a question has no reply.
 
     Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
@@ -66,49 +73,64 @@ def pack_predictions(
     """
     manifest = read_manifest(run)
     label = _chosen(manifest, protocol)
-    samples = {
-        use.name: {
-            sample.id: sample for sample in reopen_benchmark(use, run).samples(use.selection)
-        }
-        for use in manifest.benchmarks
-        if (not use.protocols or label in use.protocols)
-        and (not benchmarks or use.name in benchmarks)
-    }
-    if absent := [name for name in benchmarks if name not in samples]:
+    samples: dict[str, dict[str, Sample]] = {}
+    for use in manifest.benchmarks:
+        is_under_protocol = not use.protocols or label in use.protocols
+        is_wanted = not benchmarks or use.name in benchmarks
+        if is_under_protocol and is_wanted:
+            evaluated = reopen_benchmark(use, run).samples(use.selection)
+            samples[use.name] = {sample.id: sample for sample in evaluated}
+    absent = [name for name in benchmarks if name not in samples]
+    if absent:
         raise DataError(f"{run} has not asked {', '.join(absent)} by {label}")
+
     replies = _replies(run, label)
     applies = parse_protocol(label).applies
-    expected = [
-        (name, sample.id, turn)
-        for name, benchmark_samples in samples.items()
-        for sample in benchmark_samples.values()
-        if applies(sample)
-        for turn in range(len(sample.rounds))
-    ]
-    if unanswered := [
-        f"{name} {sample}" for name, sample, turn in expected if (name, sample, turn) not in replies
-    ]:
+    lines: list[bytes] = []
+    unanswered: list[str] = []
+    n_questions: Counter[str] = Counter()
+    numbers_of_replies: set[int] = set()
+    for name, samples_of_benchmark in samples.items():
+        for sample in samples_of_benchmark.values():
+            if not applies(sample):
+                continue
+            for turn in range(len(sample.rounds)):
+                exchanges = replies.get((name, sample.id, turn))
+                if exchanges is None:
+                    unanswered.append(f"{name} {sample.id}")
+                    continue
+                n_questions[name] += 1
+                numbers_of_replies.add(len(exchanges))
+                for exchange in exchanges:
+                    lines.append(msgspec.json.encode(_row(exchange, sample)) + b"\n")
+    if unanswered:
         raise DataError(
             f"{run} has no reply to some questions: {count_named(unanswered)}; the same `snellen run` asks them again"
         )
-    lines = [
-        msgspec.json.encode(_row(exchange, samples[key[0]][key[1]]))
-        for key in expected
-        for exchange in replies[key]
-    ]
-    content = b"".join(line + b"\n" for line in lines)
-    replies_each = sorted({len(replies[key]) for key in expected})
-    asked = Counter(name for name, _, _ in expected)
-    return PackedPredictions(content, len(lines), label, manifest, dict(asked), tuple(replies_each))
+    return PackedPredictions(
+        b"".join(lines),
+        len(lines),
+        label,
+        manifest,
+        dict(n_questions),
+        tuple(sorted(numbers_of_replies)),
+    )
 
 
 def _chosen(manifest: RunManifest, protocol: str) -> str:
+    """Return the label of the protocol to publish: the named one, or the only one of a run.
+
+    Raises:
+        DataError: If the run does not have it, has several and none is named, or its answers are not replies.
+    """
     label = parse_protocol(protocol).label if protocol else manifest.protocols[0]
-    if label not in manifest.protocols or (not protocol and len(manifest.protocols) > 1):
+    is_ambiguous = not protocol and len(manifest.protocols) > 1
+    if is_ambiguous or label not in manifest.protocols:
         raise DataError(
             f"name one protocol of this run with {setting('protocol')}: {', '.join(manifest.protocols)}"
         )
-    if parse_protocol(label).method != "generation" or labelled_declaration(label).conclude:
+    is_concluded = labelled_declaration(label).conclude
+    if is_concluded or parse_protocol(label).method != "generation":
         raise DataError(
             f"the answers of {label} are not replies of one model; publish a protocol that asks for replies"
         )
@@ -116,37 +138,47 @@ def _chosen(manifest: RunManifest, protocol: str) -> str:
 
 
 def _replies(run: Path, label: str) -> dict[Key, Sequence[Exchange]]:
-    """The last answered exchange of each presentation, in order of their numbers."""
-    exchanges: dict[Key, dict[Any, Exchange]] = {}
+    """Return the last answered exchange of each presentation (one way of showing a question), by question.
+
+    Args:
+        run: Folder of the run.
+        label: Label of the protocol.
+
+    Returns:
+        For each question, its exchanges in the order of their presentation numbers.
+    """
+    exchanges: dict[Key, dict[Variant, Exchange]] = defaultdict(dict)
     for exchange in read_exchanges(run):
-        request = exchange.request
-        variant = request.variant
-        is_reply = exchange.response.error is None and exchange.response.text is not None
-        if (
-            exchange.protocol == label
-            and is_reply
-            and not variant.baseline
-            and variant.step is None
-        ):
-            exchanges.setdefault((request.benchmark, request.sample_id, variant.turn), {})[
-                variant
-            ] = exchange
-    return {
-        key: sorted(by_variant.values(), key=lambda exchange: exchange.request.variant.test)
-        for key, by_variant in exchanges.items()
-    }
+        variant = exchange.request.variant
+        if exchange.protocol != label or variant.baseline or variant.step is not None:
+            continue
+        if exchange.response.error is not None or exchange.response.text is None:
+            continue
+        question = (exchange.request.benchmark, exchange.request.sample_id, variant.turn)
+        exchanges[question][variant] = exchange
+
+    def presentation_number(exchange: Exchange) -> int:
+        return exchange.request.variant.test
+
+    replies: dict[Key, Sequence[Exchange]] = {}
+    for question, by_variant in exchanges.items():
+        replies[question] = sorted(by_variant.values(), key=presentation_number)
+    return replies
 
 
 def _row(exchange: Exchange, sample: Sample) -> dict[str, Any]:
+    """Return the line of a reply: benchmark, sample, round of a dialogue, options as shown, and the reply."""
     variant = exchange.request.variant
-    options = sample.rounds[variant.turn].options
-    shown_options = (
-        {"options": [options[place] for place in variant.order]} if variant.order else {}
-    )
-    labels = {"labels": variant.labels} if variant.order and variant.labels else {}
-    turn = {"turn": variant.turn} if sample.turns else {}
-    place = {"benchmark": exchange.request.benchmark, "id": sample.id}
-    return {**place, **turn, **shown_options, **labels, "prediction": exchange.response.text}
+    row: dict[str, Any] = {"benchmark": exchange.request.benchmark, "id": sample.id}
+    if sample.turns:
+        row["turn"] = variant.turn
+    if variant.order:
+        options = sample.rounds[variant.turn].options
+        row["options"] = [options[index] for index in variant.order]
+        if variant.labels:
+            row["labels"] = variant.labels
+    row["prediction"] = exchange.response.text
+    return row
 
 
 # --- sending to a leaderboard ----------------------------------------------------------------------------------------
@@ -199,9 +231,9 @@ class LeaderboardClient:
 
     def __init__(self, url: str, token: str) -> None:
         address = urlsplit(url)
-        if address.scheme != "https" and not (
-            address.scheme == "http" and _is_this_machine(address.hostname or "")
-        ):
+        is_encrypted = address.scheme == "https"
+        is_local = address.scheme == "http" and _is_this_machine(address.hostname or "")
+        if not (is_encrypted or is_local):
             raise DataError(
                 f"{for_caller('--to ', '')}{url} would send your key unencrypted; write https://HOST"
             )
@@ -257,14 +289,27 @@ class LeaderboardClient:
 
 
 def _multipart(boundary: str, content: bytes, fields: Mapping[str, str]) -> bytes:
-    parts = [
-        f'--{boundary}\r\ncontent-disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
-        for name, value in fields.items()
-        if value
-    ]
-    file = f'--{boundary}\r\ncontent-disposition: form-data; name="file"; filename="predictions.jsonl"\r\n'
-    kind = "content-type: application/octet-stream\r\n\r\n"
-    return b"".join([*parts, f"{file}{kind}".encode(), content, f"\r\n--{boundary}--\r\n".encode()])
+    """Return the body of a form with text fields and a file of predictions (multipart/form-data, RFC 7578).
+
+    Args:
+        boundary: Text that separates the parts and does not occur in them.
+        content: The file.
+        fields: The other fields by name. Empty ones are left out.
+    """
+    body = bytearray()
+    for name, value in fields.items():
+        if value:
+            head = f'--{boundary}\r\ncontent-disposition: form-data; name="{name}"\r\n\r\n'
+            body += f"{head}{value}\r\n".encode()
+    head_of_file = (
+        f"--{boundary}\r\n"
+        'content-disposition: form-data; name="file"; filename="predictions.jsonl"\r\n'
+        "content-type: application/octet-stream\r\n\r\n"
+    )
+    body += head_of_file.encode()
+    body += content
+    body += f"\r\n--{boundary}--\r\n".encode()
+    return bytes(body)
 
 
 def _reason(body: bytes) -> str:

@@ -93,27 +93,38 @@ class Exporter(Struct, frozen=True, kw_only=True):
 
 
 def export_path(form: str, exporter: Exporter, path: str | Path | None, default: str) -> Path:
-    """Where a form is written: `path`, or `default` here with the form's suffix. Raises DataError for a file whose name
-    ends as another form."""
+    """Return where an export is written.
+
+    Args:
+        form: Name of the exporter.
+        exporter: The exporter.
+        path: The path that the user named; None for one in the current folder.
+        default: Name of that one, without the suffix of the exporter.
+
+    Raises:
+        DataError: If the exporter writes one file, and the path has the suffix of another format.
+    """
     if path is None:
         return Path(default + exporter.suffix)
     suffixes = (*exporter.further_suffixes, exporter.suffix)
-    if exporter.suffix and Path(path).suffix.lower() not in suffixes:
-        *first_suffixes, last_suffix = suffixes
-        endings = f"{', '.join(first_suffixes)} or {last_suffix}" if first_suffixes else last_suffix
-        others = ", ".join(name for name in names("exporters") if name != form)
-        another = for_caller(
-            f"another form with --as ({others}), or have `snellen report -o` write the numbers",
-            f"another form ({others}), or write the numbers with report(PATH)",
-        )
-        raise DataError(
-            f"{path}: the form {form} is a file that ends in {endings}; name it so, choose {another} as "
-            ".csv, .json, .md, .tex or .html"
-        )
-    return Path(path)
+    if not exporter.suffix or Path(path).suffix.lower() in suffixes:
+        return Path(path)
+
+    *first_suffixes, last_suffix = suffixes
+    endings = f"{', '.join(first_suffixes)} or {last_suffix}" if first_suffixes else last_suffix
+    other_forms = ", ".join(name for name in names("exporters") if name != form)
+    another = for_caller(
+        f"another form with --as ({other_forms}), or have `snellen report -o` write the numbers",
+        f"another form ({other_forms}), or write the numbers with report(PATH)",
+    )
+    raise DataError(
+        f"{path}: the form {form} is a file that ends in {endings}; name it so, choose {another} as "
+        ".csv, .json, .md, .tex or .html"
+    )
 
 
-_Place = tuple[str, str, str, Variant]
+_PresentationKey = tuple[str, str, str, Variant]
+"""Protocol, benchmark, sample and variant."""
 
 
 class Presentation(Struct, frozen=True):
@@ -164,7 +175,7 @@ class Presentation(Struct, frozen=True):
 
 
 def presentations(run: ScoredRun) -> Iterator[Presentation]:
-    """All presentations of a run, in the order of its predictions. Raises StoreError for a damaged journal."""
+    """Yield all presentations of a run in the order of its predictions. Raises StoreError for a damaged journal."""
     exchanges = _exchanges(run)
     for scored in run.benchmarks:
         scores: dict[tuple[str, str, int], list[Score]] = defaultdict(list)
@@ -172,21 +183,16 @@ def presentations(run: ScoredRun) -> Iterator[Presentation]:
             scores[score.protocol, score.sample_id, score.turn].append(score)
         verdict_metric = _verdict_metric(scored)
         for prediction in scored.predictions:
-            question = prediction.sample_id, prediction.turn
+            sample_id = prediction.sample_id
+            protocol = prediction.protocol
+            exchange_key = (protocol, scored.spec.name, sample_id, prediction.variant)
             yield Presentation(
                 scored,
-                scored.samples[prediction.sample_id],
-                scored.answers.get(question),
+                scored.samples[sample_id],
+                scored.answers.get((sample_id, prediction.turn)),
                 prediction,
-                exchanges.get(
-                    (
-                        prediction.protocol,
-                        scored.spec.name,
-                        prediction.sample_id,
-                        prediction.variant,
-                    )
-                ),
-                tuple(scores[prediction.protocol, *question]),
+                exchanges.get(exchange_key),
+                tuple(scores[protocol, sample_id, prediction.turn]),
                 verdict_metric,
             )
 
@@ -198,15 +204,15 @@ def _verdict_metric(scored: ScoredBenchmark) -> str:
     return metric if is_verdict else ""
 
 
-def _exchanges(run: ScoredRun) -> dict[_Place, Exchange]:
-    """Of several exchanges of one presentation the last one answered, as in scoring."""
-    exchanges: dict[_Place, Exchange] = {}
+def _exchanges(run: ScoredRun) -> dict[_PresentationKey, Exchange]:
+    """Return the exchange of each presentation: the last answered one, as in scoring, or else the first failed one."""
+    exchanges: dict[_PresentationKey, Exchange] = {}
     samples = {scored.spec.name: scored.samples for scored in run.benchmarks}
     for exchange in with_conclusions(read_exchanges(run.folder), run.manifest.protocols, samples):
         request = exchange.request
-        place = exchange.protocol, request.benchmark, request.sample_id, request.variant
-        if exchange.response.error is None or place not in exchanges:
-            exchanges[place] = exchange
+        key = exchange.protocol, request.benchmark, request.sample_id, request.variant
+        if exchange.response.error is None or key not in exchanges:
+            exchanges[key] = exchange
     return exchanges
 
 
@@ -238,30 +244,35 @@ class LogPart(Struct, frozen=True):
 
 
 def log_parts(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> Iterator[LogPart]:
-    """The parts of runs, whose results are `rows`, in order. Raises StoreError for a damaged journal."""
+    """Yield the parts of runs, one for each benchmark and protocol, in order.
+
+    Args:
+        runs: The runs.
+        rows: Their results. A part has those of its whole benchmark that have a value.
+
+    Raises:
+        StoreError: If a journal is damaged.
+    """
+    rows_by_part: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
+    for row in rows:
+        if not row.slice and row.estimate.value is not None:
+            rows_by_part[row.model, row.benchmark, row.protocol].append(row)
+
     for label, run in zip(run_labels(runs), runs, strict=True):
-        parts: dict[tuple[str, str], dict[tuple[str, int], list[Presentation]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+        parts: dict[tuple[str, str], dict[tuple[str, int], list[Presentation]]] = {}
         for presentation in presentations(run):
             prediction = presentation.prediction
-            parts[presentation.scored.spec.name, prediction.protocol][
-                prediction.sample_id, prediction.turn
-            ].append(presentation)
+            part = (presentation.scored.spec.name, prediction.protocol)
+            question = (prediction.sample_id, prediction.turn)
+            parts.setdefault(part, {}).setdefault(question, []).append(presentation)
         for (benchmark, protocol), questions in parts.items():
             yield LogPart(
                 run,
                 label,
                 benchmark,
                 protocol,
-                tuple(map(tuple, questions.values())),
-                tuple(
-                    row
-                    for row in rows
-                    if (row.model, row.benchmark, row.protocol, row.slice)
-                    == (label, benchmark, protocol, "")
-                    and row.estimate.value is not None
-                ),
+                tuple(tuple(presentations_of) for presentations_of in questions.values()),
+                tuple(rows_by_part[label, benchmark, protocol]),
             )
 
 
@@ -275,23 +286,32 @@ def question_id(presentation: Presentation) -> str:
 
 
 def options_shown(presentation: Presentation) -> list[str]:
-    """The options in the order in which this presentation showed them."""
-    options, order = presentation.turn.options, presentation.prediction.variant.order
-    return [options[i] for i in order] if order else list(options)
+    """Return the options in the order in which this presentation showed them."""
+    options = presentation.turn.options
+    order = presentation.prediction.variant.order
+    if not order:
+        return list(options)
+    return [options[index] for index in order]
 
 
 def letters_of_gold(presentation: Presentation) -> list[str]:
-    """The places of the right options among those shown, as letters; reference texts of a question without options."""
+    """Return the positions of the correct options among those shown, as letters.
+
+    From the 27th option on, a position is a number, counted from 0. For a question without options, return its
+    reference texts; for one without a known answer, an empty list.
+    """
     if presentation.answer is None:
         return []
-    if not presentation.turn.options:
+    options = presentation.turn.options
+    if not options:
         return list(presentation.answer.texts)
-    order = presentation.prediction.variant.order or tuple(range(len(presentation.turn.options)))
-    return [
-        LETTERS[place] if place < len(LETTERS) else str(place)
-        for place, i in enumerate(order)
-        if i in presentation.answer.options
-    ]
+    order = presentation.prediction.variant.order or tuple(range(len(options)))
+    letters = []
+    for position, option in enumerate(order):
+        if option not in presentation.answer.options:
+            continue
+        letters.append(LETTERS[position] if position < len(LETTERS) else str(position))
+    return letters
 
 
 def write_json(path: Path, content: Any) -> Path:
@@ -307,13 +327,18 @@ PICTURE = "[image]"
 
 
 def sample_table(runs: Sequence[ScoredRun]) -> polars.DataFrame:
-    """A row for each presentation of each run. Tags are columns `tag_NAME`, a question's metrics `score_NAME`.
+    """Return a table with a row for each presentation (one way of showing a question) of each run.
 
-    Columns are the same whatever a run holds, except those of tags and scores. Raises StoreError.
+    Tags of questions are columns `tag_NAME`, and metrics of questions `score_NAME`. The other columns are the same for
+    all runs.
+
+    Raises:
+        StoreError: If a journal is damaged.
     """
     check_polars()
     import polars as pl
 
+    schema = _schema()
     rows: list[dict[str, Any]] = []
     for label, run in zip(run_labels(runs), runs, strict=True):
         images = {use.name: RunImages(use, run.folder) for use in run.manifest.benchmarks}
@@ -321,18 +346,25 @@ def sample_table(runs: Sequence[ScoredRun]) -> polars.DataFrame:
             row = _row(label, run, presentation)
             row["image_paths"] = _image_paths(presentation, images)
             rows.append(row)
-    columns = dict.fromkeys(name for row in rows for name in row)
-    schema = _schema()
-    tags = {name: pl.String() for name in columns if name.startswith("tag_")}
-    scores = {name: pl.Float64() for name in columns if name.startswith("score_")}
-    return pl.DataFrame(rows, schema={**schema, **tags, **scores})
+
+    columns: dict[str, None] = {}  # in order, each once
+    for row in rows:
+        columns.update(dict.fromkeys(row))
+    tag_columns = [name for name in columns if name.startswith("tag_")]
+    score_columns = [name for name in columns if name.startswith("score_")]
+    schema |= dict.fromkeys(tag_columns, pl.String())
+    schema |= dict.fromkeys(score_columns, pl.Float64())
+    return pl.DataFrame(rows, schema=schema)
 
 
 def _image_paths(presentation: Presentation, images: Mapping[str, RunImages]) -> list[str | None]:
     """Return where the image files of a question are; None for an image that no folder of this machine has as a file."""
-    stores = images[presentation.scored.spec.name]
-    paths = [stores.path(image) for image in presentation.sample.images]
-    return [None if path is None else str(path) for path in paths]
+    store = images[presentation.scored.spec.name]
+    paths: list[str | None] = []
+    for image in presentation.sample.images:
+        path = store.path(image)
+        paths.append(None if path is None else str(path))
+    return paths
 
 
 def write_frame(frame: polars.DataFrame, path: Path) -> Path:
@@ -345,50 +377,70 @@ def write_frame(frame: polars.DataFrame, path: Path) -> Path:
 
 
 def _schema() -> dict[str, Any]:
+    """Return the type of each column of the table of presentations, without those of tags and scores."""
     check_polars()
     import polars as pl
 
+    text = pl.String()
     texts = pl.List(pl.String())
-    message = pl.Struct({"role": pl.String(), "text": pl.String()})
+    indices = pl.List(pl.Int32())
+    message = pl.Struct({"role": text, "text": text})
     return {
-        **dict.fromkeys(("model", "benchmark", "protocol", "method", "sample_id"), pl.String()),
-        **dict.fromkeys(("turn", "presentation"), pl.Int32()),
-        **dict.fromkeys(("context", "question"), pl.String()),
-        **dict.fromkeys(("options", "gold", "images", "image_paths"), texts),
-        "gold_options": pl.List(pl.Int32()),
-        "group": pl.String(),
-        "template": pl.String(),
-        "order": pl.List(pl.Int32()),
+        "model": text,
+        "benchmark": text,
+        "protocol": text,
+        "method": text,
+        "sample_id": text,
+        "turn": pl.Int32(),
+        "presentation": pl.Int32(),
+        "context": text,
+        "question": text,
+        "options": texts,
+        "gold": texts,
+        "images": texts,
+        "image_paths": texts,
+        "gold_options": indices,
+        "group": text,
+        "template": text,
+        "order": indices,
         "labels": texts,
         "wording": pl.Int32(),
-        "kind": pl.String(),
+        "kind": text,
         "request": pl.List(message),
-        "reply": pl.String(),
+        "reply": text,
         "log_likelihoods": pl.List(pl.Float64()),
-        "finish": pl.String(),
+        "finish": text,
         "seconds": pl.Float64(),
-        **dict.fromkeys(("prompt_tokens", "completion_tokens"), pl.Int64()),
-        **dict.fromkeys(("error", "error_detail"), pl.String()),
+        "prompt_tokens": pl.Int64(),
+        "completion_tokens": pl.Int64(),
+        "error": text,
+        "error_detail": text,
         "reused": pl.Boolean(),
         "chosen": pl.Int32(),
-        "chosen_text": pl.String(),
+        "chosen_text": text,
         "correct": pl.Boolean(),
-        **dict.fromkeys(("extraction_method", "confidence", "reason", "detail"), pl.String()),
+        "extraction_method": text,
+        "confidence": text,
+        "reason": text,
+        "detail": text,
         "follows_format": pl.Boolean(),
-        "extractor": pl.String(),
+        "extractor": text,
     }
 
 
 def _row(label: str, run: ScoredRun, presentation: Presentation) -> dict[str, Any]:
-    prediction, variant, sample = (
-        presentation.prediction,
-        presentation.prediction.variant,
-        presentation.sample,
-    )
-    request = presentation.exchange.request if presentation.exchange else None
-    response = presentation.exchange.response if presentation.exchange else None
-    usage = response.usage if response else None
-    return {
+    """Return a presentation as a row of the table: question, request, response, what was read, and scores.
+
+    Args:
+        label: Label of the run.
+        run: The run.
+        presentation: One way in which a question was shown, with its reply.
+    """
+    prediction = presentation.prediction
+    sample = presentation.sample
+    turn = presentation.turn
+    variant = prediction.variant
+    row: dict[str, Any] = {
         "model": label,
         "benchmark": presentation.scored.spec.name,
         "protocol": prediction.protocol,
@@ -397,33 +449,21 @@ def _row(label: str, run: ScoredRun, presentation: Presentation) -> dict[str, An
         "turn": prediction.turn,
         "presentation": variant.test,
         "context": sample.context,
-        "question": presentation.turn.question,
-        "options": list(presentation.turn.options),
-        "gold": list(presentation.golds) if presentation.answer else None,
-        "gold_options": list(presentation.answer.options) if presentation.answer else None,
+        "question": turn.question,
+        "options": list(turn.options),
+        "gold": None,
+        "gold_options": None,
         "images": [image.digest for image in sample.images],
         "group": sample.group,
         "template": variant.template,
         "order": list(variant.order),
         "labels": list(variant.labels),
         "wording": variant.wording,
-        "kind": request.kind if request else None,
-        "request": [{"role": m.role, "text": message_text(m)} for m in request.messages]
-        if request
-        else None,
-        "reply": presentation.reply,
-        "log_likelihoods": [score.sum for score in response.scores] if response else None,
-        "finish": response.finish if response else None,
-        "seconds": response.seconds if response else None,
-        "prompt_tokens": usage.prompt_tokens if usage else None,
-        "completion_tokens": usage.completion_tokens if usage else None,
-        "error": prediction.error.kind if prediction.error else None,
-        "error_detail": prediction.error.detail if prediction.error else None,
-        "reused": presentation.exchange.reused if presentation.exchange else None,
+        **_exchange_columns(presentation.exchange),
+        "error": None,
+        "error_detail": None,
         "chosen": prediction.choice,
-        "chosen_text": presentation.turn.options[prediction.choice]
-        if prediction.choice is not None
-        else prediction.text,
+        "chosen_text": prediction.text,
         "correct": presentation.is_correct,
         "extraction_method": prediction.extraction_method,
         "confidence": prediction.confidence,
@@ -431,9 +471,54 @@ def _row(label: str, run: ScoredRun, presentation: Presentation) -> dict[str, An
         "detail": prediction.detail,
         "follows_format": prediction.follows_format,
         "extractor": prediction.extractor_version,
-        **{f"tag_{name}": value for name, value in sample.tags.items()},
-        **{f"score_{score.metric}": score.value for score in presentation.scores},
     }
+    if presentation.answer:
+        row["gold"] = list(presentation.golds)
+        row["gold_options"] = list(presentation.answer.options)
+    if prediction.error:
+        row["error"] = prediction.error.kind
+        row["error_detail"] = prediction.error.detail
+    if prediction.choice is not None:
+        row["chosen_text"] = turn.options[prediction.choice]
+    for name, value in sample.tags.items():
+        row[f"tag_{name}"] = value
+    for score in presentation.scores:
+        row[f"score_{score.metric}"] = score.value
+    return row
+
+
+def _exchange_columns(exchange: Exchange | None) -> dict[str, Any]:
+    """Return the columns of a request and its response; all None for a presentation that was never sent."""
+    columns: dict[str, Any] = dict.fromkeys(
+        (
+            "kind",
+            "request",
+            "reply",
+            "log_likelihoods",
+            "finish",
+            "seconds",
+            "prompt_tokens",
+            "completion_tokens",
+            "reused",
+        )
+    )
+    if exchange is None:
+        return columns
+    messages = []
+    for message in exchange.request.messages:
+        messages.append({"role": message.role, "text": message_text(message)})
+    response = exchange.response
+    columns["kind"] = exchange.request.kind
+    columns["request"] = messages
+    columns["reply"] = response.text
+    columns["log_likelihoods"] = [score.sum for score in response.scores]
+    columns["finish"] = response.finish
+    columns["seconds"] = response.seconds
+    columns["reused"] = exchange.reused
+    if response.usage:
+        columns["prompt_tokens"] = response.usage.prompt_tokens
+        columns["completion_tokens"] = response.usage.completion_tokens
+    return columns
 
 
 def message_text(message: Message) -> str:

@@ -57,9 +57,21 @@ def image_cell(image: ImageRef, images: Images) -> dict[str, Any]:
 def write_shards(
     rows: Iterable[Mapping[str, Any]], schema: pa.Schema, folder: Path, split: str
 ) -> list[Path]:
-    """Write rows as `data/SPLIT-00000-of-00001.parquet` and so on, a new file when one has enough images.
+    """Write rows as `data/SPLIT-00000-of-00001.parquet` and so on; a new file begins when one has enough images.
 
-    Files get their names when all are written. Raises StoreError.
+    The files get their names when all are written.
+
+    Args:
+        rows: The rows.
+        schema: Their columns.
+        folder: Folder of the dataset.
+        split: Name of the split, such as `test`.
+
+    Returns:
+        The paths of the files.
+
+    Raises:
+        StoreError: If a file cannot be written.
     """
     data = folder / "data"
     features = json.dumps({"info": {"features": _features(schema)}})
@@ -68,16 +80,18 @@ def write_shards(
     try:
         data.mkdir(parents=True, exist_ok=True)
         for number, shard in enumerate(_shards(rows, schema)):
-            parts.append(data / f"{split}-{number:05}.part")
-            with pq.ParquetWriter(parts[-1], schema, compression="zstd") as writer:
+            part = data / f"{split}-{number:05}.part"
+            parts.append(part)
+            with pq.ParquetWriter(part, schema, compression="zstd") as writer:
                 for table in shard:
                     writer.write_table(table)
-        for old in data.glob(f"{split}-*-of-*.parquet"):
-            old.unlink()
-        names = [
-            data / f"{split}-{number:05}-of-{len(parts):05}.parquet" for number in range(len(parts))
-        ]
-        return [part.rename(name) for part, name in zip(parts, names, strict=True)]
+        for earlier_file in data.glob(f"{split}-*-of-*.parquet"):
+            earlier_file.unlink()
+        files = []
+        for number, part in enumerate(parts):
+            file = data / f"{split}-{number:05}-of-{len(parts):05}.parquet"
+            files.append(part.rename(file))
+        return files
     except OSError as error:
         raise StoreError(f"{folder} cannot be written ({error.strerror or error})") from None
     finally:
@@ -178,15 +192,24 @@ def _licence(licences: Sequence[str | None]) -> Iterator[str]:
 
 
 def columns_table(schema: pa.Schema, descriptions: Mapping[str, str]) -> Iterator[str]:
-    """What each column holds, as a table; columns named in families by their beginning (`tag_`)."""
+    """Yield the lines of a Markdown table that describes the columns.
+
+    Args:
+        schema: The columns.
+        descriptions: Text by name of the column. A name that ends in `_` (such as `tag_`) describes all columns that
+            begin with it.
+    """
+    families = [name for name in descriptions if name.endswith("_")]
     yield "| column | type | what |"
     yield "|---|---|---|"
     for field in schema:
-        family = next(
-            (name for name in descriptions if name.endswith("_") and field.name.startswith(name)),
-            field.name,
-        )
-        yield f"| `{field.name}` | {_type_name(field.type)} | {descriptions.get(family, '')} |"
+        described_name = field.name
+        for family in families:
+            if field.name.startswith(family):
+                described_name = family
+                break
+        description = descriptions.get(described_name, "")
+        yield f"| `{field.name}` | {_type_name(field.type)} | {description} |"
 
 
 def _type_name(kind: pa.DataType) -> str:
@@ -246,30 +269,37 @@ _BENCHMARK_COLUMNS = {
 
 
 def write_benchmark(job: BenchmarkJob) -> list[Path]:
-    """The files of the dataset. Raises DataError when golds are asked for but missing, StoreError."""
+    """Write a benchmark as a dataset of the hub, and return the paths of its files.
+
+    Raises:
+        DataError: If ground truths are to be written but are missing.
+        StoreError: If a file cannot be written.
+    """
     benchmark = job.benchmark
-    answers = _answers(benchmark) if job.answers else {}
-    tags = sorted(benchmark.manifest.tags)
-    gold_tags = sorted(benchmark.manifest.answer_tags) if job.answers else []
-    columns = [*_QUESTION, *((f"tag_{name}", pa.string()) for name in tags)]
+    columns: list[tuple[str, pa.DataType]] = list(_QUESTION)
+    for name in sorted(benchmark.manifest.tags):
+        columns.append((f"tag_{name}", pa.string()))
+    answers: dict[str, list[Answer]] = {}
+    histories: Mapping[str, Sequence[str]] = {}
     if job.answers:
-        columns += [
-            ("gold", pa.list_(_GOLD)),
-            ("replies", _TEXTS),
-            *((f"gold_tag_{name}", pa.string()) for name in gold_tags),
-        ]
-    schema = pa.schema(columns, {ENTRY_KEY: json.dumps(exported_facts(benchmark.spec)).encode()})
-    has_histories = job.answers and benchmark.part(HISTORY) is not None
-    histories = benchmark.histories() if has_histories else {}
-    rows = (
-        {
-            **_row(benchmark, sample),
-            **(_golds(answers.get(sample.id, [])) if job.answers else {}),
-            "replies": histories.get(sample.id, ()),
-        }
-        for sample in benchmark.samples()
-    )
-    files = write_shards(rows, schema, job.path, SPLIT)
+        answers = _answers(benchmark)
+        columns += [("gold", pa.list_(_GOLD)), ("replies", _TEXTS)]
+        for name in sorted(benchmark.manifest.answer_tags):
+            columns.append((f"gold_tag_{name}", pa.string()))
+        if benchmark.part(HISTORY) is not None:
+            histories = benchmark.histories()
+    entry = json.dumps(exported_facts(benchmark.spec)).encode()
+    schema = pa.schema(columns, {ENTRY_KEY: entry})
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for sample in benchmark.samples():
+            row = _row(benchmark, sample)
+            if job.answers:
+                row |= _golds(answers.get(sample.id, []))
+            row["replies"] = histories.get(sample.id, ())
+            yield row
+
+    files = write_shards(rows(), schema, job.path, SPLIT)
     write_atomically(job.path / CARD, _benchmark_card(job, schema).encode("utf-8", "replace"))
     return [*files, job.path / CARD]
 
@@ -287,43 +317,55 @@ def _answers(benchmark: Benchmark) -> dict[str, list[Answer]]:
 
 
 def _row(benchmark: Benchmark, sample: Sample) -> dict[str, Any]:
-    return {
-        **{
-            name: getattr(sample, name)
-            for name in ("id", "context", "question", "options", "rewordings", "group")
-        },
+    """Return a question as a row of the dataset, without its answers."""
+    row: dict[str, Any] = {
+        "id": sample.id,
+        "context": sample.context,
+        "question": sample.question,
+        "options": sample.options,
+        "rewordings": sample.rewordings,
+        "group": sample.group,
         "images": [image_cell(image, benchmark.images) for image in sample.images],
         "turns": [asdict(turn) for turn in sample.turns],
         "regions": [asdict(region) for region in sample.regions],
-        **{f"tag_{name}": value for name, value in sample.tags.items()},
     }
+    for name, value in sample.tags.items():
+        row[f"tag_{name}"] = value
+    return row
 
 
 def _golds(answers: list[Answer]) -> dict[str, Any]:
-    golds = [
-        {
-            "turn": answer.turn,
-            "options": answer.options,
-            "texts": answer.texts,
-            "relevance": answer.relevance,
-            "candidates": answer.candidates,
-        }
-        for answer in answers
-    ]
-    return {
-        "gold": golds,
-        **{f"gold_tag_{name}": value for answer in answers for name, value in answer.tags.items()},
-    }
+    """Return the columns of a question's ground truth: an entry for each turn, and the tags that give it away."""
+    columns: dict[str, Any] = {"gold": []}
+    for answer in answers:
+        columns["gold"].append(
+            {
+                "turn": answer.turn,
+                "options": answer.options,
+                "texts": answer.texts,
+                "relevance": answer.relevance,
+                "candidates": answer.candidates,
+            }
+        )
+        for name, value in answer.tags.items():
+            columns[f"gold_tag_{name}"] = value
+    return columns
 
 
 def _benchmark_card(job: BenchmarkJob, schema: pa.Schema) -> str:
+    """Return the dataset card of a benchmark: its size, origin and licence, and the columns."""
     manifest = job.benchmark.manifest
-    spec, counts = manifest.spec, manifest.counts
+    spec = manifest.spec
+    counts = manifest.counts
     golds = "Golds are included." if job.answers else "Golds are left out."
+    size = f"{counts.samples:,} samples with {counts.questions:,} questions about {counts.images:,} images."
     origin = (
         f"Built by Snellen {__version__} from the entry `{spec.name}`, version `{manifest.version}`"
     )
-    settings = ", ".join(f"{name} = {value}" for name, value in manifest.build_info.recipe.items())
+    settings = [f"{name} = {value}" for name, value in manifest.build_info.recipe.items()]
+    if settings:
+        origin += f", with {', '.join(settings)}"
+    licence = f"Licence of the source: {spec.licence or 'not stated'}."
     return card(
         spec.title,
         data=f"data/{SPLIT}-*.parquet",
@@ -331,9 +373,8 @@ def _benchmark_card(job: BenchmarkJob, schema: pa.Schema) -> str:
         rows=counts.samples,
         licences=[spec.licence],
         text=[
-            f"{counts.samples:,} samples with {counts.questions:,} questions about {counts.images:,} images. {golds}",
-            f"{origin}{f', with {settings}' if settings else ''}. "
-            f"Licence of the source: {spec.licence or 'not stated'}.",
+            f"{size} {golds}",
+            f"{origin}. {licence}",
             "",
             *columns_table(schema, _BENCHMARK_COLUMNS),
         ],
@@ -361,16 +402,20 @@ _WHAT = {
 
 
 def _write(job: ExportJob) -> list[Path]:
-    table = sample_table(job.runs).drop("image_paths")  # which are of this machine
+    """Write runs as a dataset of the hub, and return the paths of its files."""
+    table = sample_table(job.runs).drop("image_paths")  # paths of this machine
     if not job.answers:
         table = table.drop(GOLD_COLUMNS)
-    schema = pa.schema([(field.name, _plain(field.type)) for field in table.to_arrow().schema])
+    fields = [(field.name, _plain(field.type)) for field in table.to_arrow().schema]
+    schema = pa.schema(fields)
     rows: Iterator[Mapping[str, Any]] = table.iter_rows(named=True)
     if job.images:
-        schema = schema.set(schema.get_field_index("images"), pa.field("images", pa.list_(IMAGE)))
+        image_field = pa.field("images", pa.list_(IMAGE))
+        schema = schema.set(schema.get_field_index("images"), image_field)
         rows = _with_images(rows, job)
     files = write_shards(rows, schema, job.path, SPLIT)
-    write_atomically(job.path / CARD, _card(job, table.height, schema).encode("utf-8", "replace"))
+    dataset_card = _card(job, table.height, schema)
+    write_atomically(job.path / CARD, dataset_card.encode("utf-8", "replace"))
     return [*files, job.path / CARD]
 
 
@@ -386,67 +431,75 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _with_images(rows: Iterator[Mapping[str, Any]], job: ExportJob) -> Iterator[Mapping[str, Any]]:
-    """The rows with their images in the place of digests. Raises DataError for images that are not at hand."""
+    """Yield the rows with their images in place of digests. Raises DataError for an image that is not available."""
     stores: dict[str, Images] = {}
     refs: dict[str, ImageRef] = {}
     for run in job.runs:
         for use in run.manifest.benchmarks:
             earlier_stores = [stores[use.name]] if use.name in stores else []
             stores[use.name] = JoinedImages([*earlier_stores, RunImages(use, run.folder)])
-        refs |= {
-            image.digest: image
-            for scored in run.benchmarks
-            for sample in scored.samples.values()
-            for image in sample.images
-        }
+        for scored in run.benchmarks:
+            for sample in scored.samples.values():
+                for image in sample.images:
+                    refs[image.digest] = image
     for row in rows:
+        store = stores[row["benchmark"]]
         try:
-            pictures = [
-                image_cell(refs[digest], stores[row["benchmark"]]) for digest in row["images"]
-            ]
+            cells = [image_cell(refs[digest], store) for digest in row["images"]]
         except DataError as error:
             raise DataError(
                 f"{row['benchmark']} {row['sample_id']}: {error}; or leave out {setting('images', True)}"
             ) from None
-        yield {**row, "images": pictures}
+        yield {**row, "images": cells}
 
 
 def _card(job: ExportJob, rows: int, schema: pa.Schema) -> str:
-    models = ", ".join(dict.fromkeys(run.manifest.model for run in job.runs))
-    uses = {use.name: use for run in job.runs for use in run.manifest.benchmarks}
-    licences = {
-        scored.spec.name: scored.spec.licence for run in job.runs for scored in run.benchmarks
-    }
+    """Return the dataset card of runs: what was evaluated, their numbers, and the columns.
+
+    Args:
+        job: The runs and their results.
+        rows: Number of rows of the dataset.
+        schema: Its columns.
+    """
+    models: dict[str, None] = {}  # in order, each once
+    versions: dict[str, str] = {}
+    licences: dict[str, str] = {}
+    for run in job.runs:
+        models[run.manifest.model] = None
+        for use in run.manifest.benchmarks:
+            versions[use.name] = use.version
+        for scored in run.benchmarks:
+            licences[scored.spec.name] = scored.spec.licence
+
+    golds = "Golds are included." if job.answers else "Golds are left out."
+    lines = [
+        f"{rows:,} presentations of questions with the replies to them, how each was read, and the scores; written "
+        f"by Snellen {__version__}. {golds}",
+        "",
+        "| benchmark | version | licence of the source |",
+        "|---|---|---|",
+    ]
+    for name, version in versions.items():
+        lines.append(f"| {name} | `{version}` | {licences.get(name) or 'not stated'} |")
+    lines += ["", "| model | benchmark | protocol | metric | value |", "|---|---|---|---|---|"]
+    lines += _numbers(job.rows)
+    lines.append("")
+    lines += columns_table(schema, _WHAT)
     return card(
-        f"Replies of {models}",
+        f"Replies of {', '.join(models)}",
         data=f"data/{SPLIT}-*.parquet",
         split=SPLIT,
         rows=rows,
         licences=list(licences.values()),
-        text=[
-            f"{rows:,} presentations of questions with the replies to them, how each was read, and the scores; written "
-            f"by Snellen {__version__}. {'Golds are included.' if job.answers else 'Golds are left out.'}",
-            "",
-            "| benchmark | version | licence of the source |",
-            "|---|---|---|",
-            *(
-                f"| {name} | `{use.version}` | {licences.get(name) or 'not stated'} |"
-                for name, use in uses.items()
-            ),
-            "",
-            "| model | benchmark | protocol | metric | value |",
-            "|---|---|---|---|---|",
-            *_numbers(job.rows),
-            "",
-            *columns_table(schema, _WHAT),
-        ],
+        text=lines,
     )
 
 
 def _numbers(rows: tuple[Result, ...]) -> Iterator[str]:
-    """The numbers of whole benchmarks."""
+    """Yield the lines of a Markdown table with the numbers of whole benchmarks."""
     for row in rows:
-        if not row.slice and row.benchmark != "*" and row.estimate.value is not None:
+        is_of_benchmark = not row.slice and row.benchmark != "*"
+        if is_of_benchmark and row.estimate.value is not None:
             value = figure_text(row.estimate, row.unit)
             yield f"| {row.model} | {row.benchmark} | {row.protocol} | {row.metric} | {value} |"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,33 +31,31 @@ from snellen.scoring.scored_run import ScoredRun
 
 
 def _write_results(job: ExportJob) -> list[Path]:
-    """`MODEL/results_TIME.json` for each run, as `lm_eval --output_path` writes it."""
-    return [
-        write_json(
-            job.path / slug(label) / f"results_{_time(run).isoformat().replace(':', '-')}.json",
-            content,
-        )
-        for label, run, content in _results(job)
-    ]
+    """Write `MODEL/results_TIME.json` for each run, as `lm_eval --output_path` does, and return the paths."""
+    paths = []
+    for label, run, content in _results(job):
+        time = _time(run).isoformat().replace(":", "-")
+        paths.append(write_json(job.path / slug(label) / f"results_{time}.json", content))
+    return paths
 
 
 def _write_samples(job: ExportJob) -> list[Path]:
-    """`MODEL/TIME_samples_TASK.jsonl` and `MODEL/TIME_results.json`, as `lmms-eval --log_samples` writes them."""
+    """Write `MODEL/TIME_samples_TASK.jsonl` and `MODEL/TIME_results.json`, as `lmms-eval --log_samples` does.
+
+    Returns:
+        The paths of the files.
+    """
     paths = []
     for label, run, content in _results(job):
-        folder, time = job.path / slug(label), _time(run).strftime("%Y%m%d_%H%M%S")
+        folder = job.path / slug(label)
+        time = _time(run).strftime("%Y%m%d_%H%M%S")
         for part in log_parts([run], ()):
-            presentations = (
-                presentation for question in part.questions for presentation in question
-            )
-            lines = [
-                json.dumps(_line(number, presentation), ensure_ascii=False)
-                for number, presentation in enumerate(presentations)
-            ]
+            lines: list[str] = []
+            for presentation in chain.from_iterable(part.questions):
+                line = _line(len(lines), presentation)
+                lines.append(json.dumps(line, ensure_ascii=False) + "\n")
             path = folder / f"{time}_samples_{part.task}.jsonl"
-            write_atomically(
-                path, "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
-            )
+            write_atomically(path, "".join(lines).encode("utf-8", "replace"))
             paths.append(path)
         paths.append(write_json(folder / f"{time}_results.json", content))
     return paths
@@ -67,13 +66,23 @@ def _time(run: ScoredRun) -> datetime:
 
 
 def _results(job: ExportJob) -> list[tuple[str, ScoredRun, dict[str, Any]]]:
-    by_run: dict[str, list[LogPart]] = defaultdict(list)
+    """Return the label of each run, the run, and the content of its file of results."""
+    parts_by_run: dict[str, list[LogPart]] = defaultdict(list)
     for part in log_parts(job.runs, job.rows):
-        by_run[part.label].append(part)
-    return [(label, parts[0].run, _content(label, parts)) for label, parts in by_run.items()]
+        parts_by_run[part.label].append(part)
+    results = []
+    for label, parts in parts_by_run.items():
+        results.append((label, parts[0].run, _content(label, parts)))
+    return results
 
 
 def _content(label: str, parts: list[LogPart]) -> dict[str, Any]:
+    """Return the content of a run's file of results.
+
+    Args:
+        label: Label of the run.
+        parts: Its parts: a benchmark under a protocol each.
+    """
     results: dict[str, dict[str, Any]] = {}
     better: dict[str, dict[str, bool]] = defaultdict(dict)
     counts: dict[str, dict[str, int]] = {}
@@ -88,16 +97,19 @@ def _content(label: str, parts: list[LogPart]) -> dict[str, Any]:
         original = len(part.questions)
         counts[part.benchmark] = {"original": original, "effective": original}
     manifest = parts[0].run.manifest
-    shots = manifest.few_shot[0] if manifest.few_shot else 0
-    versions = {use.name: use.version for use in manifest.benchmarks}
+    n_examples = manifest.few_shot[0] if manifest.few_shot else 0
+    versions = {}
+    configs = {}
+    for use in manifest.benchmarks:
+        if use.name in results:
+            versions[use.name] = use.version
+            configs[use.name] = {"task": use.name, "metadata": {"version": use.version}}
     return {
         "results": results,
         "group_subtasks": {},
-        "configs": {
-            name: {"task": name, "metadata": {"version": versions[name]}} for name in results
-        },
-        "versions": {name: versions[name] for name in results},
-        "n-shot": dict.fromkeys(results, shots),
+        "configs": configs,
+        "versions": versions,
+        "n-shot": dict.fromkeys(results, n_examples),
         "higher_is_better": better,
         "n-samples": counts,
         "config": {"model": label, "model_args": None, "limit": None, "gen_kwargs": None},
@@ -111,28 +123,41 @@ def _content(label: str, parts: list[LogPart]) -> dict[str, Any]:
 
 
 def _line(number: int, presentation: Presentation) -> dict[str, Any]:
-    """A presentation is a document of its own, since each shows its options in its own order."""
-    request = presentation.exchange.request if presentation.exchange else None
-    golds, reply = letters_of_gold(presentation), _reply(presentation)
-    return {
+    """Return a line of a file of samples. A presentation is a document, because each has its own order of options.
+
+    Args:
+        number: Index of the line.
+        presentation: One way in which a question was shown, with its reply.
+    """
+    prediction = presentation.prediction
+    ground_truths = letters_of_gold(presentation)
+    reply = _reply(presentation)
+    prompt = ""
+    request_key = ""
+    if presentation.exchange:
+        request = presentation.exchange.request
+        prompt = "\n".join(message_text(message) for message in request.messages)
+        request_key = request.key
+    line: dict[str, Any] = {
         "doc_id": number,
         "doc": {
             "id": question_id(presentation),
             "question": presentation.turn.question,
             "options": options_shown(presentation),
-            "presentation": presentation.prediction.variant.test,
-            "protocol": presentation.prediction.protocol,
+            "presentation": prediction.variant.test,
+            "protocol": prediction.protocol,
         },
-        "input": "\n".join(message_text(message) for message in request.messages)
-        if request
-        else "",
-        "target": golds[0] if golds else "",
+        "input": prompt,
+        "target": ground_truths[0] if ground_truths else "",
         "resps": [[reply]],
         "filtered_resps": [reply],
-        "doc_hash": request.key if request else "",
-        **({"error": presentation.prediction.error.kind} if presentation.prediction.error else {}),
-        **{score.metric: score.value for score in presentation.scores},
+        "doc_hash": request_key,
     }
+    if prediction.error:
+        line["error"] = prediction.error.kind
+    for score in presentation.scores:
+        line[score.metric] = score.value
+    return line
 
 
 def _reply(presentation: Presentation) -> str:

@@ -39,41 +39,47 @@ def _write(job: ExportJob) -> list[Path]:
 
 
 def _write_part(part: LogPart, job: ExportJob) -> Path:
+    """Write the log of a part of a run (a benchmark under a protocol), and return its path.
+
+    The log is a zip file of JSON files, with the names that Inspect expects.
+    """
+    manifest = part.run.manifest
     pictures = None
     if job.images:
-        [use] = [use for use in part.run.manifest.benchmarks if use.name == part.benchmark]
-        pictures = RunImages(use, part.run.folder)
-    started = part.run.manifest.started
-    digest = hashlib.blake2b(
-        f"{part.run.folder.resolve()} {part.task}".encode(), digest_size=11
-    ).hexdigest()
-    samples = [
-        _sample(presentation, epoch, pictures)
-        for question in part.questions
-        for epoch, presentation in enumerate(question, 1)
-    ]
+        [benchmark_use] = [use for use in manifest.benchmarks if use.name == part.benchmark]
+        pictures = RunImages(benchmark_use, part.run.folder)
+    identity = f"{part.run.folder.resolve()} {part.task}"
+    digest = hashlib.blake2b(identity.encode(), digest_size=11).hexdigest()
+
+    samples = []
+    for question in part.questions:
+        for epoch, presentation in enumerate(question, 1):
+            samples.append(_sample(presentation, epoch, pictures))
     spec = _spec(part, digest)
     plan = {"name": "snellen", "steps": []}
+    start = {"version": LOG_FORMAT, "eval": spec, "plan": plan}
     header: dict[str, Any] = {
         "version": LOG_FORMAT,
         "status": "success",
         "eval": spec,
         "plan": plan,
         "results": _results(part, samples),
-        "stats": {"started_at": started, "completed_at": started, "model_usage": {}},
+        "stats": {
+            "started_at": manifest.started,
+            "completed_at": manifest.started,
+            "model_usage": {},
+        },
     }
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        _add(archive, "_journal/start.json", {"version": LOG_FORMAT, "eval": spec, "plan": plan})
+        _add(archive, "_journal/start.json", start)
         for sample in samples:
-            _add(
-                archive,
-                f"samples/{_file_name(str(sample['id']))}_epoch_{sample['epoch']}.json",
-                sample,
-            )
+            name = f"{_file_name(str(sample['id']))}_epoch_{sample['epoch']}.json"
+            _add(archive, f"samples/{name}", sample)
         _add(archive, "summaries.json", [_summary(sample) for sample in samples])
         _add(archive, "header.json", header)
-    path = job.path / f"{started.replace(':', '-')}_{part.task}_{digest}.eval"
+    time = manifest.started.replace(":", "-")
+    path = job.path / f"{time}_{part.task}_{digest}.eval"
     write_atomically(path, content.getvalue())
     return path
 
@@ -114,47 +120,58 @@ def _spec(part: LogPart, digest: str) -> dict[str, Any]:
 
 
 def _results(part: LogPart, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the results of a part: how many samples were completed, and a score for each metric."""
     scores = []
     for row in part.rows:
         metrics = {"mean": {"name": "mean", "value": row.estimate.value}}
         if row.estimate.stderr is not None:
             metrics["stderr"] = {"name": "stderr", "value": row.estimate.stderr}
-        counts = {
-            "scored_samples": row.estimate.n,
-            "unscored_samples": row.estimate.unscored + row.estimate.unanswered,
-        }
-        scores.append({"name": row.metric, "scorer": row.metric, "metrics": metrics, **counts})
+        scores.append(
+            {
+                "name": row.metric,
+                "scorer": row.metric,
+                "metrics": metrics,
+                "scored_samples": row.estimate.n,
+                "unscored_samples": row.estimate.unscored + row.estimate.unanswered,
+            }
+        )
     completed = sum("error" not in sample for sample in samples)
     return {"total_samples": len(samples), "completed_samples": completed, "scores": scores}
 
 
 def _sample(presentation: Presentation, epoch: int, pictures: RunImages | None) -> dict[str, Any]:
-    request = presentation.exchange.request if presentation.exchange else None
-    messages = [_message(message, pictures) for message in request.messages] if request else []
+    """Return a presentation of a question as a sample of Inspect.
+
+    Args:
+        presentation: One way in which the question was shown, with its reply.
+        epoch: Number of the presentation, from 1.
+        pictures: Images of the run; None to write a mark in place of each image.
+    """
     prediction = presentation.prediction
-    options = options_shown(presentation)
-    answer = (
-        presentation.turn.options[prediction.choice]
-        if prediction.choice is not None
-        else prediction.text
-    )
-    sample: dict[str, Any] = {
-        "id": question_id(presentation),
-        "epoch": epoch,
-        "input": _question(presentation, pictures),
-        "choices": options or None,
-        "target": letters_of_gold(presentation),
-        "messages": messages,
-        "output": {"model": "", "choices": []},
-        "scores": {
-            score.metric: {
+    answer = prediction.text
+    if prediction.choice is not None:
+        answer = presentation.turn.options[prediction.choice]
+    messages = []
+    if presentation.exchange:
+        for message in presentation.exchange.request.messages:
+            messages.append(_message(message, pictures))
+    scores = {}
+    for score in presentation.scores:
+        if score.value is not None:
+            scores[score.metric] = {
                 "value": score.value,
                 "answer": answer,
                 "explanation": prediction.detail or None,
             }
-            for score in presentation.scores
-            if score.value is not None
-        },
+    sample: dict[str, Any] = {
+        "id": question_id(presentation),
+        "epoch": epoch,
+        "input": _question(presentation, pictures),
+        "choices": options_shown(presentation) or None,
+        "target": letters_of_gold(presentation),
+        "messages": messages,
+        "output": {"model": "", "choices": []},
+        "scores": scores,
         "metadata": {
             **presentation.sample.tags,
             "template": prediction.variant.template,
@@ -163,26 +180,32 @@ def _sample(presentation: Presentation, epoch: int, pictures: RunImages | None) 
     }
     if prediction.error is not None:
         fault = f"{prediction.error.kind}: {prediction.error.detail}"
-        return {**sample, "error": {"message": fault, "traceback": "", "traceback_ansi": ""}}
-    reply = {
-        "role": "assistant",
-        "content": presentation.reply if presentation.reply is not None else answer or "",
-    }
-    output = {
+        sample["error"] = {"message": fault, "traceback": "", "traceback_ansi": ""}
+        return sample
+
+    completion = answer or ""
+    if presentation.reply is not None:
+        completion = presentation.reply
+    reply = {"role": "assistant", "content": completion}
+    sample["messages"] = [*messages, reply]
+    sample["output"] = {
         "model": "",
         "choices": [{"message": reply, "stop_reason": "stop"}],
-        "completion": reply["content"],
+        "completion": completion,
     }
-    return {**sample, "messages": [*messages, reply], "output": output}
+    return sample
 
 
 def _question(presentation: Presentation, pictures: RunImages | None) -> str | list[dict[str, Any]]:
-    """The question as the benchmark has it; the messages say how it was put to the model."""
-    text = "\n".join(filter(None, (presentation.sample.context, presentation.turn.question)))
+    """Return the question as the benchmark has it; the messages show how the model received it."""
+    texts = [presentation.sample.context, presentation.turn.question]
+    text = "\n".join(text for text in texts if text)
     if pictures is None:
         return text
-    parts: list[Part] = [*map(ImagePart, presentation.sample.images), TextPart(text)]
-    return [{"role": "user", "content": [_content(part, pictures) for part in parts]}]
+    parts: list[Part] = [ImagePart(image) for image in presentation.sample.images]
+    parts.append(TextPart(text))
+    content = [_content(part, pictures) for part in parts]
+    return [{"role": "user", "content": content}]
 
 
 def _message(message: Message, pictures: RunImages | None) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from snellen.errors import DataError, SnellenError, StoreError
 from snellen.formats.packed_files import ANSWERS_PREFIX, read_packed
 from snellen.formats.record_files import ENDING
 from snellen.interchange.signing import BLOCK, check_key, sign_folders
+from snellen.records import ImageRef
 from snellen.runs.own_questions import (
     RunImages,
     questions_folder,
@@ -89,38 +90,48 @@ def pack_runs(
     """
     if sign is not None:
         check_key(sign)
-    names = [run.resolve().name for run in runs]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"two of these runs are called {twice[0]}; pack them into different files")
+    runs_by_name: dict[str, Path] = {}
+    for run in runs:
+        name = run.resolve().name
+        if name in runs_by_name:
+            raise DataError(f"two of these runs are called {name}; pack them into different files")
+        runs_by_name[name] = run
+
     packed: dict[str, Path] = {}
-    golds: list[str] = []
+    """The files to pack, by their path in the archive."""
+    with_answers: dict[str, None] = {}
+    """Names of benchmarks whose answers are packed."""
     left_out: list[str] = []
     n_images = 0
     with tempfile.TemporaryDirectory() as staging:
-        for run, name in zip(runs, names, strict=True):
+        for name, run in runs_by_name.items():
             manifest = read_manifest(run)
-            has_gold_here = any(_are_answers_here(use, run) for use in manifest.benchmarks)
-            if has_gold_here and not answers and "answers" not in left_out:
+            for file in _records(run):
+                packed[f"{name}/{file.relative_to(run).as_posix()}"] = file
+
+            has_answers_here = any(_are_answers_here(use, run) for use in manifest.benchmarks)
+            if has_answers_here and not answers and "answers" not in left_out:
                 left_out.insert(0, "answers")
-            with_gold = {
-                f"{name}/{file.relative_to(run).as_posix()}": file for file in _gold_files(run)
-            }
-            packed |= {f"{name}/{file.relative_to(run).as_posix()}": file for file in _records(run)}
-            packed |= with_gold if answers else {}
-            left_out += [] if answers else with_gold
+            for file in _files_with_answers(run):
+                inner_path = f"{name}/{file.relative_to(run).as_posix()}"
+                if answers:
+                    packed[inner_path] = file
+                else:
+                    left_out.append(inner_path)
+
             for use in manifest.benchmarks:
                 folder = questions_folder(Path(staging) / name, use.name)
                 n_images += _write_questions(use, run, folder, images=images)
-                if answers and (file := _answers(use, run)):
-                    packed[(folder.relative_to(staging) / file.name).as_posix()] = file
-                    golds.append(use.name)
-        packed |= {
-            file.relative_to(staging).as_posix(): file
-            for file in Path(staging).rglob("*")
-            if file.is_file()
-        }
+                answer_file = _answers(use, run) if answers else None
+                if answer_file:
+                    inner_folder = folder.relative_to(staging)
+                    packed[(inner_folder / answer_file.name).as_posix()] = answer_file
+                    with_answers[use.name] = None
+        for file in Path(staging).rglob("*"):
+            if file.is_file():
+                packed[file.relative_to(staging).as_posix()] = file
         _write_zip(path, packed, sign, may_replace=may_replace)
-    return PackedRuns(path, len(packed), n_images, tuple(dict.fromkeys(golds)), tuple(left_out))
+    return PackedRuns(path, len(packed), n_images, tuple(with_answers), tuple(left_out))
 
 
 OPEN_PARTS = (SAMPLES, EXAMPLES)
@@ -190,8 +201,12 @@ def pack_benchmark(
     return PackedBenchmark(path, inner_folder, n_images, answers)
 
 
-def _gold_files(run: Path) -> list[Path]:
-    return sorted(file for pattern in WITH_GOLD for file in run.glob(pattern))
+def _files_with_answers(run: Path) -> list[Path]:
+    """Return the files of a run that contain ground truths: reports, and the exchanges of judges."""
+    files: set[Path] = set()
+    for pattern in WITH_GOLD:
+        files.update(run.glob(pattern))
+    return sorted(files)
 
 
 def _records(run: Path) -> Iterator[Path]:
@@ -213,18 +228,25 @@ def _records(run: Path) -> Iterator[Path]:
 
 
 def _write_questions(use: BenchmarkUse, run: Path, folder: Path, *, images: bool) -> int:
-    """The questions as asked, with their images if wanted, and how many images those are."""
-    benchmark, selection = reopen_benchmark(use, run), use.selection
-    save_questions(benchmark, selection, folder)
+    """Write the questions that a run asked of a benchmark, with their images if wanted.
+
+    Returns:
+        The number of images.
+    """
+    benchmark = reopen_benchmark(use, run)
+    save_questions(benchmark, use.selection, folder)
     if not images:
         return 0
-    store, source = ImageStore(folder / "images"), RunImages(use, run)
-    image_by_digest = {
-        image.digest: image for sample in benchmark.samples(selection) for image in sample.images
-    }
+    image_by_digest: dict[str, ImageRef] = {}
+    for sample in benchmark.samples(use.selection):
+        for image in sample.images:
+            image_by_digest[image.digest] = image
+    store = ImageStore(folder / "images")
+    source = RunImages(use, run)
     for digest, image in image_by_digest.items():
-        store.path(digest).parent.mkdir(parents=True, exist_ok=True)
-        store.path(digest).write_bytes(source.read(image))
+        path = store.path(digest)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(source.read(image))
     return len(image_by_digest)
 
 
@@ -247,25 +269,33 @@ def _are_answers_here(use: BenchmarkUse, run: Path) -> bool:
         return False
 
 
-def _check_replaced(path: Path, places: Iterable[str]) -> None:
-    """Raise DataError if a file would be replaced that has something else than the new one, or more answers."""
+def _check_replaced(path: Path, inner_paths: Iterable[str]) -> None:
+    """Raise DataError if a file would be replaced that has other content than the new one, or more answers.
+
+    Args:
+        path: The file.
+        inner_paths: Paths in the new archive.
+    """
     if not path.exists():
         return
     earlier = read_packed(path)
-    other_file = f"write another file ({for_caller('-o FILE.zip', 'path')})"
+    write_elsewhere = f"write another file ({for_caller('-o FILE.zip', 'path')})"
     overwrite = f"replace this one ({setting('force', True)})"
-    replace_it = f"{other_file}, or {overwrite}"
     if earlier is None:
-        raise DataError(f"{path} exists and was not packed by Snellen; {replace_it}")
-    names = [PurePosixPath(place) for place in places]
-    others = earlier.folders - {name.parts[0] for name in names}
-    if others:
-        raise DataError(f"{path} exists and has {', '.join(sorted(others))}; {replace_it}")
-    has_answers = any(name.name.startswith(ANSWERS_PREFIX) for name in names)
+        raise DataError(
+            f"{path} exists and was not packed by Snellen; {write_elsewhere}, or {overwrite}"
+        )
+    new_paths = [PurePosixPath(inner_path) for inner_path in inner_paths]
+    lost_folders = earlier.folders - {new_path.parts[0] for new_path in new_paths}
+    if lost_folders:
+        raise DataError(
+            f"{path} exists and has {', '.join(sorted(lost_folders))}; {write_elsewhere}, or {overwrite}"
+        )
+    has_answers = any(new_path.name.startswith(ANSWERS_PREFIX) for new_path in new_paths)
     if earlier.has_answers and not has_answers:
         raise DataError(
             f"{path} has the answers, and this file would not; keep them "
-            f"({for_caller('--answers', 'answers=True')}), {other_file}, or {overwrite}"
+            f"({for_caller('--answers', 'answers=True')}), {write_elsewhere}, or {overwrite}"
         )
 
 
@@ -292,9 +322,9 @@ def _write_zip(path: Path, files: dict[str, Path], key: Path | None, *, may_repl
         raise StoreError(f"{path} cannot be written ({error.strerror or error})") from None
 
 
-def _add_file(archive: zipfile.ZipFile, place: str, file: Path) -> str:
+def _add_file(archive: zipfile.ZipFile, inner_path: str, file: Path) -> str:
     """Write a file into an archive, and return the digest of what was written: a journal may grow meanwhile."""
-    entry = zipfile.ZipInfo.from_file(file, place, strict_timestamps=False)
+    entry = zipfile.ZipInfo.from_file(file, inner_path, strict_timestamps=False)
     entry.compress_type = zipfile.ZIP_DEFLATED
     digest = hashlib.sha256()
     with open_file(file) as source, archive.open(entry, "w", force_zip64=True) as target:

@@ -64,15 +64,12 @@ class TrackedRun(Struct, frozen=True):
         """All numbers by name; the ends of an interval and the number of questions end in `_low`, `_high`, `_n`."""
         numbers: dict[str, float] = {}
         for metric in self.metrics:
-            ends = {
-                "": metric.value,
-                "_low": metric.low,
-                "_high": metric.high,
-                "_n": float(metric.n),
-            }
-            numbers |= {
-                metric.name + end: value for end, value in ends.items() if value is not None
-            }
+            numbers[metric.name] = metric.value
+            if metric.low is not None:
+                numbers[f"{metric.name}_low"] = metric.low
+            if metric.high is not None:
+                numbers[f"{metric.name}_high"] = metric.high
+            numbers[f"{metric.name}_n"] = float(metric.n)
         return numbers
 
 
@@ -106,24 +103,19 @@ def track(runs: Sequence[ScoredRun], target: str) -> list[str]:
 
 
 def tracked_run(run: ScoredRun) -> TrackedRun:
-    """What a tracker receives about a run: its settings, the numbers of whole benchmarks, its results and report."""
+    """Return what a tracker receives about a run: its settings, the numbers of whole benchmarks, results and report."""
+    settings = {_plain(name): value for name, value in _settings(run)}
+    metrics = []
+    for row in aggregate_run(run):
+        estimate = row.estimate
+        if row.slice or row.benchmark == "*" or estimate.value is None:
+            continue
+        name = _plain(f"{row.benchmark}/{row.protocol}/{row.metric}")
+        metric = TrackedMetric(name, estimate.value, estimate.low, estimate.high, estimate.n)
+        metrics.append(metric)
     folder = run.stored_in or run.folder
-    return TrackedRun(
-        run.folder.name,
-        {_plain(name): value for name, value in _settings(run)},
-        tuple(
-            TrackedMetric(
-                _plain(f"{row.benchmark}/{row.protocol}/{row.metric}"),
-                row.estimate.value,
-                row.estimate.low,
-                row.estimate.high,
-                row.estimate.n,
-            )
-            for row in aggregate_run(run)
-            if not row.slice and row.benchmark != "*" and row.estimate.value is not None
-        ),
-        tuple(path for name in (RESULTS, REPORT) if (path := folder / name).exists()),
-    )
+    files = [file for file in (folder / RESULTS, folder / REPORT) if file.exists()]
+    return TrackedRun(run.folder.name, settings, tuple(metrics), tuple(files))
 
 
 def _plain(name: str) -> str:
@@ -131,7 +123,10 @@ def _plain(name: str) -> str:
 
 
 def _settings(run: ScoredRun) -> Iterator[tuple[str, str]]:
-    manifest, decoding = run.manifest, run.manifest.decoding
+    """Yield the settings of a run as pairs of name and text: model, decoding, scoring, and versions of benchmarks."""
+    manifest = run.manifest
+    decoding = manifest.decoding
+    n_examples = manifest.few_shot[0] if manifest.few_shot else 0
     yield "model", manifest.model
     yield "snellen", __version__
     yield "started", manifest.started
@@ -140,7 +135,7 @@ def _settings(run: ScoredRun) -> Iterator[tuple[str, str]]:
     yield "temperature", f"{decoding.temperature:g}"
     yield "top_p", f"{decoding.top_p:g}"
     yield "seed", str(decoding.seed)
-    yield "few_shot", str(manifest.few_shot[0] if manifest.few_shot else 0)
+    yield "few_shot", str(n_examples)
     yield "extractor", run.scoring.extractor
     yield "likelihood_rule", run.scoring.likelihood_rule
     for use in manifest.benchmarks:
@@ -158,37 +153,48 @@ MLFLOW_LONGEST = 6000
 
 
 def _log_mlflow(run: TrackedRun, place: str) -> str:
-    """Parameters, metrics and files of a run, in a store of its own or behind a tracking server."""
+    """Log the settings, metrics and files of a run to MLflow: a store of files, or a tracking server.
+
+    Args:
+        run: The run.
+        place: `ADDRESS#EXPERIMENT`. Without an address, MLflow's own default; without an experiment, Snellen's.
+
+    Returns:
+        Where it was logged, for the user.
+
+    Raises:
+        DataError: If MLflow fails.
+        MissingExtraError: If MLflow is not installed.
+    """
     mlflow = import_extra("mlflow", "mlflow", _track("mlflow:"), "mlflow-skinny")
     uri, _, experiment = place.partition("#")
+    experiment = experiment or PROJECT
     try:
         client = mlflow.MlflowClient(uri or None)
-        known_experiment = client.get_experiment_by_name(experiment or PROJECT)
-        experiment_id = (
-            known_experiment.experiment_id
-            if known_experiment
-            else client.create_experiment(experiment or PROJECT)
-        )
+        known_experiment = client.get_experiment_by_name(experiment)
+        if known_experiment:
+            experiment_id = known_experiment.experiment_id
+        else:
+            experiment_id = client.create_experiment(experiment)
         run_id = client.create_run(experiment_id, run_name=run.name).info.run_id
         now = int(time.time() * 1000)
-        params = [
-            mlflow.entities.Param(name, value[:MLFLOW_LONGEST])
-            for name, value in run.settings.items()
-        ]
-        metrics = [
-            mlflow.entities.Metric(name, value, now, 0) for name, value in run.values.items()
-        ]
-        for first in range(0, max(len(params), len(metrics)), MLFLOW_BATCH):
-            batch = slice(first, first + MLFLOW_BATCH)
+        params = []
+        for name, value in run.settings.items():
+            params.append(mlflow.entities.Param(name, value[:MLFLOW_LONGEST]))
+        metrics = []
+        for name, number in run.values.items():
+            metrics.append(mlflow.entities.Metric(name, number, now, 0))
+        for start in range(0, max(len(params), len(metrics)), MLFLOW_BATCH):
+            batch = slice(start, start + MLFLOW_BATCH)
             client.log_batch(run_id, params=params[batch], metrics=metrics[batch])
         for file in run.files:
             client.log_artifact(run_id, str(file))
         client.set_terminated(run_id)
     except (mlflow.MlflowException, OSError) as error:
-        raise DataError(
-            f"{_track(f'mlflow:{place}')}: {' '.join(str(error).split())[:300]}"
-        ) from None
-    return f"mlflow: run {run_id} of experiment {experiment or PROJECT} in {uri or mlflow.get_tracking_uri()}"
+        message = " ".join(str(error).split())[:300]
+        raise DataError(f"{_track(f'mlflow:{place}')}: {message}") from None
+    store = uri or mlflow.get_tracking_uri()
+    return f"mlflow: run {run_id} of experiment {experiment} in {store}"
 
 
 MLFLOW = Tracker(title="MLflow: address of a store or server, then #EXPERIMENT", log=_log_mlflow)

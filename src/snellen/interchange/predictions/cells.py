@@ -33,16 +33,19 @@ class Asked:
         question_column = first_column(roles, "question")
         question = text_in_cell(cells.get(question_column))
         prompt = text_in_cell(cells.get(first_column(roles, "prompt")))
-        if question and folded_name(question_column.rpartition(".")[2]) in PROMPTS and not prompt:
-            question, prompt = "", question
+        is_prompt_column = folded_name(question_column.rpartition(".")[2]) in PROMPTS
+        if is_prompt_column and question and not prompt:
+            prompt = question
+            question = ""
         self.replies: tuple[str, ...] = ()
         messages = cells.get(first_column(roles, MESSAGES))
         if isinstance(messages, list):
             user, assistant = _turns(messages)
             self.replies = assistant[-1:]
-            if not (question or prompt) and user:
+            if user and not question and not prompt:
                 prompt = user[-1]
-        self.question, self.prompt = question, prompt
+        self.question = question
+        self.prompt = prompt
 
 
 LONG_PROMPT = 40
@@ -50,12 +53,17 @@ LONG_PROMPT = 40
 
 
 def without_prompt(reply: str, asked: Asked) -> str:
-    """What follows the prompt in a reply that begins with it, a few marks of turns apart."""
+    """Return a reply without the prompt that it begins with, as Hugging Face's `generate` repeats it.
+
+    A few marks of turns may come before the prompt. A short prompt is not removed.
+    """
     prompt = (asked.prompt or asked.question).strip()
-    place = reply.find(prompt) if len(prompt) >= LONG_PROMPT else -1
-    if not 0 <= place <= LONG_PROMPT:
+    if len(prompt) < LONG_PROMPT:
         return reply
-    return reply[place + len(prompt) :]
+    start = reply.find(prompt)
+    if not 0 <= start <= LONG_PROMPT:
+        return reply
+    return reply[start + len(prompt) :]
 
 
 def _turns(messages: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -136,10 +144,15 @@ def likelihood_in_cell(cell: Any) -> tuple[int | None, tuple[float, ...]]:
 
 
 def decoding_of(cells: Mapping[str, Any]) -> str:
-    """The settings of decoding that a row has, in a fixed order."""
-    by_name = {folded_name(name.rpartition(".")[2]): cell for name, cell in cells.items()}
-    stated = [f"{name}={text_in_cell(by_name[name])}" for name in _DECODING if name in by_name]
-    return ", ".join(stated)
+    """Return the settings of decoding that a row has, in a fixed order: `temperature=0.2, seed=1`."""
+    cells_by_name = {}
+    for column, cell in cells.items():
+        cells_by_name[folded_name(column.rpartition(".")[2])] = cell
+    settings = []
+    for name in _DECODING:
+        if name in cells_by_name:
+            settings.append(f"{name}={text_in_cell(cells_by_name[name])}")
+    return ", ".join(settings)
 
 
 def image_names(cells: Mapping[str, Any], columns: Sequence[str]) -> str:
@@ -164,5 +177,6 @@ def without_fraction(index: str) -> str:
 
 
 def place_of(row: SourceRow) -> str:
-    _, _, place = row.where.rpartition(": ")
-    return f"line {row.number}" if place == row.where else place
+    """Return where a row is within its file: what follows the name of the file, or its line."""
+    _, _, position = row.where.rpartition(": ")
+    return f"line {row.number}" if position == row.where else position
