@@ -36,7 +36,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     for number, row in enumerate(rows):
         where = f"{path}: question {number}"
         try:
-            question, answer, image = str(row[0]), str(row[1]), int(row[2])
+            question = str(row[0])
+            answer = str(row[1])
+            image = int(row[2])
         except (TypeError, ValueError, IndexError, KeyError):
             raise DataError(f"{where}: {row!r} is not [question, answer, image id]") from None
         options = _draw_options(answer, number, where)
@@ -46,15 +48,11 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             asks = "colour"
         else:
             asks = "yes/no"
+        capitalised_question = question[:1].upper() + question[1:]
+        choice = QuestionDraft(capitalised_question, options, (options.index(answer),))
         yield Draft(
             id=f"{split}-{number:05d}",
-            rounds=(
-                QuestionDraft(
-                    question=question[:1].upper() + question[1:],
-                    options=options,
-                    gold=(options.index(answer),),
-                ),
-            ),
+            rounds=(choice,),
             images=(base / split / "images" / f"{image}.png",),
             where=where,
             group=str(image),

@@ -180,12 +180,12 @@ def _colour(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuesti
 def _count(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
     """Ask how many shapes there are of the kind of the first one; the options are four consecutive numbers."""
     kind = scene.shapes[0].kind
-    number = sum(shape.kind == kind for shape in scene.shapes)
-    possible_firsts = [first for first in FIRST_COUNTS[level] if first <= number < first + 4]
+    count = sum(shape.kind == kind for shape in scene.shapes)
+    possible_firsts = [first for first in FIRST_COUNTS[level] if first <= count < first + 4]
     first = rng.choice(possible_firsts)
-    options = tuple(str(first + step) for step in range(4))
+    options = tuple(str(number) for number in range(first, first + 4))
     question = f"How many {plural(kind)} are in the picture?"
-    return (DrawnQuestion(question, options, number - first),)
+    return (DrawnQuestion(question, options, count - first),)
 
 
 def _size(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
@@ -217,10 +217,11 @@ def _shape_to_ask_for(scene: Scene, rng: random.Random) -> tuple[Shape, bool]:
     shape = rng.choice(scene.shapes)
     if rng.random() < 0.5:
         return shape, True
-    present = {(other.kind, other.colour) for other in scene.shapes}
+    present = {(drawn.kind, drawn.colour) for drawn in scene.shapes}
     similar = [(kind, shape.colour) for kind in SHAPE_KINDS]
     similar += [(shape.kind, colour) for colour in SHAPE_COLOURS]
-    kind, colour = rng.choice([pair for pair in similar if pair not in present])
+    absent = [pair for pair in similar if pair not in present]
+    kind, colour = rng.choice(absent)
     return Shape(kind, colour, shape.x, shape.y, shape.radius), False
 
 
@@ -284,7 +285,7 @@ def _caption_choice(scene: Scene, level: Level, rng: random.Random) -> tuple[Dra
     differ in kind and colour. Otherwise they are the four combinations of two kinds and two colours.
     """
     shape = rng.choice(scene.shapes)
-    present = {(other.kind, other.colour) for other in scene.shapes}
+    present = {(drawn.kind, drawn.colour) for drawn in scene.shapes}
     other_kinds = [kind for kind in SHAPE_KINDS if kind != shape.kind]
     other_colours = [colour for colour in SHAPE_COLOURS if colour != shape.colour]
     if level == "easy":

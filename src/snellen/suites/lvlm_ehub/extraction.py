@@ -55,30 +55,30 @@ def vqa_match(reply: str, references: Sequence[str]) -> float:
 
 
 def option_match(predictions: Sequence[Prediction], answer: Answer) -> float:
-    """LVLM-eHub, questions with options: the share of replies in which the right one's text occurs, by `vqa_match`.
+    """LVLM-eHub, questions with options: the share of replies that contain the text of the right option, by `vqa_match`.
 
-    A reply that repeats all options is right whatever the answer is. Of likelihoods, the share of right choices.
+    A reply that repeats all options is right whatever the answer is. For likelihoods, the share of right choices.
     """
-    right = [
-        not set(answer.options).isdisjoint(p.mentioned if p.method == "generation" else (p.choice,))
-        for p in predictions
-    ]
-    return sum(right) / len(right)
+    n_right = 0
+    for prediction in predictions:
+        if prediction.method == "generation":
+            is_right = any(option in prediction.mentioned for option in answer.options)
+        else:
+            is_right = prediction.choice in answer.options
+        n_right += is_right
+    return n_right / len(predictions)
 
 
 def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
-    """LVLM-eHub, VisDial: 1 / place (from 1) of the first option *in file order* that stands in the reply, else 0.
+    """LVLM-eHub, VisDial: 1 / position (from 1) of the first option *in file order* that the reply contains, else 0.
 
-    The gold is never read: an option that is short and early in the file wins over the right one.
+    The ground truth is never read: an option that is short and early in the file wins over the correct one.
     """
-    words = vqa_normalise(reply)
-    places = (
-        place
-        for place, option in enumerate(options, start=1)
-        if contains_words(words, vqa_normalise(option))
-    )
-    first = next(places, None)
-    return 1 / first if first else 0.0
+    normalised_reply = vqa_normalise(reply)
+    for position, option in enumerate(options, start=1):
+        if contains_words(normalised_reply, vqa_normalise(option)):
+            return 1 / position
+    return 0.0
 
 
 def kie_word_counts(reply: str, gold: str) -> Counts:

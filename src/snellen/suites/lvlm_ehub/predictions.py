@@ -37,25 +37,32 @@ def _with_task(path: Path, file: PredictionFile, columns: Collection[str]) -> Pr
     The tiny study, whose files have a column `task_type`, scored all of its data sets as VQA.
     """
     spec = _entry(file.title)
-    task = spec.task if spec and "task_type" not in columns else "vqa"
-    rows = tuple(
-        replace(row, references=()) if row.references == (NO_GOLD,) else row for row in file.rows
-    )
-    is_of_candidates = task == "candidates"
+    task = "vqa"
+    if spec and "task_type" not in columns:
+        task = spec.task
+    rows = []
+    for row in file.rows:
+        has_no_answer = row.references == (NO_GOLD,)
+        rows.append(replace(row, references=()) if has_no_answer else row)
+    notes = list(file.notes)
+    if task == "candidates":
+        metrics = OF_CANDIDATES
+        notes.extend(_candidate_notes(rows))
+    elif spec:
+        metrics = spec.metrics
+    else:
+        metrics = SHORT_ANSWERS
     return replace(
-        file,
-        rows=rows,
-        suite=SUITE,
-        task=task,
-        metrics=OF_CANDIDATES if is_of_candidates else spec.metrics if spec else SHORT_ANSWERS,
-        notes=(*file.notes, *(_candidate_notes(rows) if is_of_candidates else ())),
+        file, rows=tuple(rows), suite=SUITE, task=task, metrics=metrics, notes=tuple(notes)
     )
 
 
 def _candidate_notes(rows: Sequence[PredictedRow]) -> Iterator[str]:
+    """Yield notes on questions with candidates, and how many candidates are empty texts."""
     yield CANDIDATES
-    if emptied := sum(not text for row in rows for text in row.references):
-        yield f"candidates that the original wrote back as empty texts, left out: {emptied:,}"
+    n_empty = sum(row.references.count("") for row in rows)
+    if n_empty:
+        yield f"candidates that the original wrote back as empty texts, left out: {n_empty:,}"
 
 
 @cache

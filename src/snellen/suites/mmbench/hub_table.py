@@ -81,9 +81,11 @@ def _write_table(split: ParquetSplit, table: Path) -> None:
     with table.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow([*header, PICTURE])
-        for place, row in split.rows(NEEDED, OPTIONAL, _Row):
+        for position, row in split.rows(NEEDED, OPTIONAL, _Row):
             cells: dict[str, Any] = msgspec.to_builtins(row)
             cells["l2-category"] = cells["l2-category"] or cells["L2-category"]
-            texts = ["" if cells[name] == EMPTY else cells[name] for name in header]
-            image = image_column.at(place).read()
+            texts = []
+            for name in header:
+                texts.append("" if cells[name] == EMPTY else cells[name])
+            image = image_column.at(position).read()
             writer.writerow([*texts, base64.b64encode(image).decode()])

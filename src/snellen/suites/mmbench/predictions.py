@@ -26,9 +26,13 @@ from snellen.suites.mmbench.survey import FORM_COLUMNS, L2_COLUMNS, base_index, 
 
 
 def _fault(path: Path, benchmark: str) -> str:
-    """Why a file is not a table whose rotations are CircularEval; empty when it is one.
+    """Return why a file is not a table whose rotations are CircularEval; empty if it is one.
 
-    A table without rotations is read as any other, unless it is joined to a table of MMBench's form.
+    A table without rotations is read like any other, unless it is joined to a table of MMBench's form.
+
+    Args:
+        path: The file of predictions.
+        benchmark: Path of the table of questions; empty if there is none.
     """
     if benchmark and not _is_table(benchmark):
         return f"{benchmark} is a built benchmark; leave {for_caller('--as', 'form=...')} out"
@@ -36,7 +40,9 @@ def _fault(path: Path, benchmark: str) -> str:
         rows = [row.cells for row in prediction_rows(path)]
     except DataError as error:
         return str(error).removeprefix(f"{path}: ")
-    columns = {name for cells in rows for name in cells}
+    columns: set[str] = set()
+    for cells in rows:
+        columns.update(cells)
     for name in ("index", "prediction"):
         if name not in columns:
             return f"there is no column {name}"
@@ -44,10 +50,14 @@ def _fault(path: Path, benchmark: str) -> str:
         return "" if _has_form(Path(benchmark)) else f"{benchmark} is not of MMBench's form"
     if not {"question", "A", "B"} <= columns:
         return "there are no options in columns A, B, ..."
-    questions = {normal_index(str(cells.get("index", ""))): cells.get("question") for cells in rows}
+
+    questions = {}
+    for cells in rows:
+        questions[normal_index(str(cells.get("index", "")))] = cells.get("question")
     for index, question in questions.items():
         base = base_index(index, "", grouped=False)
-        if base != index and question and questions.get(base) == question:
+        is_rotation = base != index and questions.get(base) == question
+        if is_rotation and question:
             return ""
     return "it shows no question again with its options turned"
 
@@ -90,13 +100,15 @@ def _questions(path: Path, answers: str, folder: Path) -> Benchmark:
 def _own_questions(path: Path, folder: Path) -> Benchmark:
     """Return the benchmark that the questions of a file of predictions make. Raises DataError, naming that file."""
     cells = TextTable.read(path)
-    columns = [
-        name
-        for name in cells.columns
-        if name.strip() in (*LETTERS, *FORM_COLUMNS, *L2_COLUMNS)
-        and name.strip().lower() != "image"
-    ]
-    if "answer" not in {name.strip().lower() for name in columns}:
+    columns = []
+    has_answers = False
+    for column in cells.columns:
+        name = column.strip()
+        if name.lower() == "image" or name not in (*LETTERS, *FORM_COLUMNS, *L2_COLUMNS):
+            continue
+        columns.append(column)
+        has_answers = has_answers or name.lower() == "answer"
+    if not has_answers:
         raise DataError(
             f"{path} has predictions without their right answers; name the benchmark that was asked with {setting('benchmark')}"
         )

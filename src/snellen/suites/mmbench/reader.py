@@ -189,39 +189,56 @@ def _file_notes(
     abilities: Taxonomy,
     published: PublishedSplit,
 ) -> list[str]:
-    """Return notes about a file: its size, its abilities, and its irregularities."""
-    states = Counter(question.state for question in groups)
-    categories = Counter((question.base.l2, question.base.category) for question in groups)
-    unknown_l2 = Counter(
-        question.base.l2 for question in groups if not abilities.l1_of(question.base.l2)
-    )
-    notes = [
-        f"{table.path.name} (sha256 {_short_sha256(table.path)}): {rows:,} rows are {question_count_text(len(groups))}"
-    ]
-    ability_counts = [
-        f"{category} {count}" for (_, category), count in sorted(categories.items()) if category
-    ]
+    """Return notes about a file: its size, its abilities, and its irregularities.
+
+    Args:
+        table: The file.
+        rows: Its number of rows.
+        groups: Its questions, each with the rows of its rotations (circular copies of its options).
+        strange: Columns that mean nothing here.
+        abilities: The known abilities.
+        published: Published numbers of questions by ability.
+    """
+    states: Counter[str] = Counter()
+    categories: Counter[tuple[str, str]] = Counter()
+    unknown_l2: Counter[str] = Counter()
+    nan_count = 0
+    for question in groups:
+        base = question.base
+        states[question.state] += 1
+        categories[base.l2, base.category] += 1
+        if base.l2 and not abilities.l1_of(base.l2):
+            unknown_l2[base.l2] += 1
+        if "nan" in (base.hint, *base.options):
+            nan_count += 1
+
+    path = table.path
+    size = question_count_text(len(groups))
+    notes = [f"{path.name} (sha256 {_short_sha256(path)}): {rows:,} rows are {size}"]
+    ability_counts = []
+    for (_, category), count in sorted(categories.items()):
+        if category:
+            ability_counts.append(f"{category} {count}")
     if ability_counts:
         notes.append(f"abilities: {', '.join(ability_counts)}")
-    if table.path.with_name(taxonomy.TAXONOMY_FILE).is_file():
+    if path.with_name(taxonomy.TAXONOMY_FILE).is_file():
         notes.append(f"abilities as {taxonomy.TAXONOMY_FILE} beside it says")
     if strange:
-        notes.append(f"{', '.join(map(repr, strange))} left out: such columns mean nothing here")
+        columns = ", ".join(repr(column) for column in strange)
+        notes.append(f"{columns} left out: such columns mean nothing here")
+
     if states["incomplete"]:
-        notes.append(
-            f"{question_count_text(states['incomplete'])} without all rotations, tagged rotations=incomplete"
-        )
-    notes += [
-        f"{question_count_text(count)} of which the first {state.removeprefix(FIRST)} options alone are turned, tagged "
-        f"rotations={state}"
-        for state, count in sorted(states.items())
-        if state.startswith(FIRST)
-    ]
+        count_text = question_count_text(states["incomplete"])
+        notes.append(f"{count_text} without all rotations, tagged rotations=incomplete")
+    for state, count in sorted(states.items()):
+        if state.startswith(FIRST):
+            notes.append(
+                f"{question_count_text(count)} of which the first {state.removeprefix(FIRST)} options alone are turned, "
+                f"tagged rotations={state}"
+            )
     if states["single-pass"]:
-        notes.append(
-            f"{question_count_text(states['single-pass'])} without rotations by intent, tagged rotations=single-pass"
-        )
-    nan_count = sum("nan" in (question.base.hint, *question.base.options) for question in groups)
+        count_text = question_count_text(states["single-pass"])
+        notes.append(f"{count_text} without rotations by intent, tagged rotations=single-pass")
     if nan_count:
         notes.append(
             f"{question_count_text(nan_count)} with the text 'nan', which is shown; leave a cell empty where it is none"
@@ -232,11 +249,8 @@ def _file_notes(
             f"{question_count_text(repeated_count)} with the image and options of another; where these are circular copies, "
             "say so by the column g_index"
         )
-    notes += [
-        f"{question_count_text(count)} with the unknown l2-category {l2!r}: no l1"
-        for l2, count in unknown_l2.items()
-        if l2
-    ]
+    for l2, count in unknown_l2.items():
+        notes.append(f"{question_count_text(count)} with the unknown l2-category {l2!r}: no l1")
     differences = abilities.differences(categories, published)
     if differences:
         notes.append(f"published counts differ: {', '.join(differences)}")
@@ -323,23 +337,27 @@ def add_answers(path: Path, questions: Sequence[CircularGroup]) -> list[Circular
     Raises DataError naming file and line of a letter without an option, of an answer that differs from the one in
     the questions' own file, or of an index that does not exist.
     """
-    bases = {question.base.index: question for question in questions}
-    indexes = {row.index for question in questions for row in question.rows}
-    answered: dict[str, CircularGroup] = {}
+    questions_by_index: dict[str, CircularGroup] = {}
+    indexes_of_rows: set[str] = set()
+    for question in questions:
+        questions_by_index[question.base.index] = question
+        indexes_of_rows.update(row.index for row in question.rows)
+
+    answered_by_index = dict(questions_by_index)
     for index, letter, where in _answer_letters(path):
-        if index not in indexes:
+        if index not in indexes_of_rows:
             raise DataError(f"{where}: index {index} is not among the questions")
-        question = bases.get(index)
+        question = questions_by_index.get(index)
         if question is None:
             continue  # A file with a row for each rotation has the base rows too.
         try:
-            gold = parse_answer(letter, len(question.base.options))
+            answer = parse_answer(letter, len(question.base.options))
         except RowError as error:
             raise DataError(f"{where}: {error}") from None
-        if question.gold not in (None, gold):
+        if question.gold not in (None, answer):
             raise DataError(f"{where}: another answer than in the questions' own file")
-        answered[index] = replace(question, gold=gold)
-    return [answered.get(index, question) for index, question in bases.items()]
+        answered_by_index[index] = replace(question, gold=answer)
+    return list(answered_by_index.values())
 
 
 def _answer_letters(path: Path) -> Iterator[tuple[str, str, str]]:

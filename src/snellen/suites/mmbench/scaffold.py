@@ -478,8 +478,8 @@ def _abilities(questions: Sequence[NewQuestion]) -> str:
     Published abilities have their titles and definitions; those of other abilities are empty, to be filled in.
     """
     published = taxonomy.packaged_taxonomy()
-    leaves = list(dict.fromkeys(sorted(question.leaf for question in questions)))
-    l2_names = [name for name in dict.fromkeys(l2 for l2, _ in leaves) if name]
+    leaves = sorted({question.leaf for question in questions})
+    l2_names = sorted({l2 for l2, _ in leaves if l2})
     l2_abilities = [_l2_ability(published, name) for name in l2_names]
     l1_titles: dict[str, str] = {}
     for ability in l2_abilities:

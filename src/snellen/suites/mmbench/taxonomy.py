@@ -82,12 +82,15 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
         Raises:
             DataError: If the file cannot be read; the message names it.
         """
-        own = read_toml(path, Taxonomy)
-        l2 = {ability.name: ability for ability in (*self.l2, *own.l2)}
-        leaf = {ability.key: ability for ability in (*self.leaf, *own.leaf)}
-        return replace(
-            self, l1={**self.l1, **own.l1}, l2=tuple(l2.values()), leaf=tuple(leaf.values())
-        )
+        users = read_toml(path, Taxonomy)
+        l1 = {**self.l1, **users.l1}
+        l2 = {ability.name: ability for ability in self.l2}
+        for ability in users.l2:
+            l2[ability.name] = ability
+        leaves = {ability.key: ability for ability in self.leaf}
+        for leaf in users.leaf:
+            leaves[leaf.key] = leaf
+        return replace(self, l1=l1, l2=tuple(l2.values()), leaf=tuple(leaves.values()))
 
     def differences(self, counts: Mapping[Leaf, int], published: PublishedSplit) -> list[str]:
         """Return the abilities of which a file has another number of questions than is published, such as `ocr 40 (39)`.

@@ -86,16 +86,18 @@ def _make_references(
     """
     if kind == "refusal":
         return NOT_THERE, "refusal"
-    if kind == "bbox" and len(numbers) == 4:
+    n_numbers = len(numbers)
+    is_polygon = kind == "polygon" and n_numbers % 2 == 0 and n_numbers >= 4
+    if kind == "bbox" and n_numbers == 4:
         left, top, box_width, box_height = numbers
         numbers = [left, top, left + box_width, top + box_height]
-    elif kind != "polygon" or len(numbers) % 2 or (len(numbers) < 6 and len(numbers) != 4):
+    elif not is_polygon:
         raise DataError(
             f"{where}: {numbers} with box_type {kind!r} is neither a box of left, top, width and height, a polygon "
             "nor a refusal"
         )
     # A polygon of four numbers is two opposite corners.
-    is_box = len(numbers) == 4
+    is_box = n_numbers == 4
     scales = (1.0, 1.0)
     if coordinates != "pixels":
         width, height = size

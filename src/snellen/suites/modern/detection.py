@@ -246,17 +246,27 @@ def iou_in_space(first: Box, second: Box) -> float:
 
     Roll and pitch are ignored, as in lmms-eval (75571cfe, lmms_eval/tasks/sunrgbd/utils.py). A box with a size of zero or
     less has no overlap.
+
+    Args:
+        first: Centre (x, y, z), sizes (x, y, z), and the angles roll, pitch and yaw.
+        second: Likewise.
     """
-    sizes = (*first[3:6], *second[3:6])
-    if min(sizes) <= 0 or not all(map(math.isfinite, (*first, *second))):
+    first_sizes = first[3:6]
+    second_sizes = second[3:6]
+    if min(*first_sizes, *second_sizes) <= 0:
         return 0.0
-    top = max(first[1] - first[4] / 2, second[1] - second[4] / 2)
-    bottom = min(first[1] + first[4] / 2, second[1] + second[4] / 2)
-    if bottom <= top:
+    if not all(math.isfinite(number) for number in (*first, *second)):
         return 0.0
-    ground = _shared_area(_ground_corners(first), _ground_corners(second))
-    intersection = ground * (bottom - top)
-    union = math.prod(first[3:6]) + math.prod(second[3:6]) - intersection
+    # Along the vertical axis y, a box extends half its height in both directions from its centre.
+    first_half_height = first[4] / 2
+    second_half_height = second[4] / 2
+    lowest_shared_y = max(first[1] - first_half_height, second[1] - second_half_height)
+    highest_shared_y = min(first[1] + first_half_height, second[1] + second_half_height)
+    if highest_shared_y <= lowest_shared_y:
+        return 0.0
+    shared_area = _shared_area(_ground_corners(first), _ground_corners(second))
+    intersection = shared_area * (highest_shared_y - lowest_shared_y)
+    union = math.prod(first_sizes) + math.prod(second_sizes) - intersection
     return intersection / union
 
 
@@ -303,9 +313,18 @@ def _shared_area(first: list[tuple[float, float]], second: list[tuple[float, flo
 def _side_of(
     point: tuple[float, float], start: tuple[float, float], end: tuple[float, float]
 ) -> float:
-    """Return a number above 0 if a point is to the left of a line, and below 0 if it is to the right."""
-    along_x, along_z = end[0] - start[0], end[1] - start[1]
-    return along_x * (point[1] - start[1]) - along_z * (point[0] - start[0])
+    """Return a number above 0 if a point is to the left of a line, and below 0 if it is to the right.
+
+    Args:
+        point: The point, as x and z.
+        start: A point on the line.
+        end: A later point on the line.
+    """
+    line_x = end[0] - start[0]
+    line_z = end[1] - start[1]
+    offset_x = point[0] - start[0]
+    offset_z = point[1] - start[1]
+    return line_x * offset_z - line_z * offset_x
 
 
 # --- average precision ------------------------------------------------------------------------------------------------
@@ -320,28 +339,31 @@ class Matches(Struct, frozen=True):
 
 
 def match_boxes(
-    found: Sequence[Box], objects: Sequence[Box], overlap: Overlap, thresholds: Sequence[float]
+    predicted: Sequence[Box], objects: Sequence[Box], overlap: Overlap, thresholds: Sequence[float]
 ) -> Matches:
     """Assign boxes to objects: each in turn to the free object that it overlaps most, if that is enough.
 
     Args:
-        found: The boxes of a reply, in its order.
+        predicted: The boxes of a reply, in its order.
         objects: The boxes of the objects.
         overlap: Function of two boxes.
         thresholds: The least overlap of a hit, one or more.
     """
-    overlaps = np.array([[overlap(box, wanted) for wanted in objects] for box in found])
-    hits = np.zeros((len(thresholds), len(found)), dtype=bool)
+    hits = np.zeros((len(thresholds), len(predicted)), dtype=bool)
+    if not objects:
+        return Matches(hits, 0)
+    overlaps = np.zeros((len(predicted), len(objects)))
+    for index, box in enumerate(predicted):
+        for object_index, object_box in enumerate(objects):
+            overlaps[index, object_index] = overlap(box, object_box)
     for row, threshold in enumerate(thresholds):
-        free = np.ones(len(objects), dtype=bool)
-        for index in range(len(found)):
-            candidates = np.where(free, overlaps[index], -1.0) if len(objects) else np.empty(0)
-            if not candidates.size:
-                continue
-            best = int(candidates.argmax())
-            if candidates[best] >= threshold:
+        is_free = np.ones(len(objects), dtype=bool)
+        for index in range(len(predicted)):
+            free_overlaps = np.where(is_free, overlaps[index], -1.0)
+            best = int(free_overlaps.argmax())
+            if free_overlaps[best] >= threshold:
                 hits[row, index] = True
-                free[best] = False
+                is_free[best] = False
     return Matches(hits, len(objects))
 
 

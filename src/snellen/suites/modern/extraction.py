@@ -155,9 +155,10 @@ def mathvision_answer(reply: str) -> str:
     boxed = _BOXED.findall(text)
     if boxed:
         text = boxed[-1]
-    closing, opening = text.find("}"), text.find("{")
-    if closing != -1 and (opening == -1 or closing < opening):
-        text = text[:closing]
+    # Cut off at a closing brace that was not opened.
+    before_closing, closing_brace, _ = text.partition("}")
+    if closing_brace and "{" not in before_closing:
+        text = before_closing
     text = text.split("=")[-1].split("\\approx")[-1]
     for dropped in _DROPPED:
         text = text.replace(dropped, "")

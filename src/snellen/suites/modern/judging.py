@@ -181,7 +181,8 @@ def _short_facts(name: str, title: str, version: str) -> JudgedMetric:
         title: Title of the benchmark.
         version: Version of the judge's prompt.
     """
-    wrong, unattempted = f"{name}_incorrect", f"{name}_not_attempted"
+    wrong = f"{name}_incorrect"
+    unattempted = f"{name}_not_attempted"
     return JudgedMetric(
         description=f"shares of replies that a judge finds correct, incorrect and not attempted ({title})",
         rows=(

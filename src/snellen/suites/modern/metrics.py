@@ -64,18 +64,17 @@ class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
         self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
         """Return the counts for each group of questions about one image in one category."""
-        right = self.rule(context.benchmark)
+        rule = self.rule(context.benchmark)
         clusters: dict[Hashable, list[AskedQuestion]] = defaultdict(list)
         for question in questions:
-            clusters[question.sample.group, question.sample.tags.get("category")].append(question)
-        return [
-            tally_of(
-                members[0],
-                context.metric,
-                self._count(members[0], [rights_of(member, right) for member in members]),
-            )
-            for members in clusters.values()
-        ]
+            category = question.sample.tags.get("category")
+            clusters[question.sample.group, category].append(question)
+        tallies = []
+        for members in clusters.values():
+            rights = [rights_of(member, rule) for member in members]
+            counts = self._count(members[0], rights)
+            tallies.append(tally_of(members[0], context.metric, counts))
+        return tallies
 
     def _count(self, first: AskedQuestion, members: Sequence[Rights]) -> Counts | Unscored:
         """Return four counts for the category of some questions about one image, and zeros for all other categories.
@@ -216,16 +215,25 @@ def _letters_written(letters: str) -> list[str]:
     return [separator.join(letters) for separator in between]
 
 
-def _text_score(reply: str, gold: str, chinese: bool) -> float:
+def _text_score(reply: str, reference: str, chinese: bool) -> float:
     """Return how well a reply gives a text, in [0, 1], as the script of OCRBench v2 computes it.
 
     A short text (fewer than 5 words, or in Chinese fewer than 4 parts between commas) must occur in the reply. For a
     longer one, the score is 1 - edit distance / longer length, or 0 if that is below a half.
+
+    Args:
+        reply: The reply.
+        reference: The correct text.
+        chinese: Whether it is Chinese.
     """
-    is_short = len(gold.split(",")) < 4 if chinese else len(gold.split()) < 5
+    if chinese:
+        is_short = len(reference.split(",")) < 4
+    else:
+        is_short = len(reference.split()) < 5
     if is_short:
-        return float(gold in reply)
-    similarity = 1 - edit_distance(reply, gold) / max(len(reply), len(gold))
+        return float(reference in reply)
+    longer_length = max(len(reply), len(reference))
+    similarity = 1 - edit_distance(reply, reference) / longer_length
     return similarity if similarity >= 0.5 else 0.0
 
 
@@ -309,18 +317,20 @@ class ProblemsOfSteps(GroupedMetric, frozen=True, kw_only=True):
         self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
         """Return the counts of each problem, whose questions (its steps) belong together."""
-        right = right_answer_rule(context.benchmark)
+        rule = right_answer_rule(context.benchmark)
         problems: dict[str, dict[str, AskedQuestion]] = defaultdict(dict)
         for question in questions:
-            problems[question.sample.group][question.sample.tags.get("part", "")] = question
-        return [
-            tally_of(
-                next(iter(parts.values())),
-                context.metric,
-                _problem_counts({part: rights_of(q, right) for part, q in parts.items()}),
-            )
-            for parts in problems.values()
-        ]
+            part = question.sample.tags.get("part", "")
+            problems[question.sample.group][part] = question
+        tallies = []
+        for questions_by_part in problems.values():
+            rights_by_part = {}
+            for part, question in questions_by_part.items():
+                rights_by_part[part] = rights_of(question, rule)
+            first_question = next(iter(questions_by_part.values()))
+            counts = _problem_counts(rights_by_part)
+            tallies.append(tally_of(first_question, context.metric, counts))
+        return tallies
 
 
 def _problem_counts(rights_by_part: dict[str, Rights]) -> Counts | Unscored:
@@ -329,9 +339,17 @@ def _problem_counts(rights_by_part: dict[str, Rights]) -> Counts | Unscored:
     The means are the shares of presentations with insufficient generalisation (only the steps are right), inadequate
     knowledge (the problem and a step are wrong), complete mastery by the strict and by the loose standard, and rote
     memorisation by the strict standard. If answers are missing, the reason is returned.
+
+    Args:
+        rights_by_part: For the problem and each of its steps, whether each presentation was answered correctly.
     """
-    problem_rights = [rights for part, rights in rights_by_part.items() if part.endswith(WHOLE)]
-    step_rights = [rights for part, rights in rights_by_part.items() if not part.endswith(WHOLE)]
+    problem_rights = []
+    step_rights = []
+    for part, rights in rights_by_part.items():
+        if part.endswith(WHOLE):
+            problem_rights.append(rights)
+        else:
+            step_rights.append(rights)
     if len(problem_rights) != 1 or len(step_rights) < 2:
         return Unscored("metric undefined", "a problem was asked without all of its steps")
     # The problem and its steps in this order, in each presentation in which all have an answer.
@@ -340,16 +358,17 @@ def _problem_counts(rights_by_part: dict[str, Rights]) -> Counts | Unscored:
         if isinstance(rights, Unscored):
             return rights
         answered.append(rights)
-    presentations = sorted(set.intersection(*map(set, answered)))
+    presentations = set.intersection(*(set(rights) for rights in answered))
     if not presentations:
         return Unscored(
             "metric undefined", "no presentation has an answer to a problem and all of its steps"
         )
-    counts = [
-        _verdict([bool(rights[presentation]) for rights in answered])
-        for presentation in presentations
-    ]
-    return (*(math.fsum(column) / len(presentations) for column in zip(*counts, strict=True)), 1.0)
+    verdicts = []
+    for presentation in sorted(presentations):
+        are_right = [bool(rights[presentation]) for rights in answered]
+        verdicts.append(_verdict(are_right))
+    means = [math.fsum(column) / len(verdicts) for column in zip(*verdicts, strict=True)]
+    return (*means, 1.0)
 
 
 def _verdict(is_right: Sequence[bool]) -> tuple[bool, ...]:

@@ -31,21 +31,20 @@ def read_span(reply: str) -> Span | None:
     `The event happens in the 24.3 - 30.4 seconds`, `from 0:24 to 0:30`, `starts at 3 s and ends at 7 s`.
     """
     match = _SPAN.search(reply)
-    if match is not None:
-        first, second = _seconds(match[1]), _seconds(match[2])
-    else:
-        times = [_seconds(found) for found in _ANY.findall(reply)]
-        if len(times) != 2:
-            return None
-        first, second = times
+    times = [match[1], match[2]] if match is not None else _ANY.findall(reply)
+    if len(times) != 2:
+        return None
+    first, second = (_seconds(time) for time in times)
     return min(first, second), max(first, second)
 
 
 def shared_length(first: Span, second: Span) -> float:
-    """Intersection over union of two spans of time, in [0, 1]."""
-    common = max(min(first[1], second[1]) - max(first[0], second[0]), 0.0)
-    union = max(first[1], second[1]) - min(first[0], second[0])
-    return common / union if union > 0 else 0.0
+    """Return the intersection over union of two spans of time, in [0, 1]."""
+    first_start, first_end = first
+    second_start, second_end = second
+    intersection = max(min(first_end, second_end) - max(first_start, second_start), 0.0)
+    union = max(first_end, second_end) - min(first_start, second_start)
+    return intersection / union if union > 0 else 0.0
 
 
 def moment_marks(reply: str, references: Sequence[str]) -> Marks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from itertools import count, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,13 +46,18 @@ def read_muirbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draf
     """Yield drafts whose image marks are numbered through question and options: `<image 1>`, `<image 2>`. Options
     that are images thus differ, in any order."""
     for draft in read_hub_rows(params, folder):
-        [drawn] = draft.rounds
-        numbers = count(1)
-        question, *options = (
-            re.sub(IMAGE_MARK, lambda mark: f"<image {next(numbers)}>", text)  # noqa: B023  # used at once
-            for text in (drawn.question, *drawn.options)
-        )
-        yield replace(draft, rounds=(replace(drawn, question=question, options=tuple(options)),))
+        [unnumbered] = draft.rounds
+        texts = []
+        n_marks = 0
+        for text in (unnumbered.question, *unnumbered.options):
+            beginning, *parts = text.split(IMAGE_MARK)
+            numbered = beginning
+            for part in parts:
+                n_marks += 1
+                numbered += f"<image {n_marks}>{part}"
+            texts.append(numbered)
+        question = replace(unnumbered, question=texts[0], options=tuple(texts[1:]))
+        yield replace(draft, rounds=(question,))
 
 
 def read_charxiv_descriptive(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -101,9 +106,11 @@ def read_mtvqa(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 def _question_answer_pairs(text: str, where: str) -> list[dict[str, str]]:
     """Return the questions and answers in the text of a Python list. Raises DataError if it has another form."""
-    pairs = python_literal(text)
+    pairs = []
     try:
-        return [{name: str(pair[name]) for name in ("question", "answer")} for pair in pairs]
+        for pair in python_literal(text):
+            pairs.append({"question": str(pair["question"]), "answer": str(pair["answer"])})
+        return pairs
     except (TypeError, KeyError):
         raise DataError(
             f"{where}: qa_pairs is not a list of questions and answers: {text[:80]!r}"

@@ -146,14 +146,26 @@ def write_answers(
     exchanges = with_conclusions(read_exchanges(folder), [label], {use.name: samples})
     answers, failed = _answers(exchanges, label, use.name, samples)
 
-    written = {name: answers[name] for name in samples if name in answers}
+    written = {}
+    failed_questions = []
+    never_asked = []
+    n_empty = 0
+    for name in samples:
+        if name in answers:
+            written[name] = answers[name]
+            if not answers[name]:
+                n_empty += 1
+        elif name in failed:
+            failed_questions.append(name)
+        else:
+            never_asked.append(name)
     summary = AnswerSummary(
         benchmark=use.name,
         protocol=label,
         rows=len(written),
-        never=tuple(name for name in samples if name not in answers and name not in failed),
-        failed=tuple(name for name in samples if name in failed and name not in answers),
-        empty=sum(not answer for answer in written.values()),
+        never=tuple(never_asked),
+        failed=tuple(failed_questions),
+        empty=n_empty,
     )
     if summary.missing and not partial:
         raise DataError(

@@ -77,21 +77,25 @@ class PublishedImages:
     def picture(
         self, text: str | int, where: str, boxes: tuple[Box, ...] = ()
     ) -> bytes | Path | ImageSpec:
-        """Return the image as its question shows it: whole, cropped to its box, or with its boxes drawn. `text` is
-        the image in base64, or its name."""
+        """Return the image as its question shows it: whole, cropped to its box, or with its boxes drawn.
+
+        Args:
+            text: The image in base64, or its name.
+            where: File and position, for error messages.
+            boxes: Boxes of the question.
+        """
         content = self._content(str(text), where)
         entry = self.entry
         if entry.crop and boxes:
             return ImageSpec(content, crop=boxes[0])
         if entry.draw is None or not boxes:
             return content
-        if entry.draw.corners:
-            boxes = tuple(from_corners(*box) for box in boxes)
-        width = entry.draw.width
-        outlines = tuple(
-            Outline(box, PALETTE[place % len(PALETTE)], width) for place, box in enumerate(boxes)
-        )
-        return ImageSpec(content, outlines=outlines)
+        outlines = []
+        for number, box in enumerate(boxes):
+            drawn_box = from_corners(*box) if entry.draw.corners else box
+            colour = PALETTE[number % len(PALETTE)]
+            outlines.append(Outline(drawn_box, colour, entry.draw.width))
+        return ImageSpec(content, outlines=tuple(outlines))
 
     def _content(self, text: str, where: str) -> bytes | Path:
         """Return an image from its base64 text, or the path of the file that the text names. Raises DataError if
@@ -185,23 +189,21 @@ def _read_vqa(paths: Paths, shelf: PublishedImages) -> Items:
     are the options of the question why the answer is right."""
     for where, item in _records_of(paths[0], _Vqa):
         context = item.context or None
+        answer = _as_texts(item.answer)[0]
         if item.rationale_options:
-            question = wording.why_question(item.question, _as_texts(item.answer)[0])
-            options, gold = item.rationale_options, _as_texts(item.rationale)[0]
+            question = wording.why_question(item.question, answer)
+            options = item.rationale_options
+            correct_text = _as_texts(item.rationale)[0]
         else:
-            question, options, gold = item.question, item.answer_options, _as_texts(item.answer)[0]
-            context = context or (
-                wording.explanation_context(_as_texts(item.rationale)[0])
-                if item.rationale
-                else None
-            )
-        yield _image_question(
-            item.question_id,
-            _choice_question(question, options, _index_of_answer(gold, options, where)),
-            shelf.picture(item.image_id, where),
-            where,
-            context,
-        )
+            question = item.question
+            options = item.answer_options
+            correct_text = answer
+            if item.rationale and not context:
+                context = wording.explanation_context(_as_texts(item.rationale)[0])
+        correct_index = _index_of_answer(correct_text, options, where)
+        choice = _choice_question(question, options, correct_index)
+        picture = shelf.picture(item.image_id, where)
+        yield _image_question(item.question_id, choice, picture, where, context)
 
 
 def _read_open_vqa(paths: Paths, shelf: PublishedImages) -> Items:
@@ -448,29 +450,37 @@ class _Annotation(Struct, frozen=True):
 
 
 def _read_tdiuc(paths: Paths, shelf: PublishedImages) -> Items:
-    """Yield the questions of one task of TDIUC. Their distractors, which were drawn anew for each published test,
-    are drawn once. Raises DataError if a question is missing."""
-    pool = _read_choices(paths[2])
-    golds = {
-        record.question_id: record.answers[0].answer
-        for _, record in list_items(
-            paths[1], "", read_json(paths[1], list[msgspec.Raw]), _Annotation
-        )
-        if record.question_type == shelf.entry.type and record.answers
-    }
-    for where, record in list_items(
-        paths[0], "", read_json(paths[0], list[msgspec.Raw]), _Question
-    ):
-        if (gold := golds.pop(record.question_id, None)) is not None:
-            question = QuestionDraft(
-                record.question, texts=(gold,), distractors=DistractorSpec(tiers=(pool,))
-            )
-            yield _image_question(
-                record.question_id, question, shelf.picture(record.image_id, where), where
-            )
-    if golds:
+    """Yield the questions of one task of TDIUC.
+
+    Their distractors, which were drawn anew for each published test, are drawn once.
+
+    Args:
+        paths: The files of questions, of annotations (the answers), and of choices.
+        shelf: The images, and the entry of the task.
+
+    Raises:
+        DataError: If the question of an answer is missing.
+    """
+    questions_file, annotations_file, choices_file = paths[:3]
+    pool = _read_choices(choices_file)
+    answers = {}
+    annotations = read_json(annotations_file, list[msgspec.Raw])
+    for _, annotation in list_items(annotations_file, "", annotations, _Annotation):
+        if annotation.question_type == shelf.entry.type and annotation.answers:
+            answers[annotation.question_id] = annotation.answers[0].answer
+
+    questions = read_json(questions_file, list[msgspec.Raw])
+    for where, record in list_items(questions_file, "", questions, _Question):
+        answer = answers.pop(record.question_id, None)
+        if answer is None:
+            continue
+        distractors = DistractorSpec(tiers=(pool,))
+        question = QuestionDraft(record.question, texts=(answer,), distractors=distractors)
+        picture = shelf.picture(record.image_id, where)
+        yield _image_question(record.question_id, question, picture, where)
+    if answers:
         raise DataError(
-            f"{paths[1]}: question {min(golds)} is not in {paths[0].name}; are both files whole?"
+            f"{annotations_file}: question {min(answers)} is not in {questions_file.name}; are both files whole?"
         )
 
 
@@ -648,11 +658,11 @@ def importable_benchmarks(
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; it should hold the files of ReForm-Eval-Data")
     _check_names(names)
-    chosen = names or [
-        name
-        for name, entry in published_entries().items()
-        if all(locate_or_none(folder, file) for file in entry.files)
-    ]
+    chosen = list(names)
+    if not names:
+        for name, entry in published_entries().items():
+            if all(locate_or_none(folder, file) for file in entry.files):
+                chosen.append(name)
     if not chosen:
         raise DataError(
             f"{folder}: no file of ReForm-Eval-Data is there; it has folders such as CLEVR and MSCOCO"

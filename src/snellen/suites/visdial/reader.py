@@ -86,41 +86,41 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     dialogs = list(list_items(path, "data.dialogs", content.data.dialogs, _Dialog))
     for where, dialog in dialogs:
         _check_dialogue(where, dialog, content.data)
-    relevant = _read_relevance(folder, dialogs) if chosen.candidates != "listed" else {}
-    ask = (
-        _published_choice
-        if chosen.candidates
-        else partial(_reformed_question, pools=_Pools(content.data, dialogs))
+    is_listed = chosen.candidates == "listed"
+    relevances: Relevant = {}
+    if not is_listed:
+        relevances = _read_relevance(folder, dialogs)
+    if chosen.candidates:
+        make_round = _published_choice
+    else:
+        make_round = partial(_reformed_question, pools=_Pools(content.data, dialogs))
+    image_folders = (
+        locate_or_none(folder, f"VisualDialog_{split}"),
+        locate_or_none(folder, "images"),
     )
-    base: Path | None = None
+    image_folder: Path | None = None
     for where, dialog in dialogs:
         name = f"VisualDialog_{split}_{dialog.image_id:012d}.jpg"
-        base = base or base_of(
-            name,
-            (locate_or_none(folder, f"VisualDialog_{split}"), locate_or_none(folder, "images")),
-            where,
-        )
-        if chosen.candidates == "listed":
-            yield from _single_questions(dialog, content.data, base / name, where)
+        image_folder = image_folder or base_of(name, image_folders, where)
+        picture = image_folder / name
+        if is_listed:
+            yield from _single_questions(dialog, content.data, picture, where)
             continue
-        rounds = tuple(
-            ask(
-                turn,
-                content.data,
-                relevant.get((dialog.image_id, number)),
-                f"{where}, round {number}",
-            )
-            for number, turn in enumerate(dialog.dialog)
-        )
+        rounds = []
+        replies = []
+        for number, turn in enumerate(dialog.dialog):
+            relevance = relevances.get((dialog.image_id, number))
+            rounds.append(make_round(turn, content.data, relevance, f"{where}, round {number}"))
+            replies.append(content.data.answers[turn.answer].strip())
         yield Draft(
             id=str(dialog.image_id),
-            rounds=rounds,
-            images=(base / name,),
+            rounds=tuple(rounds),
+            images=(picture,),
             where=where,
             dialogue=True,
             context=dialog.caption.strip(),
             group=str(dialog.image_id),
-            replies=tuple(content.data.answers[turn.answer].strip() for turn in dialog.dialog),
+            replies=tuple(replies),
             notes=_note_on_left_out(dialog, rounds, where) if chosen.candidates else (),
         )
 
@@ -132,12 +132,9 @@ def _check_dialogue(where: str, dialog: _Dialog, lists: _Data) -> None:
     for number, turn in enumerate(dialog.dialog):
         if not 0 <= turn.question < len(lists.questions):
             raise DataError(f"{where}, round {number}: there is no question {turn.question}")
-        if strange := [
-            place
-            for place in (turn.answer, *turn.answer_options)
-            if not 0 <= place < len(lists.answers)
-        ]:
-            raise DataError(f"{where}, round {number}: there is no answer {strange[0]}")
+        for answer in (turn.answer, *turn.answer_options):
+            if not 0 <= answer < len(lists.answers):
+                raise DataError(f"{where}, round {number}: there is no answer {answer}")
 
 
 def _read_relevance(folder: Path | None, dialogs: Dialogs) -> Relevant:
@@ -170,25 +167,19 @@ def _reformed_question(
 ) -> QuestionDraft:
     """Return a round as a multiple-choice question, whose distractors are answers that people gave to other
     questions. Candidates that annotators called right, too, are not distractors."""
-    gold = lists.answers[turn.answer].strip()
-    relevance_by_candidate = zip(
-        turn.answer_options, _checked_relevance(turn, relevance, where), strict=False
+    answer = lists.answers[turn.answer].strip()
+    also_right = []
+    relevances = _checked_relevance(turn, relevance, where)
+    for candidate, share in zip(turn.answer_options, relevances, strict=False):
+        if share > 0 and candidate != turn.answer:
+            also_right.append(lists.answers[candidate])
+    distractors = DistractorSpec(
+        tiers=pools.of(lists.questions[turn.question], answer),
+        fillers=VISDIAL_FILLERS,
+        prompt="dialogue",
+        also_right=tuple(also_right),
     )
-    also_right = tuple(
-        lists.answers[candidate]
-        for candidate, share in relevance_by_candidate
-        if share > 0 and candidate != turn.answer
-    )
-    return QuestionDraft(
-        _question_text(turn, lists),
-        texts=(gold,),
-        distractors=DistractorSpec(
-            tiers=pools.of(lists.questions[turn.question], gold),
-            fillers=VISDIAL_FILLERS,
-            prompt="dialogue",
-            also_right=also_right,
-        ),
-    )
+    return QuestionDraft(_question_text(turn, lists), texts=(answer,), distractors=distractors)
 
 
 def _checked_relevance(
@@ -251,20 +242,32 @@ def _note_on_left_out(
 
 
 def _single_questions(dialog: _Dialog, lists: _Data, picture: Path, where: str) -> Iterator[Draft]:
-    """Yield each question of a dialogue on its own, without caption and history, with all candidates in the file's
-    order. Raises DataError if the answer is not a candidate."""
+    """Yield each question of a dialogue on its own, without caption and history.
+
+    It has all candidates in the order of the file.
+
+    Args:
+        dialog: The dialogue.
+        lists: All questions and answers of the file, to which dialogues refer.
+        picture: The image.
+        where: File and position, for error messages.
+
+    Raises:
+        DataError: If the answer is not a candidate.
+    """
     for number, turn in enumerate(dialog.dialog):
-        candidates = tuple(lists.answers[answer].strip() for answer in turn.answer_options)
-        gold = lists.answers[turn.answer].strip()
-        if gold not in candidates:
+        candidates = tuple(lists.answers[option].strip() for option in turn.answer_options)
+        answer = lists.answers[turn.answer].strip()
+        if answer not in candidates:
             raise DataError(
-                f"{where}, round {number}: the answer {gold!r} is none of the {len(candidates)} candidates"
+                f"{where}, round {number}: the answer {answer!r} is none of the {len(candidates)} candidates"
             )
+        question = QuestionDraft(
+            _question_text(turn, lists), texts=(answer,), candidates=candidates
+        )
         yield Draft(
             id=f"{dialog.image_id}-{number + 1}",
-            rounds=(
-                QuestionDraft(_question_text(turn, lists), texts=(gold,), candidates=candidates),
-            ),
+            rounds=(question,),
             images=(picture,),
             where=f"{where}, round {number}",
             group=str(dialog.image_id),

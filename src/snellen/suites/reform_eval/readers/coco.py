@@ -122,32 +122,42 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 def _present_object_question(
     objects: CocoObjects, annotation: CocoAnnotation, where: str, *, boxed: bool
 ) -> Draft:
-    """Return the question which object is in the image (mci), or in the red box (goi, `boxed`).
+    """Return the question which object is in the image (mci), or in the red box (goi).
 
     Distractors are classes of the same super-category, then any classes. In goi, other classes in the image come
     first; in mci they are correct, too, and so are not distractors.
+
+    Args:
+        objects: All objects, their classes and images.
+        annotation: The object.
+        where: File and position, for error messages.
+        boxed: Whether a box is drawn around the object (goi).
     """
-    gold = objects.categories[annotation.category_id]
-    present = objects.present(annotation.image_id)
-    other_names = tuple(objects.name(category) for category in sorted(present - {gold.id}))
-    similar_names = objects.names(of=gold.supercategory)
-    all_names = objects.names()
-    if boxed:
-        distractors = DistractorSpec(tiers=(other_names, similar_names, all_names))
-        question = "Which object is inside the red box?"
-    else:
-        distractors = DistractorSpec(tiers=(similar_names, all_names), also_right=other_names)
-        question = "Which of these objects does the picture show?"
+    category = objects.categories[annotation.category_id]
     file = objects.images[annotation.image_id]
+    other_categories = objects.present(annotation.image_id) - {category.id}
+    other_names = tuple(objects.name(other_category) for other_category in sorted(other_categories))
+    similar_names = objects.names(of=category.supercategory)
+    all_names = objects.names()
+    picture: Path | bytes | ImageSpec = file
+    regions: tuple[Region, ...] = ()
+    if boxed:
+        question = "Which object is inside the red box?"
+        distractors = DistractorSpec(tiers=(other_names, similar_names, all_names))
+        picture = ImageSpec(file, outlines=(Outline(annotation.bbox, width=3),))
+        regions = (Region(annotation.bbox),)
+    else:
+        question = "Which of these objects does the picture show?"
+        distractors = DistractorSpec(tiers=(similar_names, all_names), also_right=other_names)
     return Draft(
         id=str(annotation.id),
-        rounds=(QuestionDraft(question, texts=(gold.name,), distractors=distractors),),
-        images=(ImageSpec(file, outlines=(Outline(annotation.bbox, width=3),)) if boxed else file,),
+        rounds=(QuestionDraft(question, texts=(category.name,), distractors=distractors),),
+        images=(picture,),
         where=where,
-        regions=(Region(annotation.bbox),) if boxed else (),
+        regions=regions,
         group=str(annotation.image_id),
-        answer_tags={"supercategory": gold.supercategory},
-        stratum=gold.supercategory,
+        answer_tags={"supercategory": category.supercategory},
+        stratum=category.supercategory,
     )
 
 
@@ -177,28 +187,28 @@ def _missing_object_questions(objects: CocoObjects) -> Iterator[Draft]:
         candidates = sorted(present - boxed) or sorted(set(objects.categories) - present)
         if not candidates:
             continue
-        gold = objects.categories[rng.choice(candidates)]
+        missing = objects.categories[rng.choice(candidates)]
         boxed_names = tuple(objects.name(category) for category in sorted(boxed))
-        boxes = tuple(annotation.bbox for _, annotation in chosen)
-        outlines = tuple(
-            Outline(box, colour=PALETTE[number % len(PALETTE)], width=3)
-            for number, box in enumerate(boxes)
+        question = QuestionDraft(
+            "Which of these objects is inside none of the boxes?",
+            texts=(missing.name,),
+            distractors=DistractorSpec(tiers=(boxed_names,), allow_fewer=True),
         )
+        outlines = []
+        regions = []
+        for number, (_, annotation) in enumerate(chosen):
+            colour = PALETTE[number % len(PALETTE)]
+            outlines.append(Outline(annotation.bbox, colour=colour, width=3))
+            regions.append(Region(annotation.bbox))
         yield Draft(
             id=str(image),
-            rounds=(
-                QuestionDraft(
-                    "Which of these objects is inside none of the boxes?",
-                    texts=(gold.name,),
-                    distractors=DistractorSpec(tiers=(boxed_names,), allow_fewer=True),
-                ),
-            ),
-            images=(ImageSpec(objects.images[image], outlines=outlines),),
+            rounds=(question,),
+            images=(ImageSpec(objects.images[image], outlines=tuple(outlines)),),
             where=first_location,
-            regions=tuple(Region(box) for box in boxes),
+            regions=tuple(regions),
             group=str(image),
-            answer_tags={"supercategory": gold.supercategory},
-            stratum=gold.supercategory,
+            answer_tags={"supercategory": missing.supercategory},
+            stratum=missing.supercategory,
         )
 
 
@@ -235,23 +245,26 @@ class _Pairs:
     def __init__(
         self, objects: CocoObjects, captions: dict[int, list[tuple[str, CocoCaption]]]
     ) -> None:
-        name = category_finder(objects.names(), coco_words())
+        self._categories_of = category_finder(objects.names(), coco_words())
         self.pictures = objects.images
-        self.own = {
-            image: [caption.caption.strip() for _, caption in texts]
-            for image, texts in captions.items()
-        }
-        self._named = {
-            image: [(text, name(text)) for text in texts] for image, texts in self.own.items()
-        }
-        self._shown = {
-            image: frozenset(map(objects.name, objects.present(image)))
-            for image, texts in self.own.items()
-            if texts
-        }
+        self.own: dict[int, list[str]] = {}
+        """The captions of each image."""
+        self._categories_by_caption: dict[int, list[tuple[str, Categories]]] = {}
+        """For each image, its captions with the categories that each mentions."""
+        self._shown: dict[int, Categories] = {}
+        """The categories that each image with captions shows."""
+        for image, image_captions in captions.items():
+            texts = [caption.caption.strip() for _, caption in image_captions]
+            self.own[image] = texts
+            self._categories_by_caption[image] = [
+                (text, self._categories_of(text)) for text in texts
+            ]
+            if texts:
+                present = objects.present(image)
+                self._shown[image] = frozenset(objects.name(category) for category in present)
         self._neighbours = SimilarImages(self._shown)
         self._near: dict[int, list[int]] = {}
-        self._name = name
+        """The most similar images of each image, once they were needed."""
 
     def nearly_right(self, caption: CocoCaption) -> tuple[str, ...]:
         """Return captions of similar images, the most similar image first. Each is the caption of its image that is
@@ -260,13 +273,14 @@ class _Pairs:
         if image not in self._near:
             rng = rng_for("coco-pairs", image, "neighbours")
             self._near[image] = self._neighbours.nearest(image, NEIGHBOURS, rng)
-        gold: Categories = self._name(caption.caption)
+        mentioned = self._categories_of(caption.caption)
         objects = self._shown[image]
-        return tuple(
-            text
-            for neighbour in self._near[image]
-            if (text := most_similar(gold, self._named[neighbour], objects))
-        )
+        similar_captions = []
+        for neighbour in self._near[image]:
+            text = most_similar(mentioned, self._categories_by_caption[neighbour], objects)
+            if text:
+                similar_captions.append(text)
+        return tuple(similar_captions)
 
 
 def _matching_question(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
@@ -348,22 +362,31 @@ def coco_words() -> dict[str, tuple[str, ...]]:
 def category_finder(
     names: Iterable[str], words: Mapping[str, Sequence[str]]
 ) -> Callable[[str], Categories]:
-    """Return a function from a caption to the categories it mentions, by their names or other `words` for them.
+    """Return a function that finds the categories that a caption mentions.
 
-    Matches whole words in any case, singular or plural; a longer name hides a shorter one inside it (a hot
-    dog is not a dog).
+    It matches whole words in any case, singular or plural. A longer name hides a shorter one inside it (a hot dog is
+    not a dog).
+
+    Args:
+        names: Names of the categories.
+        words: Other words for a category, by its name.
     """
-    names_by_form = {
-        form: name
-        for name in names
-        for word in map(str.casefold, (name, *words.get(name, ())))
-        for form in (word, plural(word))
-    }
-    longest_first = sorted(names_by_form, key=lambda form: (-len(form), form))
-    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\b")
-    return lambda caption: frozenset(
-        names_by_form[form] for form in pattern.findall(caption.casefold())
-    )
+    names_by_form: dict[str, str] = {}
+    for name in names:
+        for term in (name, *words.get(name, ())):
+            singular = term.casefold()
+            names_by_form[singular] = name
+            names_by_form[plural(singular)] = name
+    # Of two alternatives of a pattern, the first one that matches counts.
+    longest_first = sorted(names_by_form, key=len, reverse=True)
+    alternatives = "|".join(re.escape(form) for form in longest_first)
+    pattern = re.compile(rf"\b(?:{alternatives})\b")
+
+    def mentioned_categories(caption: str) -> Categories:
+        forms = pattern.findall(caption.casefold())
+        return frozenset(names_by_form[form] for form in forms)
+
+    return mentioned_categories
 
 
 def overlap(first: Categories, second: Categories) -> float:
@@ -500,28 +523,26 @@ def read_refcoco(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]
     chosen = read_params(params, RefcocoParams)
     path = locate_file(
         folder,
-        *(f"{within}refs(unc).{kind}" for within in ("refcoco/", "") for kind in ("p", "json")),
+        "refcoco/refs(unc).p",
+        "refcoco/refs(unc).json",
+        "refs(unc).p",
+        "refs(unc).json",
     )
     objects = read_instances(path.with_name("instances.json"), locate_images(folder, "train2014"))
-    annotations = {
-        annotation.id: annotation
-        for annotated in objects.by_image.values()
-        for _, annotation in annotated
-    }
+    annotations: dict[int, CocoAnnotation] = {}
+    for annotated in objects.by_image.values():
+        for _, annotation in annotated:
+            annotations[annotation.id] = annotation
+
     refs = [(where, ref) for where, ref in _read_references(path) if ref.split == chosen.split]
     for where, ref in refs:
         _check_reference(ref, objects, annotations, where)
     pools = _Pools(objects, [ref for _, ref in refs])
     for where, ref in refs:
+        annotation = annotations[ref.ann_id]
         for number, sentence in enumerate(ref.sentences):
-            yield _expression_draft(
-                objects,
-                annotations[ref.ann_id],
-                ref,
-                sentence,
-                pools,
-                f"{where}.sentences[{number}]",
-            )
+            sentence_where = f"{where}.sentences[{number}]"
+            yield _expression_draft(objects, annotation, ref, sentence, pools, sentence_where)
 
 
 def _read_references(path: Path) -> Iterator[tuple[str, ReferredObject]]:
@@ -603,27 +624,33 @@ def _expression_draft(
     pools: _Pools,
     where: str,
 ) -> Draft:
-    """Return the question which expression describes the outlined object. All expressions for it are correct;
-    expressions for objects of other categories are distractors."""
+    """Return the question which expression describes the outlined object.
+
+    All expressions for it are correct; expressions for objects of other categories are distractors.
+
+    Args:
+        objects: All objects, their classes and images.
+        annotation: The object, with its box.
+        ref: The object's expressions.
+        sentence: The expression that is shown as the correct option.
+        pools: The distractors by category.
+        where: File and position, for error messages.
+    """
     category = objects.categories[ref.category_id]
-    other_expressions = tuple(
-        expression.sent for expression in ref.sentences if expression.sent != sentence.sent
+    texts = [sentence.sent]
+    for expression in ref.sentences:
+        if expression.sent != sentence.sent:
+            texts.append(expression.sent)
+    question = QuestionDraft(
+        wording.EXPRESSION_QUESTION,
+        texts=tuple(texts),
+        distractors=DistractorSpec(tiers=pools.tiers(category.id)),
     )
-    distractors = DistractorSpec(tiers=pools.tiers(category.id))
+    outline = Outline(annotation.bbox, width=BOX_WIDTH)
     return Draft(
         id=str(sentence.sent_id),
-        rounds=(
-            QuestionDraft(
-                wording.EXPRESSION_QUESTION,
-                texts=(sentence.sent, *other_expressions),
-                distractors=distractors,
-            ),
-        ),
-        images=(
-            ImageSpec(
-                objects.images[ref.image_id], outlines=(Outline(annotation.bbox, width=BOX_WIDTH),)
-            ),
-        ),
+        rounds=(question,),
+        images=(ImageSpec(objects.images[ref.image_id], outlines=(outline,)),),
         where=where,
         regions=(Region(annotation.bbox),),
         group=str(ref.image_id),

@@ -218,7 +218,9 @@ def _overlaps_image(
     """
     left, top, right, bottom, _, _ = box
     width, height = size
-    return left < width and top < height and right > 0 and bottom > 0
+    is_within_width = left < width and right > 0
+    is_within_height = top < height and bottom > 0
+    return is_within_width and is_within_height
 
 
 def _box_corners(house_object: HouseObject) -> Iterator[tuple[float, float, float]]:
@@ -244,16 +246,19 @@ def _box_corners(house_object: HouseObject) -> Iterator[tuple[float, float, floa
 def _transform_point(
     point: tuple[float, float, float], matrix: tuple[float, ...]
 ) -> tuple[float, float, float]:
-    """Return a point transformed by a 4 x 4 matrix that is given row by row, from the house's coordinates to the
-    camera's."""
-    x, y, z = (
-        matrix[4 * row] * point[0]
-        + matrix[4 * row + 1] * point[1]
-        + matrix[4 * row + 2] * point[2]
-        + matrix[4 * row + 3]
-        for row in range(3)
-    )
-    return x, y, z
+    """Return a point in the camera's coordinates, given its coordinates in the house.
+
+    Args:
+        point: x, y and z in the house.
+        matrix: The transformation, a 4 x 4 matrix row by row.
+    """
+    transformed = []
+    for row in range(3):
+        x_factor, y_factor, z_factor, offset = matrix[4 * row : 4 * row + 4]
+        x, y, z = point
+        transformed.append(x_factor * x + y_factor * y + z_factor * z + offset)
+    camera_x, camera_y, camera_z = transformed
+    return camera_x, camera_y, camera_z
 
 
 LEVEL_CAMERA = 1
@@ -373,23 +378,30 @@ def _annotated_drafts(path: Path) -> Iterator[Draft]:
 
 
 def _relation_question(name: str, fact: Fact, picture: Path, where: str) -> Draft:
-    """Return the question about the relation of two objects, or of one to the observer. Its distractors are
-    relations that cannot hold at the same time."""
+    """Return the question about the relation of two objects, or of one to the observer.
+
+    Its distractors are relations that cannot hold at the same time.
+
+    Args:
+        name: Id of the question.
+        fact: The objects and their relation.
+        picture: The image.
+        where: File and line, for error messages.
+    """
     subject = f"the {fact.subject}"
     reference = f"the {fact.object}" if fact.object else "you, the observer"
+    question = QuestionDraft(
+        f"Where is {subject} with respect to {reference}?",
+        texts=(fact.relation,),
+        distractors=DistractorSpec(tiers=(WRONG_RELATIONS[fact.relation],)),
+        rewordings=(
+            f"What is the spatial relation of {subject} to {reference}?",
+            f"Which word says how {subject} lies to {reference}?",
+        ),
+    )
     return Draft(
         id=name,
-        rounds=(
-            QuestionDraft(
-                f"Where is {subject} with respect to {reference}?",
-                texts=(fact.relation,),
-                distractors=DistractorSpec(tiers=(WRONG_RELATIONS[fact.relation],)),
-                rewordings=(
-                    f"What is the spatial relation of {subject} to {reference}?",
-                    f"Which word says how {subject} lies to {reference}?",
-                ),
-            ),
-        ),
+        rounds=(question,),
         images=(picture,),
         where=where,
         group=picture.stem,
@@ -515,12 +527,16 @@ def _parse_image(where: str, fields: list[str]) -> HouseImage:
 def _parse_object(fields: list[str], name: str, kind: str) -> HouseObject:
     """Return the object of a line, with the name and the kind of its category."""
     # Centre, two axes and half sides, three numbers each.
-    x = [float(field) for field in fields[4:16]]
+    numbers = [float(field) for field in fields[4:16]]
+    centre_x, centre_y, centre_z = numbers[:3]
+    first_x, first_y, first_z = numbers[3:6]
+    second_x, second_y, second_z = numbers[6:9]
+    half_width, half_height, half_depth = numbers[9:]
     return HouseObject(
         region=int(fields[2]),
         name=name,
         kind=kind,
-        centre=(x[0], x[1], x[2]),
-        axes=((x[3], x[4], x[5]), (x[6], x[7], x[8])),
-        radii=(x[9], x[10], x[11]),
+        centre=(centre_x, centre_y, centre_z),
+        axes=((first_x, first_y, first_z), (second_x, second_y, second_z)),
+        radii=(half_width, half_height, half_depth),
     )

@@ -31,7 +31,7 @@ not a flaw at all or one that has a name: the images of VizWiz_2 are those of Vi
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -194,37 +194,40 @@ def read_vsr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """Yield a draft for each true caption, in the order of the file. Its distractors are the caption with other
     relations."""
     chosen = read_params(params, VsrParams)
-    path = locate_file(
-        folder,
-        *(f"{within}random/{chosen.split}.jsonl" for within in ("data/splits/", "splits/", "")),
-    )
-    bases = [
+    file_name = f"random/{chosen.split}.jsonl"
+    path = locate_file(folder, f"data/splits/{file_name}", f"splits/{file_name}", file_name)
+    image_folders = [
         locate_or_none(folder, name) for name in ("images", "trainval2017", "train2017", "val2017")
     ]
-    if not any(bases):
+    if not any(image_folders):
         raise DataError(
             f"{folder}: the images are missing: images, trainval2017, or train2017 and val2017"
         )
     pairs = list(json_lines(path, VsrPair))
-    verbs = {pair.relation: _parsed_caption(pair, where).verb for where, pair in pairs}
-    frequent = [pair.relation for _, pair in pairs]
+    verbs = {}
     for where, pair in pairs:
-        if pair.label:
-            caption = _parsed_caption(pair, where)
-            sentences = {
-                relation: caption.saying(relation, verb) for relation, verb in verbs.items()
-            }
-            distractors = DistractorSpec(
-                tiers=([sentences[relation] for relation in frequent],),
+        verbs[pair.relation] = _parsed_caption(pair, where).verb
+
+    for where, pair in pairs:
+        if not pair.label:
+            continue
+        caption = _parsed_caption(pair, where)
+        sentences = {}
+        for relation, verb in verbs.items():
+            sentences[relation] = caption.saying(relation, verb)
+        # A relation is in the list as often as in the file, so that frequent ones are drawn more often.
+        distractor_pool = [sentences[any_pair.relation] for _, any_pair in pairs]
+        question = QuestionDraft(
+            WORDINGS[0],
+            texts=(sentences[pair.relation],),
+            distractors=DistractorSpec(
+                tiers=(distractor_pool,),
                 also_right=_compatible_sentences(pair.relation, sentences),
-            )
-            question = QuestionDraft(
-                WORDINGS[0],
-                texts=(sentences[pair.relation],),
-                distractors=distractors,
-                rewordings=WORDINGS[1:],
-            )
-            yield _vsr_draft(pair, question, base_of(pair.image, bases, where) / pair.image, where)
+            ),
+            rewordings=WORDINGS[1:],
+        )
+        picture = base_of(pair.image, image_folders, where) / pair.image
+        yield _vsr_draft(pair, question, picture, where)
 
 
 def _parsed_caption(pair: VsrPair, where: str) -> SpatialCaption:
@@ -352,20 +355,34 @@ def read_imagenetvc(params: dict[str, Any], folder: Path | None) -> Iterator[Dra
 def _listed_candidates(
     questions: list[CommonsenseQuestion], chosen: ImagenetvcParams, beside: Path
 ) -> dict[str, tuple[str, ...]]:
-    """Return the candidates of each set: its distinct answers in alphabetical order, or the list from the entry's
-    file. Empty if questions have no fixed candidates. Raises DataError if the list lacks an answer."""
+    """Return the candidates of each set of questions.
+
+    Args:
+        questions: The questions.
+        chosen: The settings: how questions form sets, and a file with candidates, if there is one.
+        beside: A file in the folder of that one.
+
+    Returns:
+        The distinct answers of each set in alphabetical order, or the list from the file. Empty if questions have no
+        fixed candidates.
+
+    Raises:
+        DataError: If the list lacks an answer.
+    """
     if not chosen.candidates:
         return {}
-    answer_sets: dict[str, set[str]] = {}
+    answer_sets: dict[str, set[str]] = defaultdict(set)
     for question in questions:
-        answer_sets.setdefault(question.set_name(chosen.candidates), set()).add(question.answer)
+        answer_sets[question.set_name(chosen.candidates)].add(question.answer)
     if not chosen.candidate_file:
         return {name: tuple(sorted(answers)) for name, answers in answer_sets.items()}
+
     listed = read_json(beside.with_name(chosen.candidate_file), dict[str, tuple[str, ...]])
     for name, answers in sorted(answer_sets.items()):
-        if lacking := sorted(answers - set(listed.get(name, ()))):
+        unlisted = answers - set(listed.get(name, ()))
+        if unlisted:
             raise DataError(
-                f"{chosen.candidate_file}: {name!r} lacks the answer {lacking[0]!r}; list every answer"
+                f"{chosen.candidate_file}: {name!r} lacks the answer {min(unlisted)!r}; list every answer"
             )
     return listed
 

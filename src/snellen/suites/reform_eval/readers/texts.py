@@ -133,7 +133,10 @@ def _open_page_scans(folder: Path | None) -> TokenLookup:
 
     def words(page: str) -> frozenset[str]:
         scan = read_json(scans / f"{page}.json", _Scan)
-        return _folded_words(line.text for part in scan.recognition for line in part.lines)
+        lines: list[str] = []
+        for part in scan.recognition:
+            lines.extend(line.text for line in part.lines)
+        return _folded_words(lines)
 
     return words
 
@@ -309,8 +312,7 @@ def _sample_steps(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     counts: Counter[str] = Counter()
     count_so_far = 0
     for _, article in json_lines(path, WikihowArticle):
-        all_steps = [step for method in article.methods for step in method.steps]
-        for step in all_steps:
+        for step in chain.from_iterable(method.steps for method in article.methods):
             if not step.text or not step.img:
                 counts["without an image" if step.text else "without a headline"] += 1
             if not step.text:
@@ -334,35 +336,42 @@ def _sample_steps(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _step_questions(
     article: WikihowArticle, pool: tuple[str, ...], pictures: Path, where: str
 ) -> Iterator[Draft]:
-    """Yield a question for each step of an article. Its distractors are other steps of the same method, then of the
-    article's other methods, then of other articles (`pool`)."""
-    steps_by_method = [
-        tuple(step.text for step in method.steps if step.text) for method in article.methods
-    ]
+    """Yield a question for each step of an article that has an image.
+
+    Its distractors are other steps of the same method, then of the article's other methods, then of other articles.
+
+    Args:
+        article: The article, with one or more methods that have steps.
+        pool: Steps of other articles.
+        pictures: Folder of the images.
+        where: File and line, for error messages.
+    """
+    steps_by_method = []
+    for method in article.methods:
+        steps_by_method.append(tuple(step.text for step in method.steps if step.text))
+    tags = {}
+    if article.category_hierarchy:
+        tags["category"] = article.category_hierarchy[0]
     for number, method in enumerate(article.methods):
         steps_of_other_methods: list[str] = []
         for other_number, steps in enumerate(steps_by_method):
             if other_number != number:
                 steps_of_other_methods += steps
+        tiers = (steps_by_method[number], tuple(steps_of_other_methods), pool)
         task = (method.name or "").strip() or article.goal
         for step in method.steps:
             if not step.text or not step.img:
                 continue
+            question = QuestionDraft(
+                wording.step_question(task),
+                texts=(step.text,),
+                distractors=DistractorSpec(tiers=tiers),
+            )
             yield Draft(
                 id=step.step_id,
-                rounds=(
-                    QuestionDraft(
-                        wording.step_question(task),
-                        texts=(step.text,),
-                        distractors=DistractorSpec(
-                            tiers=(steps_by_method[number], tuple(steps_of_other_methods), pool)
-                        ),
-                    ),
-                ),
+                rounds=(question,),
                 images=(pictures / f"{step.step_id}.png",),
                 where=f"{where}: step {step.step_id}",
                 group=step.step_id,
-                tags={"category": article.category_hierarchy[0]}
-                if article.category_hierarchy
-                else {},
+                tags=tags,
             )
