@@ -263,6 +263,7 @@ def chartqapro(number: int) -> Row:
     return {
         "Question": ["How many cats?", "And dogs?"] if talk else [ask(number)],
         "Answer": ["3", "4"] if talk else [ANIMALS[number]],
+        "Year": ["NO", "NO"] if talk else ["YES" if number == 2 else "NO"],
         "Question Type": "Conversational" if talk else "Factoid",
         "Paragraph": "Of pets." if number == 1 else "",
         "image": small.picture(number + 1),
@@ -846,6 +847,7 @@ TABLES: dict[str, list[Table]] = {
             {
                 "Question": TEXTS,
                 "Answer": TEXTS,
+                "Year": TEXTS,
                 "Question Type": TEXT,
                 "Paragraph": TEXT,
                 "image": pa.binary(),

@@ -58,7 +58,7 @@ SECOND = {
 CERTAIN = {
     "exact_match", "contains_answer", "anls", "word_f1", "vqa_accuracy", "gqa_accuracy", "typed_match", "rouge_l",
     "pope_accuracy", "mean_relative_accuracy", "number_accuracy", "mask_accuracy", "mask_hit", "click_accuracy", "vlmsareblind",
-    "vlms_are_biased", "mtvqa", "text_f1", "moment_overlap", "remi", "detection_map", "space_map_15",
+    "vlms_are_biased", "mtvqa", "chartqapro", "text_f1", "moment_overlap", "remi", "detection_map", "space_map_15",
 }  # fmt: skip
 """Rows that are 1 for a reply that is the reference, or what most annotators said."""
 

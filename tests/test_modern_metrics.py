@@ -32,6 +32,7 @@ from snellen.scoring.answers import open_answers
 from snellen.suites.modern.metrics import ocrbench_v2_right
 from snellen.suites.modern.multi_image import remi_right
 from snellen.suites.modern.readers import OCRBENCH_V2_ABILITIES, ocrbench_v2_ability
+from snellen.suites.modern.short_answers import zerobench
 
 # --- relaxed accuracy ----------------------------------------------------------------------------------------------
 
@@ -94,6 +95,24 @@ def test_any_accepted_label_of_remi_counts(task: str, reply: str, right: int) ->
     question = SimpleNamespace(sample=sample, reference_answers=("yes", "100"))
     prediction = SimpleNamespace(text=reply)
     assert remi_right(question, prediction) == right
+
+
+@pytest.mark.parametrize(
+    ("reply", "truth", "right"),
+    [
+        # Each is what VLMEvalKit's ZEROBench.evaluate gives, faults included.
+        ("So it is {7}.", "7", 1),
+        ("First {3}, then {7}", "7", 1),
+        ("First {7}, then {3}", "7", 0),
+        ("{final answer: 11.90}", "11.90", 1),
+        ("{17}", "7", 1),
+        ("{JUNE}", "June", 1),
+        ("The answer is 7", "7", 0),
+        ("{\n7}", "7", 0),
+    ],
+)
+def test_zerobench_reads_the_last_braces(reply: str, truth: str, right: int) -> None:
+    assert zerobench(reply, [truth]) == right
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------

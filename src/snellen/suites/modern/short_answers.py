@@ -1,14 +1,16 @@
-"""Short answers of which the task says what they look like: VLMs Are Blind and VLMs Are Biased.
+"""Short answers of which the task says what they look like: VLMs Are Blind, VLMs Are Biased and ZeroBench.
 
 VLMs Are Blind (Rahmanzadehgervi et al., ACCV 2024, arXiv:2407.06581) asks for an answer in braces. VLMs Are Biased (Vo et
-al., arXiv:2505.23941) compares it with the truth and with what a model expects to see.
+al., arXiv:2505.23941) compares it with the truth and with what a model expects to see. ZeroBench (Roberts et al.,
+arXiv:2502.09696) asks for reasoning and the final answer in braces.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from snellen.metrics.declaration import share_row
+from snellen.metrics.declaration import reply_metric, share_row
 from snellen.metrics.questions import AskedQuestion
 from snellen.records import Prediction
 from snellen.suites.modern.metrics import ShareByRule
@@ -18,6 +20,7 @@ TOUCHING = "touching circles"
 LETTER = "circled letter"
 _NUMBER = re.compile(r"\{?(\d+)\}?")
 _ONE_LETTER = re.compile(r"\{?([a-z])\}?")
+_BRACED = re.compile(r"\{(.*?)\}")
 _ROWS_AND_COLUMNS = (
     re.compile(r"\{(\d+)\}\s*\{(\d+)\}"),
     re.compile(r"\((\d+)\s*,\s*(\d+)\)"),
@@ -53,6 +56,19 @@ def blind_right(question: AskedQuestion, prediction: Prediction) -> float:
     if reply == truth:
         return 1.0
     return float(blind_answer(reply, question.sample.tags.get("task", "")) == truth)
+
+
+@reply_metric(unit="share", title="ZeroBench", interval="mean")
+def zerobench(reply: str, references: Sequence[str]) -> float:
+    """1 if the last text in braces of a reply holds the ground truth, in lower case, else 0.
+
+    A reply without braces is wrong, so that the prompt has to ask for them. This is the rule of VLMEvalKit (e8e78f05,
+    vlmeval/dataset/image_vqa.py, ZEROBench); the makers' own code was not read.
+    """
+    in_braces = _BRACED.findall(reply.lower())
+    if not in_braces:
+        return 0.0
+    return float(references[0].strip().lower() in in_braces[-1])
 
 
 def _bare(text: str) -> str:
