@@ -67,9 +67,14 @@ class Finding(Struct, frozen=True):
         return abs(self.value - self.file.right)
 
 
+def clone_of(clones: Path, file: RealFile) -> Path:
+    """The folder of a file's repository."""
+    return clones / file.repository.replace("/", "+") / "repo"
+
+
 def scored(clones: Path, file: RealFile) -> Finding:
     """What the command says of a file."""
-    clone = clones / file.repository.replace("/", "+") / "repo"
+    clone = clone_of(clones, file)
     command = ["git", "-C", str(clone), "show", f"HEAD:{file.path}"]
     content = subprocess.run(command, capture_output=True, check=True).stdout
     with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for file in files
         if chosen.only in f"{file.repository}/{file.path}" and file.is_held_out == chosen.held_out
     )
-    findings = [scored(chosen.clones, file) for file in files]
+    there = [file for file in files if clone_of(chosen.clones, file).is_dir()]
+    findings = [scored(chosen.clones, file) for file in there]
     findings.sort(key=lambda finding: -finding.distance)
     print("| file | right | Snellen |\n|---|---|---|")
     for finding in findings:
@@ -116,8 +122,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"| {file.repository} {file.path} | {right} | {value} |")
     right_count = sum(finding.distance <= RIGHT_WITHIN for finding in findings)
     print(
-        f"\n{right_count} of {len(findings)} right, of {len({f.repository for f in files})} repositories"
+        f"\n{right_count} of {len(findings)} right, of {len({f.repository for f in there})} repositories"
     )
+    if len(there) < len(files):
+        print(
+            f"{len(files) - len(there)} files left out, whose repositories are not in {chosen.clones}"
+        )
 
 
 if __name__ == "__main__":
