@@ -163,9 +163,40 @@ def _lmms_rows(path: Path) -> Iterator[SourceRow]:
     """
     rows = list(_with_annotators(path))
     has_own_ids = _are_presentations(rows)
+    score = _own_score(rows)
     for row in rows:
-        cells = {**row.cells, "doc_id": row.cells["doc.id"]} if has_own_ids else row.cells
+        cells = dict(row.cells)
+        if has_own_ids:
+            cells["doc_id"] = cells["doc.id"]
+        if score:
+            cells[OWN_SCORE] = cells[score]
         yield row._replace(cells=cells)
+
+
+OWN_SCORE = "the task's own score"
+"""The column of what the task's metric gives to each reply."""
+_OF_SAMPLES = frozenset(
+    "doc_id doc target arguments resps filtered_resps filter filter_key metrics input doc_hash prompt_hash target_hash "
+    "submission".split()
+)
+"""What a line of samples has beside the task's metrics."""
+
+
+def _own_score(rows: Sequence[SourceRow]) -> str:
+    """Return the field with the score of the only metric of a task that each row has, from 0 to 1; empty if there is none.
+
+    Metrics of parts, such as `relaxed_human_split`, are in some of the rows. The score may be in an object: `gpt_eval.score`.
+    """
+    first = rows[0].cells if rows else {}
+    scores: list[str] = []
+    for name in first:
+        outer, _, field = name.partition(".")
+        if outer in _OF_SAMPLES or field not in ("", "score"):
+            continue
+        cells = [row.cells.get(name) for row in rows]
+        if all(isinstance(cell, (int, float)) and 0 <= cell <= 1 for cell in cells):
+            scores.append(name)
+    return scores[0] if len(scores) == 1 else ""
 
 
 def _are_presentations(rows: Sequence[SourceRow]) -> bool:
@@ -200,6 +231,7 @@ LMMS_EVAL = table_form(
         "answer": (ANNOTATORS, "target"),
         "reply": ("resps", "filtered_resps"),
         "likelihood": ("filtered_resps",),
+        "verdict": (OWN_SCORE,),
     },
     options_in_prompts=True,
     rows=_lmms_rows,
