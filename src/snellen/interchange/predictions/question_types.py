@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.errors import DataError
 from snellen.extraction.closed_answers import LETTERS, letter_in
+from snellen.extraction.final_answer import find_final_answer
 from snellen.extraction.standard import read_choice
 from snellen.interchange.predictions.known_names import as_known, known_benchmark
 from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, is_number
@@ -59,6 +60,7 @@ def with_types(file: PredictionFile) -> PredictionFile:
 def _typed(file: PredictionFile) -> PredictionFile:
     for prepare in (
         _without_marks,
+        _with_frames_read,
         _with_first_ranked,
         _with_codes_read,
         _with_codes_spelled,
@@ -500,6 +502,29 @@ def _without_marks(file: PredictionFile) -> PredictionFile:
 
 
 CAPTIONS = ("rouge_l", "cider")
+
+
+def _with_frames_read(file: PredictionFile) -> PredictionFile:
+    """A file whose open replies reason first, and frame the answer in a tag or give it after their thoughts, cut to it.
+
+    `<SUMMARY>...</SUMMARY><CONCLUSION>a dog</CONCLUSION>` is cut to `a dog`, as metrics compare whole texts.
+    """
+    n_open = 0
+    n_framed = 0
+    rows: list[PredictedRow] = []
+    for row in file.rows:
+        reply = row.reply or ""
+        part = find_final_answer(reply)
+        answer = reply[part.start : part.end].strip()
+        is_open = bool(reply and row.references)
+        is_framed = is_open and bool(answer) and "<" in reply[: part.start]
+        n_open += is_open
+        n_framed += is_framed
+        rows.append(replace(row, reply=answer) if is_framed else row)
+    if not n_open or n_framed <= (1 - 2 * FEW) * n_open:
+        return file
+    note = "the replies reason first, and what they frame as the answer, or say after their thoughts, is read"
+    return _with_rows(file, rows, note)
 
 
 def _with_numbers_open(file: PredictionFile) -> PredictionFile:
