@@ -34,6 +34,11 @@ FACT_WORDS = frozenset(
 )
 """Words in names of columns that describe replies and hold none: `output_tokens`, `response_time`, `response_options`."""
 
+MEASURED_WORDS = frozenset(
+    "tokens token length len time latency usage cost confidence entropy logprob logprobs probs".split()
+)
+"""Words in names of columns with what was measured of replies, also where a name has `output`: `output_tokens`."""
+
 
 def reply_score(name: str, profile: ColumnProfile) -> float:
     """Return how certainly a column holds the full replies of a model, and not parsed answers, from 0 to 1."""

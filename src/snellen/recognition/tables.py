@@ -40,6 +40,7 @@ from snellen.recognition.columns import (
     picture_columns,
     question_column,
     rivalry,
+    split_name,
     split_options,
     usual_names,
 )
@@ -54,6 +55,7 @@ from snellen.recognition.reply_columns import (
     right_beside_foils,
 )
 from snellen.recognition.reply_names import (
+    MEASURED_WORDS,
     flags_beside_replies,
     is_field_of_reply,
     is_made_of,
@@ -1141,6 +1143,8 @@ def _may_be_answers(profile: ColumnProfile) -> bool:
     """
     score = name_score("answer", profile.name)
     if not score or profile.messages > 0.5 or profile.completions > 0.5:
+        return False
+    if score <= PARTLY and not MEASURED_WORDS.isdisjoint(split_name(profile.name)):
         return False
     holds_verdicts = profile.is_scalar and all(
         verdict_of_cell(text) is not None for text in profile.texts
