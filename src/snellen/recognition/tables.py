@@ -808,11 +808,11 @@ class _Assignment:
 
     @property
     def _are_options_unnamed(self) -> bool:
-        """Whether a column is taken for options only because it holds lists, and not by its name."""
+        """Whether columns are taken for options only because they hold lists or are numbered, and not by their names."""
         options = self._roles["options"]
         return (
-            len(options) == 1
-            and not name_score("options", options[0])
+            bool(options)
+            and not any(len(name) == 1 or name_score("options", name) for name in options)
             and "options" not in self._given
         )
 
