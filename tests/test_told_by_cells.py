@@ -262,3 +262,89 @@ def test_suggested_commands_keep_what_the_user_said() -> None:
     with pytest.raises(DataError, match=r"columns=\{'answer': 'NAME'\}, model='mine'"):
         rows = [{"question": "What?", "prediction": "a dog"}]
         import_runs([Path(table("no_gold.csv", rows))], FileReading(), model="mine")
+
+
+# --- replies that reason, and files of harnesses ----------------------------------------------------------------------
+
+
+def test_replies_that_frame_their_answer_are_cut_to_it() -> None:
+    # Ten references make VQA accuracy, which compares whole texts.
+    rows = [
+        {
+            "question": f"What is in {n}?",
+            "answer": [thing(n)] * 10,
+            "prediction": f"<SUMMARY> I look. </SUMMARY> <CONCLUSION> {said(n)} </CONCLUSION>",
+        }
+        for n in range(N)
+    ]
+    Path("framed.json").write_text(json.dumps(rows))
+    assert sn.score("framed.json").value() == 0.75
+    [taken] = taken_files(Path("framed.json"), FileReading())
+    assert any("what they frame as the answer" in note for note in taken.file.notes)
+    # One framed reply among others is no rule.
+    for row in rows[1:]:
+        row["prediction"] = "I see a red car"
+    Path("one.json").write_text(json.dumps(rows))
+    [taken] = taken_files(Path("one.json"), FileReading())
+    assert "<CONCLUSION>" in (taken.file.rows[0].reply or "")
+
+
+def sample(n: int, **fields: Any) -> dict[str, Any]:
+    """A line of lmms-eval's samples, with the names of the settings of decoding by their numbers."""
+    return {
+        "doc_id": n,
+        "doc": {"question": f"What is in {n}?", "answer": thing(n)},
+        "target": thing(n),
+        "arguments": {"0": "max_new_tokens", "1": "temperature", "2": "do_sample"},
+        "resps": [[said(n)]],
+        "filtered_resps": [said(n)],
+        "doc_hash": "ab",
+        "input": f"What is in {n}?",
+        **fields,
+    }
+
+
+def written(name: str, rows: Sequence[dict[str, Any]]) -> Path:
+    Path(name).write_text("\n".join(map(json.dumps, rows)))
+    return Path(name)
+
+
+def test_numbered_settings_are_no_options() -> None:
+    path = written("20260101_samples_things.jsonl", [sample(n) for n in range(N)])
+    assert sn.score(import_runs([path], FileReading())[0]).value() == 0.75
+
+
+def test_the_score_of_a_task_is_the_verdict_on_its_samples() -> None:
+    rows = [sample(n, things_score=float(n % 2), things_of_half=0.5) for n in range(N)]
+    for row in rows[: N // 2]:
+        row.pop("things_of_half")
+    [taken] = taken_files(written("20260101_samples_things.jsonl", rows), FileReading())
+    assert [row.verdict for row in taken.file.rows[:4]] == [0.0, 1.0, 0.0, 1.0]
+    in_objects = [sample(n, judge={"score": 1.0, "why": "fine"}) for n in range(N)]
+    [taken] = taken_files(written("20260102_samples_things.jsonl", in_objects), FileReading())
+    assert {row.verdict for row in taken.file.rows} == {1.0}
+    of_two = [sample(n, one=1.0, two=0.0) for n in range(N)]
+    [taken] = taken_files(written("20260103_samples_things.jsonl", of_two), FileReading())
+    assert {row.verdict for row in taken.file.rows} == {None}
+
+
+def test_counts_of_tokens_are_no_right_answers() -> None:
+    rows = [
+        {"index": n, "model_output": {"response": said(n), "usage": {"output_tokens": 10 + n}}}
+        for n in range(N)
+    ]
+    with pytest.raises(DataError, match="replies without right answers"):
+        import_runs([written("tokens.jsonl", rows)], FileReading())
+
+
+def test_reasons_that_are_all_right_are_noted() -> None:
+    reasons = " ".join(["because it looks so"] * 6)
+    rows = [
+        {"question": f"What is in {n}?", "answer": thing(n), "response": f"{reasons}: {thing(n)}"}
+        for n in range(60)
+    ]
+    [taken] = taken_files(written("all.jsonl", rows), FileReading())
+    assert any("texts to learn from" in note for note in taken.file.notes)
+    rows[0]["response"] = f"{reasons}: no idea"
+    [taken] = taken_files(written("not_all.jsonl", rows), FileReading())
+    assert not any("texts to learn from" in note for note in taken.file.notes)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -71,6 +72,7 @@ from snellen.interchange.predictions.tables import (
     recognise_predictions,
 )
 from snellen.protocols.base import labelled_declaration, parse_protocol
+from snellen.recognition.folding import word_count
 from snellen.recognition.own_sources import own_source
 from snellen.recognition.recognising import TableSettings
 from snellen.records import Method, Sample
@@ -272,17 +274,28 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
             if "reply" in reading.columns and "answer" not in reading.columns:
                 check_answers_met(path, cleaned, reading.columns["reply"][0], answers)
             check_answers_possible(path, cleaned)
-            if printed is not None and len(files) == 1:
-                cleaned = _compared(cleaned, printed)
+            cleaned = _compared(cleaned, printed if len(files) == 1 else None)
         taken.append(TakenFile(path, form, title, cleaned, questions, len(files) > 1))
     return taken
 
 
-def _compared(file: PredictionFile, printed: PrintedAccuracy) -> PredictionFile:
-    """Return a file with a note if its replies do not give the accuracy that it prints."""
+FEWEST_REASONED = 50
+WORDS_OF_REASONS = 20
+"""Replies from which it is odd that all are right, and words in half of them, with which they give reasons."""
+
+
+def _compared(file: PredictionFile, printed: PrintedAccuracy | None) -> PredictionFile:
+    """Return a file with a note if its replies do not give the accuracy that it prints, or give reasons and are all right."""
     share = share_right(file)
-    note = printed.note(share) if share is not None else ""
-    return replace(file, notes=(*file.notes, note)) if note else file
+    if share is None:
+        return file
+    notes = [printed.note(share)] if printed is not None else []
+    lengths = [word_count(row.reply or "") for row in file.rows]
+    if share == 1 and len(lengths) >= FEWEST_REASONED and median(lengths) >= WORDS_OF_REASONS:
+        notes.append(
+            "all replies give reasons and are right: they may be texts to learn from, written for their right answers"
+        )
+    return replace(file, notes=(*file.notes, *filter(None, notes)))
 
 
 # --- runs of a built benchmark -----------------------------------------------------------------------------------------------
