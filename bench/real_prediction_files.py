@@ -40,6 +40,8 @@ class RealFile(Struct, frozen=True):
     """In percent; None for a file that nothing can be computed of."""
     known_by: str = ""
     """How the right value is known, or what the file lacks."""
+    commit: str = "HEAD"
+    """The commit that has the file, where today's does not."""
 
     @property
     def is_held_out(self) -> bool:
@@ -75,7 +77,7 @@ def clone_of(clones: Path, file: RealFile) -> Path:
 def scored(clones: Path, file: RealFile) -> Finding:
     """What the command says of a file."""
     clone = clone_of(clones, file)
-    command = ["git", "-C", str(clone), "show", f"HEAD:{file.path}"]
+    command = ["git", "-C", str(clone), "show", f"{file.commit}:{file.path}"]
     content = subprocess.run(command, capture_output=True, check=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / Path(file.path).name
