@@ -115,7 +115,7 @@ def test_how_often_words_are_said() -> None:
     words = [[in_whole_words(text)] for text in ("two dogs", "a cat", "two dogs", "a cat")]
     found = how_often_said(texts, words, [""] * 4)
     # Of the four texts the first two have the words of their rows, and three have those of any row.
-    assert (found.share, found.share_in_words) == (0.5, 0.75)
+    assert (found.share, found.share_in_words, found.share_having) == (0.5, 0.5, 0.75)
     assert how_often_said(texts, words, [in_whole_words("two dogs or a cat?")] * 4).share == 0
 
 

@@ -54,18 +54,28 @@ class Said(Struct, frozen=True):
     share_elsewhere: float
     """Of the texts that have the words of another row, drawn at random."""
     share_in_words: float
-    """Of the texts that have the words of any row; of many texts, those of some are looked at."""
+    """Of the texts that are the words of any row."""
+    share_having: float
+    """Of the texts that have the words of any row; of many texts, some are looked at."""
 
     @property
     def is_sure(self) -> bool:
         """Whether so many texts have their words, and others so rarely, that it can hardly be something else.
 
-        Words that all texts have were made of these. Of a closed set, others have the words by chance.
+        Words that all texts have were made of these. Of few classes, others have the words by chance.
         """
-        if not SURELY <= self.share < 1 - SURELY / 10:
-            return False
-        is_closed = self.share_in_words >= MOSTLY and self.share - self.share_elsewhere >= SURELY
-        return is_closed or 5 * self.share_elsewhere <= self.share
+        are_classes = self.share_in_words >= MOSTLY and self._is_often
+        is_rare_elsewhere = self.share >= SURELY and 5 * self.share_elsewhere <= self.share
+        return self.share < 1 - SURELY / 10 and (are_classes or is_rare_elsewhere)
+
+    @property
+    def is_of_closed_set(self) -> bool:
+        """Whether nearly all texts have the words of some row, and those of their own rows far more often than others."""
+        return self.share < 1 - SURELY / 10 and self.share_having >= MOSTLY and self._is_often
+
+    @property
+    def _is_often(self) -> bool:
+        return self.share - self.share_elsewhere >= SURELY
 
 
 def how_often_said(
@@ -88,12 +98,11 @@ def how_often_said(
         n_elsewhere += any(word in texts[order[number]] for word in looked_for)
     n_texts = max(1, len(texts))
     all_words = {word for several in words for word in several if word.strip()}
+    n_in_words = sum(text in all_words for text in texts)
     looked_at = texts[:: max(1, len(texts) // MOST_SEARCHED)]
-    n_in_words = sum(
-        text in all_words or any(word in text for word in all_words) for text in looked_at
-    )
-    share_in_words = n_in_words / max(1, len(looked_at))
-    return Said(n_said / n_texts, n_elsewhere / n_texts, share_in_words)
+    n_having = sum(any(word in text for word in all_words) for text in looked_at)
+    share_having = n_having / max(1, len(looked_at))
+    return Said(n_said / n_texts, n_elsewhere / n_texts, n_in_words / n_texts, share_having)
 
 
 MOST_SEARCHED = 200
@@ -151,7 +160,7 @@ def replies_by_cells(
                 name_score(role, name) for role in (*OTHER_ROLES, "answer", "label")
             )
             is_in_words = not has_other_role and profile.share_in(words) > IN_WORDS
-            if is_in_words or any(compared.said(name, gold).is_sure for gold in golds):
+            if is_in_words or any(compared.are_answers(name, gold) for gold in golds):
                 found.append(name)
     if not found:
         return ()
@@ -197,9 +206,10 @@ def _reply_of_pair(
     shares: dict[tuple[str, str], float] = {}
     for gold in candidates:
         for reply in candidates:
-            said = compared.said(reply, gold)
-            if reply != gold and said.is_sure and compared.are_of_one_set(reply, gold):
-                shares[gold, reply] = said.share
+            if reply == gold or not compared.are_answers(reply, gold):
+                continue
+            if compared.are_of_one_set(reply, gold):
+                shares[gold, reply] = compared.said(reply, gold).share
     pairs = {frozenset(pair) for pair in shares}
     if len(pairs) != 1:
         return ()
@@ -226,6 +236,11 @@ class _Compared:
         """How often a column has what another one says in the same row."""
         words = [[text] for text in self._in_words(gold)]
         return how_often_said(self._in_words(reply), words, self._asked)
+
+    def are_answers(self, reply: str, gold: str) -> bool:
+        """Whether a column says what another one says in the same row so often that it answers the same questions."""
+        said = self.said(reply, gold)
+        return said.is_sure or said.is_of_closed_set
 
     def are_of_one_set(self, reply: str, gold: str) -> bool:
         """Whether most of the replies that lack their right answers have those of other rows."""

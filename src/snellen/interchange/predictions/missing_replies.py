@@ -199,7 +199,8 @@ def _are_of_rows(rows: Sequence[SourceRow], roles: TableRoles, column: str) -> b
     verdicts = _verdicts(rows, column)
     are_whole = all(verdict in (0.0, 1.0) for verdict in verdicts)
     has_ids = not {"id", "question", "image"}.isdisjoint(roles.roles)
-    are_of_questions = are_whole or (has_ids and len(rows) >= FEWEST_SHARES)
+    are_grades = has_ids and len(rows) >= FEWEST_SHARES and not _are_detections(roles)
+    are_of_questions = are_whole or are_grades
     return are_of_questions and len(verdicts) > MOSTLY * len(rows) and not _are_scores(roles)
 
 

@@ -297,6 +297,8 @@ def share_right(file: PredictionFile) -> float | None:
         return None
     n_right = 0
     for row in file.rows:
+        if not row.gold and not row.references:
+            return None
         if file.headline == RECORDED:
             score = row.verdict
         else:

@@ -172,7 +172,7 @@ def recognise_predictions(
     if likely is None:
         return reading
     column, said = likely
-    if not said.is_sure:
+    if not said.is_sure or reading.roles.profiles[column].lists > 0.5:
         return reading
     declared = {**(columns or {}), "answer": (column,)}
     reading = recognise_rows(path, rows, declared, answer_is)
@@ -571,6 +571,10 @@ def _with_verdicts_of(reading: TableReading, reply: str) -> TableReading:
 
 MOST_CONDITIONS = 20
 """Values of a column of conditions."""
+_OF_RUNS = re.compile(
+    r"(?:run|seed|trial|repeat|repetition|iteration|attempt)s?[-_ ]?\d*", re.IGNORECASE
+)
+"""Names of columns, and of parts, that number runs of one model."""
 
 
 def _columns_of_conditions(reading: TableReading) -> tuple[str, ...]:
@@ -578,39 +582,52 @@ def _columns_of_conditions(reading: TableReading) -> tuple[str, ...]:
 
     They are that of the models, the part of a file (`{"direct": [...], "cot": [...]}`), or any other column by its cells,
     such as `run`: the rows of each of its values ask the same questions, once each. Each then has a result of its own.
+    Without texts of questions, the column or its values have to be called runs.
     """
     roles = reading.roles.roles
     models = roles.get("model", ())[:1]
-    if roles.get("presentation") or reading.is_of_form:
+    keys = _keys_of_questions(reading)
+    if len(set(keys)) < 2 or reading.is_of_form:
         return models
-    columns = [
-        name for role in ("id", "question", "prompt", "answer") for name in roles.get(role, ())[:1]
-    ]
-    columns += roles.get("options", ())
-    images = roles.get("image", ())
-    keys: list[str] = []
-    for row in reading.rows:
-        cells = [text_in_cell(row.cells.get(name)) for name in columns]
-        keys.append(repr([*cells, image_names(row.cells, images)]))
-    if len(set(keys)) < 2:
+    if models and _ask_the_same(reading, models, keys):
         return models
-    is_part = any(PART in row.cells for row in reading.rows)
-    further = [PART] if is_part and PART not in models else []
-    further += [name for name in roles.get("tag", ()) if name not in (*columns, *models, PART)]
+
+    further = [PART] if any(PART in row.cells for row in reading.rows) else []
+    if not reading.is_joined:
+        further += [name for name in roles.get("tag", ()) if name != PART]
     for name in further:
-        asked: dict[str, list[str]] = defaultdict(list)
-        values: set[str] = set()
-        for row, key in zip(reading.rows, keys, strict=True):
-            value = text_in_cell(row.cells.get(name))
-            of_models = [text_in_cell(row.cells.get(model)) for model in models]
-            values.add(value)
-            asked[repr([*of_models, value])].append(key)
-        if not 2 <= len(values) <= MOST_CONDITIONS or "" in values:
+        values = {text_in_cell(row.cells.get(name)) for row in reading.rows}
+        are_runs = _OF_RUNS.fullmatch(name) or all(map(_OF_RUNS.fullmatch, values))
+        if not 2 <= len(values) <= MOST_CONDITIONS or "" in values or name in models:
             continue
-        [first, *others] = [sorted(of_value) for of_value in asked.values()]
-        if len(set(first)) == len(first) and all(of_value == first for of_value in others):
+        if not are_runs and not reading.column("question") and not reading.column("prompt"):
+            continue
+        if _ask_the_same(reading, (*models, name), keys):
             return (*models, name)
     return models
+
+
+def _keys_of_questions(reading: TableReading) -> list[str]:
+    """What tells each row's question from others: its id, text, images, options and right answer."""
+    roles = reading.roles.roles
+    columns: list[str] = []
+    for role in ("id", "question", "prompt", "answer"):
+        columns += roles.get(role, ())[:1]
+    keys: list[str] = []
+    for row in reading.rows:
+        texts = [text_in_cell(row.cells.get(name)) for name in columns]
+        options = [row.cells.get(name) for name in roles.get("options", ())]
+        keys.append(repr([texts, options, image_names(row.cells, roles.get("image", ()))]))
+    return keys
+
+
+def _ask_the_same(reading: TableReading, columns: Sequence[str], keys: Sequence[str]) -> bool:
+    """Whether the rows of each value of some columns together ask the same questions, once each."""
+    asked: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for row, key in zip(reading.rows, keys, strict=True):
+        asked[tuple(text_in_cell(row.cells.get(name)) for name in columns)].append(key)
+    [first, *others] = [sorted(of_value) for of_value in asked.values()]
+    return len(set(first)) == len(first) and all(of_value == first for of_value in others)
 
 
 def _name_of_condition(column: str, row: SourceRow) -> str:
