@@ -1230,7 +1230,7 @@ def test_classes_that_the_user_removes_leave_open_questions_by_typed_match(
     assert results.value("typed_match") == 0.5
 
 
-def test_a_parquet_column_with_names_alone_names_the_setting_for_their_folder() -> None:
+def test_images_that_a_parquet_or_arrow_file_only_names_are_found_in_their_folder() -> None:
     kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     cells = [{"bytes": None, "path": name(number)} for number in range(COUNT)]
     table = {
@@ -1239,5 +1239,12 @@ def test_a_parquet_column_with_names_alone_names_the_setting_for_their_folder() 
         "answer": [right(number) for number in range(COUNT)],
     }
     pq.write_table(pa.table(table), "names.parquet")
-    with pytest.raises(DataError, match=r"only its name p0.png; write the names .*images="):
-        sn.build("names.parquet")
+    with pa.ipc.new_stream("names.arrow", pa.table(table).schema) as writer:
+        writer.write_table(pa.table(table))
+    Path("pictures").mkdir()
+    for number in range(COUNT):
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(Path("pictures", name(number)))
+    for file in ("names.parquet", "names.arrow"):
+        built = sn.build(file, images="pictures", name=file.replace(".", "-"))
+        assert built.count() == built.manifest.counts.images == COUNT
+        assert [sample.question for sample in built.samples()] == table["question"]

@@ -22,25 +22,37 @@ def parquet_rows(path: Path) -> Iterator[SourceRow]:
     """Yield the rows of a Parquet file, or of all files that a pattern matches."""
     import pyarrow as pa
 
-    from snellen.formats.hub_parquet import ImageColumn, ParquetSplit, class_names, parquet_schema
+    from snellen.formats.hub_parquet import (
+        ImageColumn,
+        ParquetSplit,
+        class_names,
+        holds_names_alone,
+        parquet_schema,
+    )
 
     split = ParquetSplit(*_folder_and_pattern(path))
     schema = parquet_schema(split.paths[0])
     classes = class_names(schema)
     image_columns: dict[str, ImageColumn] = {}
+    name_columns: list[str] = []
     value_columns: list[str] = []
     single_precision: list[str] = []
     for name in schema.names:
         kind = schema.field(name).type
         if _holds_bytes(kind, pa):
-            image_columns[name] = ImageColumn(name)
+            if all(holds_names_alone(file, name) for file in split.paths):
+                name_columns.append(name)
+                value_columns.append(name)
+            else:
+                image_columns[name] = ImageColumn(name)
             continue
         value_columns.append(name)
         if pa.types.is_float32(kind):
             single_precision.append(name)
 
     for place, record in split.rows((), value_columns, dict[str, Any]):
-        cells = _with_class_names(flat_record(record), classes)
+        named_images = {name: _image_names(record[name]) for name in name_columns}
+        cells = _with_class_names(flat_record({**record, **named_images}), classes)
         for name in single_precision:
             if name in cells:
                 cells[name] = _shortest_decimal(cells[name])
@@ -49,6 +61,13 @@ def parquet_rows(path: Path) -> Iterator[SourceRow]:
             if images:
                 cells[name] = images[0] if len(images) == 1 else list(images)
         yield SourceRow(place.where, place.number + 1, _in_file_order(cells, schema.names))
+
+
+def _image_names(cell: Any) -> Any:
+    """Return the name of the image in a cell with `bytes` and `path`, or the names of its list of images."""
+    if isinstance(cell, list):
+        return [_image_names(image) for image in cell]
+    return cell["path"] if cell else None
 
 
 def _with_class_names(
@@ -138,6 +157,8 @@ def _table_cells(file: Path) -> Iterator[dict[str, Any]]:
     image_columns = [
         name for name in table.column_names if _holds_bytes(table.schema.field(name).type, pa)
     ]
+    name_columns = [name for name in image_columns if _are_names_alone(table.column(name), pa)]
+    image_columns = [name for name in image_columns if name not in name_columns]
     classes = class_names(table.schema)
     values = table.drop_columns(image_columns)
     if not values.num_columns:
@@ -145,13 +166,26 @@ def _table_cells(file: Path) -> Iterator[dict[str, Any]]:
     index = 0
     for batch in values.to_batches(max_chunksize=BATCH_ROWS):
         for record in batch.to_pylist():
-            cells = _with_class_names(flat_record(record), classes)
+            named_images = {name: _image_names(record[name]) for name in name_columns}
+            cells = _with_class_names(flat_record({**record, **named_images}), classes)
             for name in image_columns:
                 images = _images_at(table.column(name), index, f"{file}: row {index}: {name}")
                 if images:
                     cells[name] = images[0] if len(images) == 1 else images
             index += 1
             yield cells
+
+
+def _are_names_alone(column: Any, pa: Any) -> bool:
+    """Return whether the images of a column are only named: no cell has their bytes."""
+    images = column.combine_chunks()
+    if pa.types.is_list(images.type) or pa.types.is_large_list(images.type):
+        images = images.flatten()
+    if not pa.types.is_struct(images.type):
+        return False
+    contents = images.field("bytes")
+    names = images.field("path")
+    return bool(contents.null_count == len(contents) and names.null_count < len(names))
 
 
 def _arrow_files(path: Path) -> list[Path]:

@@ -156,6 +156,31 @@ def class_names(schema: pa.Schema) -> dict[str, list[str]]:
     }
 
 
+def holds_names_alone(path: Path, column: str) -> bool:
+    """Return whether the images of a column are only named in a Parquet file: no cell has their bytes.
+
+    The statistics of the file say it, so that no image is read. A file without statistics is taken to have the bytes.
+    """
+    n_bytes = 0
+    n_names = 0
+    with _open_parquet(path) as file:
+        for group in range(file.metadata.num_row_groups):
+            row_group = file.metadata.row_group(group)
+            for index in range(row_group.num_columns):
+                leaf = row_group.column(index)
+                outer, _, _ = leaf.path_in_schema.partition(".")
+                if outer != column:
+                    continue
+                if leaf.statistics is None or not leaf.statistics.has_null_count:
+                    return False
+                n_filled = leaf.num_values - leaf.statistics.null_count
+                if leaf.path_in_schema.endswith(".bytes"):
+                    n_bytes += n_filled
+                elif leaf.path_in_schema.endswith(".path"):
+                    n_names += n_filled
+    return n_names > 0 and n_bytes == 0
+
+
 class ImageColumn:
     """A column of images, or of lists of images, of which a few rows are in memory; reading in order is fastest.
 
