@@ -733,10 +733,15 @@ def test_the_command_says_that_images_with_a_drawn_box_are_counted(
     to = str(tmp_path / "built")
     code, out, _ = small.command(capsys, "reform", str(coco(tmp_path)), "--to", to)
     assert code == 0 and Benchmark(tmp_path / "built").manifest.counts.images > 6
-    assert (
+    sentence = (
         "possible questions; an image with a drawn box, or a part cut out, counts as one more image"
-        in out
     )
+    assert sentence in out
+    # The same annotations, built without choosing types.
+    code, out, _ = small.command(
+        capsys, "build", str(coco(tmp_path)), "--to", str(tmp_path / "again")
+    )
+    assert code == 0 and sentence in out
 
 
 def test_the_command_says_what_it_took_for_what_and_writes_it_down(

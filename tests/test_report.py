@@ -180,7 +180,7 @@ def test_each_dash_of_a_likelihood_has_its_reason(questions: Benchmark) -> None:
     assert "no reply" in likely.hit_rate.note
     text = read(results, "r.md")
     assert "| snellen:oracle | likelihood | 100.0%" in text
-    assert "¹ fewer than 10 images or dialogues" in text
+    assert "¹ fewer than 10 images (or dialogues, or questions without an image)" in text
     assert "² needs several presentations" in text
     assert "³ likelihood does not show the options" in text
 

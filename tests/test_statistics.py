@@ -246,7 +246,7 @@ def test_one_picture_alone_has_no_interval_and_few_have_a_note() -> None:
     assert (alone.value, alone.low, alone.high) == (0.5, None, None)
     assert estimate_note(alone, str).startswith("no interval: only one image")
     assert estimate_note(estimate_mean([1.0, 0.0] * 9, [*range(9)] * 2), str).startswith(
-        "fewer than 10 images or dialogues"
+        "fewer than 10 images (or dialogues, or questions without an image)"
     )
     assert estimate_note(estimate_mean([1.0, 0.0] * 10, [*range(10)] * 2), str) == ""
 

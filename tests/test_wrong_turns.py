@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zipfile
 from collections.abc import Callable
@@ -669,6 +670,14 @@ def test_a_wide_interval_says_how_many_questions_narrow_it(two_runs: Command) ->
     assert code == 0 and out.splitlines()[-1] == sentence
     assert str(sn.load_run("runs/second")).splitlines()[-1].endswith("give ±5 points.")
     assert "±5" not in two_runs("run", "snellen:oracle", "eyechart/shape", "--name", "whole")[1]
+    # Questions without an image are not counted as images.
+    rows = [{"question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(4)]
+    Path("texts.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert two_runs("build", "texts.jsonl", "--no-images")[0] == 0
+    _, out, _ = two_runs("run", "snellen:oracle", "texts", "--name", "texts")
+    assert out.splitlines()[-1].startswith(
+        "The interval is wide because there are only 4 questions:"
+    )
 
 
 def test_the_hit_rate_is_explained_and_left_out_if_all_replies_were_read(snellen: Command) -> None:

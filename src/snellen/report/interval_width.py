@@ -24,6 +24,7 @@ def wide_interval_note(reported_runs: Sequence[ReportedRun]) -> str:
         reported_runs: The runs. Of several wide intervals, that with the fewest images is named.
     """
     fewest: int | None = None
+    shows_images = False
     for reported_run in reported_runs:
         for model_row in reported_run.method_rows:
             headline = model_row.headline
@@ -34,10 +35,24 @@ def wide_interval_note(reported_runs: Sequence[ReportedRun]) -> str:
             is_wide = low is not None and high is not None and high - low > WIDE
             if is_wide and groups < QUESTIONS_FOR_NARROW:
                 fewest = groups if fewest is None else min(fewest, groups)
+                shows_images = shows_images or _has_images(reported_run)
     if fewest is None:
         return ""
-    noun = "image" if fewest == 1 else "images"
+    noun = "image" if shows_images else "question"
+    if fewest != 1:
+        noun += "s"
+    counted = (
+        f"are questions on only {fewest} {noun}" if shows_images else f"are only {fewest} {noun}"
+    )
     return (
-        f"The interval is wide because there are questions on only {fewest} {noun}: about {QUESTIONS_FOR_NARROW} "
+        f"The interval is wide because there {counted}: about {QUESTIONS_FOR_NARROW} "
         f"give ±{NARROW_MARGIN * 100:.0f} points."
     )
+
+
+def _has_images(reported_run: ReportedRun) -> bool:
+    """Return whether a question of a run has an image."""
+    for scored in reported_run.run.benchmarks:
+        if any(sample.images for sample in scored.samples.values()):
+            return True
+    return False

@@ -20,7 +20,7 @@ from snellen.report.number_text import (
 )
 
 FEW_GROUPS = 10
-FEW_GROUPS_NOTE = f"fewer than {FEW_GROUPS} images or dialogues: the interval is unreliable"
+FEW_GROUPS_NOTE = f"fewer than {FEW_GROUPS} images (or dialogues, or questions without an image): the interval is unreliable"
 LIKE_OTHERS = "Scores assume that missing questions are missing completely at random."
 """What stands once below a table with such a number."""
 

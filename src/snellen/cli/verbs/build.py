@@ -192,6 +192,8 @@ def _build_own(target: str, spec: BuildSpec) -> None:
     with build_progress(source.spec.name) as progress, suggesting_lenient(spec.lenient):
         benchmark = build_own(source, spec, progress=progress)
     print_built(benchmark)
+    if source.spec.source.reader == "annotations":
+        _print_types(benchmark)
     if source.recognition:
         entry = save_entry(source, spec.to)
         rebuild = ["snellen", "build", str(entry)]
