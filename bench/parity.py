@@ -33,7 +33,8 @@ from parity_groups import group_rows  # noqa: E402
 from snellen.extraction import read_choice  # noqa: E402
 from snellen.metrics import boxes, numbers, vqa  # noqa: E402
 from snellen.metrics.vqa import legacy_vqa_accuracy  # noqa: E402
-from snellen.suites.modern.metrics import ocrbench_right, ocrbench_v2_right  # noqa: E402
+from snellen.suites.modern.metrics import ocrbench_right  # noqa: E402
+from snellen.suites.modern.ocrbench_v2 import ocrbench_v2_right  # noqa: E402
 
 Case = replies.Case
 Rule = Callable[[Case], Any]

@@ -138,8 +138,11 @@ OCR_V2 = (
     ("reasoning VQA en", None, ["the third of the five ships"]), ("reasoning VQA cn", None, ["a,b,c,d"]),
     ("table parsing en", None, ["<table></table>"]), ("text spotting en", None, ["[1, 2]"]),
     ("handwritten answer extraction cn", None, ["AC"]), ("handwritten answer extraction cn", None, ["很长的答案"]),
+    ("formula recognition en", None, ["a + b"]), ("text counting en", "regression", ["4"]),
+    ("key information extraction en", None, ["{'total': '12'}"]), ("formula recognition cn", None, [r"\text{甲} + b"]),
+    ("key information extraction cn", None, ["{'合计': '12'}"]),
 )  # fmt: skip
-OCR_V2_KEPT = {"ocrbench-v2": 4, "ocrbench-v2-zh": 3}
+OCR_V2_KEPT = {"ocrbench-v2": 7, "ocrbench-v2-zh": 5}
 """Type, form and answers of each row, and how many of them each language keeps."""
 
 

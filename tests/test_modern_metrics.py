@@ -29,8 +29,8 @@ from snellen.metrics.numbers import (
 )
 from snellen.readers.mapped.transforms import half, parity
 from snellen.scoring.answers import open_answers
-from snellen.suites.modern.metrics import ocrbench_v2_right
 from snellen.suites.modern.multi_image import remi_right
+from snellen.suites.modern.ocrbench_v2 import field_score, ocrbench_v2_right
 from snellen.suites.modern.readers import OCRBENCH_V2_ABILITIES, ocrbench_v2_ability
 from snellen.suites.modern.short_answers import zerobench
 
@@ -113,6 +113,27 @@ def test_any_accepted_label_of_remi_counts(task: str, reply: str, right: int) ->
 )
 def test_zerobench_reads_the_last_braces(reply: str, truth: str, right: int) -> None:
     assert zerobench(reply, [truth]) == right
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        # Each is what compute_f1_score of the makers' TEDS_metric.py gives for the reply as they read it.
+        ('{"Total": "12.00", "date": "1 May"}', 1),
+        ("{'Total': '$12.00', 'date': '1MAY'}", 1),
+        ('```json\n{"Total": "12.00", "date": "1 May"}\n```', 1),
+        ('So: ```python\n{"Total": "12.00"}\n``` as asked', 1 / 2),
+        ("Total: 12.00\ndate = 1 May", 1),
+        ('{"Total": "12.00", "date": "1 May", "tax": "0"}', 2 / 3),
+        ('{"total": "12.00", "date": "1 May"}', 1 / 3),  # another name is another field
+        ('{"Total": 12, "date": null}', 0),
+        ('["12.00", "1 May"]', 0),
+        ("none", 0),
+    ],
+)
+def test_fields_of_ocrbench_v2_are_read_as_the_makers_do(reply: str, score: float) -> None:
+    gold = "{'Total': ['12.00', '$12.00'], 'date': '1 May'}"
+    assert field_score(reply, gold) == pytest.approx(score)
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------
@@ -490,14 +511,15 @@ def test_a_problem_that_was_asked_without_all_of_its_steps_does_not_count(tmp_pa
 
 
 def test_ocrbench_v2s_abilities_count_alike(tmp_path: Path) -> None:
-    # OCRBench_v2/eval_scripts/get_score.py: the handwritten answer is relationship extraction, the two others are visual
-    # text understanding (cognition VQA) and knowledge reasoning. In English four types are of four abilities.
+    # OCRBench_v2/eval_scripts/get_score.py of the makers has the ability of each type.
     benchmark = built("ocrbench-v2-zh", tmp_path)
     abilities = {sample.tags["category"]: sample.tags["ability"] for sample in benchmark.samples()}
     assert abilities == {
         "cognition VQA cn": "visual text understanding",
         "reasoning VQA cn": "knowledge reasoning",
         "handwritten answer extraction cn": "relationship extraction",
+        "key information extraction cn": "relationship extraction",
+        "formula recognition cn": "element parsing",
     }
     # Of a type with several questions each has its share of its ability.
     types = [
@@ -549,9 +571,27 @@ def test_every_type_of_ocrbench_v2_has_an_ability(name: str) -> None:
         ("handwritten answer extraction cn", "", "AC", "A、C", 1),
         ("handwritten answer extraction cn", "", "AC", "C, A", 0),
         ("handwritten answer extraction cn", "", "B", "选B", 1),
+        # Blanks do not count in formulas; in Chinese, neither does \\text{} around words.
+        ("formula recognition en", "", "x ^ { 2 }", "$x^{2}$", 1),
+        ("formula recognition en", "", "x ^ { 2 }", "$x^2$", 0),
+        ("formula recognition en", "", r"\text{A} + b", "A+b", 0),
+        ("formula recognition cn", "", r"\text{甲} + b", "甲+b", 1),
+        ("text counting en", "exact match", "4", "There are 14", 1),  # the answer occurs in it
+        ("text counting en", "exact match", "4", "There are three", 0),
+        ("text counting en", "regression", "4", "5 or 6", 0.75),
+        ("text counting en", "regression", "4", "2", 0),  # exactly a half
+        ("text counting en", "regression", "4", "none", 0),
+        ("key information mapping en", "", "{'a': '1', 'b': '2'}", '{"a": "1"}', 0.5),
+        (
+            "key information extraction cn",
+            "",
+            "{'合计': ['12', '12元']}",
+            "合计: 12 元",
+            1,
+        ),
     ],
 )
-def test_ocrbench_v2_looks_for_short_answers_and_likens_long_ones(
+def test_ocrbench_v2_scores_each_type_by_its_rule(
     kind: str, form: str, gold: str, reply: str, value: float
 ) -> None:
     question = SimpleNamespace(

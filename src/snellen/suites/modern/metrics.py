@@ -12,7 +12,6 @@ from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError
 from snellen.metrics.declaration import metric_row, reply_metric, share_row
 from snellen.metrics.numbers import read_numbers
-from snellen.metrics.ocr import edit_distance
 from snellen.metrics.question_counts import Counts, QuestionCounts, tally_of
 from snellen.metrics.questions import AskedQuestion, Unscored
 from snellen.metrics.scoring_context import ScoringContext
@@ -43,8 +42,6 @@ READING = {
     "Handwritten Mathematical Expression Recognition": 100,
 }
 """OCRBench's types of question, and how many there are of each."""
-HANDWRITTEN = "handwritten answer extraction cn"
-"""OCRBench v2's type of question about letters of options in a filled-in answer sheet."""
 FORMULAS = "HME100k"
 FORMULA_CATEGORY = "Handwritten Mathematical Expression Recognition"
 """The category whose questions are all of that dataset, for files that name the category alone."""
@@ -176,67 +173,6 @@ class ShareByRule(GroupedMetric, frozen=True, kw_only=True):
         ]
 
 
-def ocrbench_v2_right(question: AskedQuestion, prediction: Prediction) -> float:
-    """Return the score of a reply to a question of OCRBench v2, in [0, 1]: its best over the accepted answers.
-
-    - Handwriting: one of the possible readings of the first answer must occur in the reply.
-    - Multiple choice: the letters of the reply must be the answer.
-    - Otherwise: a short answer must occur in the reply, a long one must have a small edit distance (`_text_score`).
-    """
-    tags = question.sample.tags
-    reply = prediction.text or ""
-    if tags.get("category") == HANDWRITTEN:
-        return float(
-            any(written in reply for written in _letters_written(question.reference_answers[0]))
-        )
-    form = tags.get("form")
-    if form == "multiple choice":
-        letters = "".join(filter(str.isalpha, reply))
-        return float(letters == question.reference_answers[0])
-    keeps_case = form == "case sensitive"
-    # Chinese questions whose case counts are compared as English ones.
-    is_chinese = tags.get("category", "").endswith("cn") and not keeps_case
-
-    def plain(text: str) -> str:
-        text = text.strip().replace("\n", " ")
-        if not keeps_case:
-            text = text.lower()
-        return text.replace(" ", "") if is_chinese else text
-
-    scores = [
-        _text_score(plain(reply), plain(gold), is_chinese) for gold in question.reference_answers
-    ]
-    return max(scores)
-
-
-def _letters_written(letters: str) -> list[str]:
-    """Return the ways in which a reply may write several option letters: `AC`, `A, C`, `A和C`."""
-    between = ("", ".", ". ", ",", ", ", "、", ";", "; ", " ", "和")
-    return [separator.join(letters) for separator in between]
-
-
-def _text_score(reply: str, reference: str, chinese: bool) -> float:
-    """Return how well a reply gives a text, in [0, 1], as the script of OCRBench v2 computes it.
-
-    A short text (fewer than 5 words, or in Chinese fewer than 4 parts between commas) must occur in the reply. For a
-    longer one, the score is 1 - edit distance / longer length, or 0 if that is below a half.
-
-    Args:
-        reply: The reply.
-        reference: The correct text.
-        chinese: Whether it is Chinese.
-    """
-    if chinese:
-        is_short = len(reference.split(",")) < 4
-    else:
-        is_short = len(reference.split()) < 5
-    if is_short:
-        return float(reference in reply)
-    longer_length = max(len(reply), len(reference))
-    similarity = 1 - edit_distance(reply, reference) / longer_length
-    return similarity if similarity >= 0.5 else 0.0
-
-
 @reply_metric(unit="share", title="MTVQA", interval="mean")
 def mtvqa(reply: str, references: Sequence[str]) -> float:
     """1 if the answer occurs in the reply, both in lower case and without full stops (MTVQA, arXiv 2405.11985)."""
@@ -293,19 +229,6 @@ OCRBENCH = CategoryPoints(
     categories=tuple(READING),
     rule=lambda spec: ocrbench_right,
 )
-OCRBENCH_V2_TEXT = ShareByRule(
-    description="OCRBench v2: an answer occurs in the reply, or a long one is like it (arXiv 2501.00321)",
-    rows=(
-        share_row(
-            "ocrbench_v2_text", "OCRBench v2, text answers", interval="linearised", unparsed="wrong"
-        ),
-    ),
-    compute=lambda sums: (sums[0] / sums[1],),
-    per_question=("ocrbench_v2_text",),
-    rule=ocrbench_v2_right,
-)
-
-
 WHOLE = "multi"
 """How the part of a problem ends that needs all of its steps; the others are the single steps."""
 
