@@ -736,6 +736,19 @@ def test_the_few_sentences_that_a_model_says_answer_yes_or_no() -> None:
     assert sn.score(table("sentences.csv", rows)).value() == 0.5
 
 
+@pytest.mark.parametrize(
+    "mark", ["**{}**, it is.", "\u201c{}\u201d, it is.", "<answer>{}</answer>", "_{}_"]
+)
+def test_marks_around_yes_and_no_are_no_part_of_the_words(mark: str) -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        said = "Yes" if n % 4 else "No"
+        row = {"id": n, "question": f"Is thing {n} red?", "answer": "yes" if n % 2 else "no"}
+        rows.append({**row, "response": mark.format(said)})
+    # Right answers are no, yes, no, yes, and replies no, yes, yes, yes: three of four are right.
+    assert sn.score(table("marked.csv", rows)).value() == 0.75
+
+
 def test_whether_the_format_is_right_says_nothing_of_the_answer() -> None:
     rows = [
         {

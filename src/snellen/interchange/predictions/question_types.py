@@ -769,9 +769,13 @@ def _shares_word(row: PredictedRow) -> bool:
     return any(not words.isdisjoint(_words_said(text)) for text in row.references)
 
 
+_WORD_SAID = re.compile(r"\w+(?:-\w+)*")
+"""A word with the hyphens and underscores within it: `knee` is not said in `knee_arthritis`."""
+
+
 def _words_said(text: str) -> set[str]:
-    """The words of a text, without the punctuation around them."""
-    return {word.strip(",.:;!?\"'()") for word in folded(text).split()} - {""}
+    """The words of a text, without the punctuation and the marks of Markdown or HTML around them."""
+    return {word.strip("_") for word in _WORD_SAID.findall(folded(text))} - {""}
 
 
 FEWEST_UNREAD = 10
