@@ -56,12 +56,30 @@ def test_a_label_that_has_another_within_is_another_label(sentence: str) -> None
     assert sn.score(table("styles.csv", rows)).value() == 0.95
 
 
+def test_answers_to_questions_of_several_kinds_are_no_labels_to_choose_from() -> None:
+    asked = {
+        "What colour is the cat?": ("white", "White"),
+        "What colour is the cow?": ("black and white", "Black and white"),
+        "What colour is the dog?": ("black", "Black"),
+        "Is it night?": ("yes", "Yes, it is a black night."),
+        "Is it raining?": ("no", "No, it is 2 o'clock and dry."),
+        "How many dogs are there?": ("2", "two"),
+    }
+    rows: list[dict[str, Any]] = []
+    for n in range(60):
+        question = list(asked)[n % 6]
+        answer, reply = asked[question]
+        rows.append({"id": n, "question": question, "answer": answer, "prediction": reply})
+    results = sn.score(table("kinds.csv", rows))
+    assert results.value("typed_match") == 1.0
+
+
 def test_questions_of_several_parts_are_told_apart_where_ids_begin_anew() -> None:
     parts: dict[str, list[dict[str, Any]]] = {"on the left": [], "on the right": []}
     for n in range(10):
-        right = "AB"[n % 2]
-        wrong = "BA"[n % 2]
         for part, n_right in (("on the left", 8), ("on the right", 5)):  # 13 of 20
+            # The question of an id has another right answer in each part.
+            right, wrong = ("AB" if part == "on the left" else "BA")[:: 1 if n % 2 else -1]
             said = right if n < n_right else wrong
             reply = f"Looking at the picture {part}. Answer: ({said})"
             parts[part].append({"id": n, "pred": [reply], "answer": f"({right})"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -162,7 +162,7 @@ def _labels_within_labels(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
             return ()
         text = row.references[0].strip()
         labels.setdefault(folded(text), text)
-    if len(labels) > MOST_LABELS or not _are_closed(rows):
+    if len(labels) > MOST_LABELS or not _are_closed(rows) or _are_of_several_kinds(labels):
         return ()
     in_words = [f" {' '.join(folded_words(label))} " for label in labels]
     is_any_within = any(
@@ -175,6 +175,18 @@ def _labels_within_labels(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
         return ()
     n_read = sum(read_choice(reply, options, ()).choice is not None for reply in looked_at)
     return options if n_read >= (1 - 2 * FEW) * len(looked_at) else ()
+
+
+def _are_of_several_kinds(answers: Collection[str]) -> bool:
+    """Return whether answers are of different questions: yes or no, or numbers, beside other words.
+
+    "Yes, it is a black dog" names the label `black` of another question then.
+    """
+    closed = {answer for answer in answers if answer in ("yes", "no")}
+    numbers = {answer for answer in answers if is_number(answer)}
+    words = {answer for answer in answers if not any(map(str.isdigit, answer))} - closed
+    others = [kind for kind in (numbers, words) if kind]
+    return len(others) > 1 or (bool(closed) and bool(others))
 
 
 def _noted(file: PredictionFile, note: str) -> PredictionFile:
