@@ -104,6 +104,20 @@ def test_the_expected_verdict_is_the_answer_where_replies_say_it_and_no_other_co
     assert sn.score(table("gauges.csv", rows)).value() == 0.875
 
 
+def test_what_the_verdict_should_be_is_no_verdict_on_the_reply() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        row = {
+            "id": n,
+            "question": f"What colour is ball {n}?",
+            "answer": "red" if n % 2 else "blue",
+        }
+        rows.append({**row, "prediction": "red" if n % 4 else "grey", "expected_verdict": "yes"})
+    folder = sn.import_run(table("expected.csv", rows))
+    assert not any("verdicts" in note for note in read_manifest(folder).notes)
+    assert sn.score(folder).value() == 0.5  # red is right in 20 of 40
+
+
 def test_answers_of_annotators_are_right_and_not_the_target_that_a_model_learned_from() -> None:
     rows: list[dict[str, Any]] = []
     for n in range(N):

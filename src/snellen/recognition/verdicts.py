@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from snellen.recognition.columns import PARTLY, name_score, split_name
 from snellen.recognition.folding import folded_name
+from snellen.recognition.named_pairs import rest_of_gold
 from snellen.recognition.profiles import ColumnProfile
 from snellen.recognition.reply_names import is_verdict
 
@@ -17,6 +18,8 @@ _SAYS_OF_JUDGE = frozenset("judge judged judgement judgment evaluator grader".sp
 """Words in names of other columns that a judge filled: `evaluator_explanation`."""
 _RATES_OF_ERRORS = frozenset("cer wer ter mae mse rmse".split())
 """Words in names of columns with a rate of errors, of which less is better: `CER_score` is no share of right replies."""
+_EXPECTED = frozenset("verdict judgement judgment grade rating".split())
+"""Nouns that, beside a word for right answers, name what should be judged: `expected_verdict` says nothing of the reply."""
 _MAY_BE_ANSWERS = frozenset("result status outcome eval evaluation".split())
 """Names of columns that may also hold what was read in replies: `PASS` where that is a right answer."""
 _WORDS = {
@@ -186,6 +189,8 @@ def verdict_column(
         if not score and not is_verdict(name):
             continue
         if not _RATES_OF_ERRORS.isdisjoint(split_name(name)):
+            continue
+        if rest_of_gold(name) in _EXPECTED:
             continue
         if folded_name(name) in _MAY_BE_ANSWERS and profile.texts.keys() <= set(answers):
             continue
