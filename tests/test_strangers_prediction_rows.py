@@ -165,6 +165,17 @@ def test_a_rate_of_errors_is_no_verdict_and_percentages_stay_such() -> None:
     assert "'cer', 14.5 on average" in notes
 
 
+def test_percentages_of_which_most_are_0_stay_such() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        is_right = n < 16  # 16 of 40: 40 %
+        said = "a red bus" if is_right else "42"
+        row = {"id": n, "question": f"What is {n}?", "answer": "a red bus", "prediction": said}
+        rows.append({**row, "anls": 100 if is_right else 0})
+    notes = "; ".join(read_manifest(sn.import_run(table("percentages.csv", rows))).notes)
+    assert "'anls', 40.0 on average" in notes
+
+
 def test_a_model_that_some_rows_do_not_name_is_one_model() -> None:
     rows: list[dict[str, Any]] = []
     for n in range(N):

@@ -844,7 +844,8 @@ def _scores_note(reading: TableReading, column: str, metric: str) -> str:
     mean = ""
     if scores:
         average = sum(scores) / len(scores)
-        are_shares = median(scores) <= 1  # others are percentages already
+        above_zero = [score for score in scores if score > 0]
+        are_shares = not above_zero or median(above_zero) <= 1  # others are percentages already
         mean = f", {average:.1%} on average" if are_shares else f", {average:.1f} on average"
     return f"the file has a score of each row in {column!r}{mean}: {metric}"
 
