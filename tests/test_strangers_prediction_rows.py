@@ -77,9 +77,9 @@ def test_answers_to_questions_of_several_kinds_are_no_labels_to_choose_from() ->
 def test_questions_of_several_parts_are_told_apart_where_ids_begin_anew() -> None:
     parts: dict[str, list[dict[str, Any]]] = {"on the left": [], "on the right": []}
     for n in range(10):
+        right = "AB"[n % 2]
+        wrong = "BA"[n % 2]
         for part, n_right in (("on the left", 8), ("on the right", 5)):  # 13 of 20
-            # The question of an id has another right answer in each part.
-            right, wrong = ("AB" if part == "on the left" else "BA")[:: 1 if n % 2 else -1]
             said = right if n < n_right else wrong
             reply = f"Looking at the picture {part}. Answer: ({said})"
             parts[part].append({"id": n, "pred": [reply], "answer": f"({right})"})
@@ -185,3 +185,30 @@ def test_a_model_that_some_rows_do_not_name_is_one_model() -> None:
     folder = sn.import_run(table("one.csv", rows))
     assert any("is empty in 30 rows" in note for note in read_manifest(folder).notes)
     assert sn.score(folder).value() == 0.75  # feeling() is wrong in one of four, in all 40 rows
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_rows_without_a_model_are_of_another_one_where_they_ask_the_same(*, has_ids: bool) -> None:
+    rows: list[dict[str, Any]] = []
+    for model in ("maker/model", ""):
+        for n in range(N):
+            reply = feeling(n) if model else "sad"  # "sad" is right in one of four
+            row = {"id": n} if has_ids else {}
+            row |= {"question": f"Who is on picture {n}?", "answer": FEELINGS[n % 4]}
+            rows.append({**row, "model": model, "response": reply})
+    results = sn.score(table("two.csv", rows))
+    values = {run.manifest.model: sn.Results([run]).value() for run in results.runs}
+    assert values == {"maker/model": 0.75, "two": 0.25}
+
+
+def test_parts_with_replies_to_most_of_the_same_questions_have_results_of_their_own() -> None:
+    parts: dict[str, list[dict[str, Any]]] = {"baseline": [], "ours": []}
+    for n in range(N):
+        row = {"id": n, "question": f"Who is on picture {n}?", "answer": FEELINGS[n % 4]}
+        parts["ours"].append({**row, "prediction": feeling(n)})
+        if n < 36:  # four questions have no row, and "sad" is right in one of four
+            parts["baseline"].append({**row, "prediction": "sad"})
+    Path("parts.json").write_text(json.dumps(parts))
+    results = sn.score("parts.json")
+    values = {run.manifest.model: sn.Results([run]).value() for run in results.runs}
+    assert values == {"baseline": 9 / 40, "ours": 0.75}

@@ -622,12 +622,19 @@ def _keys_of_questions(reading: TableReading) -> list[str]:
 
 
 def _ask_the_same(reading: TableReading, columns: Sequence[str], keys: Sequence[str]) -> bool:
-    """Whether the rows of each value of some columns together ask the same questions, once each."""
+    """Whether the rows of each value of some columns together ask the same questions, once each.
+
+    Rows of up to half of the questions may be missing.
+    """
     asked: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for row, key in zip(reading.rows, keys, strict=True):
         asked[tuple(text_in_cell(row.cells.get(name)) for name in columns)].append(key)
-    [first, *others] = [sorted(of_value) for of_value in asked.values()]
-    return len(set(first)) == len(first) and all(of_value == first for of_value in others)
+    most = set(max(asked.values(), key=len))
+    for of_value in asked.values():
+        is_once = len(set(of_value)) == len(of_value)
+        if not is_once or not most.issuperset(of_value) or 2 * len(of_value) < len(most):
+            return False
+    return True
 
 
 def _name_of_condition(column: str, row: SourceRow) -> str:
@@ -639,7 +646,8 @@ def _name_of_condition(column: str, row: SourceRow) -> str:
 def _only_model(reading: TableReading, column: str) -> tuple[str, tuple[str, ...]]:
     """The model of all rows where some do not name it and the others name one alone, and a note on the former.
 
-    Without such a gap, or with several models, both are empty.
+    Without such a gap, or with several models, both are empty; also where rows without a name ask the same questions as
+    the others, since these are the replies of another model.
     """
     if not column:
         return "", ()
@@ -648,6 +656,12 @@ def _only_model(reading: TableReading, column: str) -> tuple[str, tuple[str, ...
     if len(named) != 1 or not counts[""]:
         return "", ()
     [model] = named
+    asked: dict[str, list[str]] = defaultdict(list)
+    for row, key in zip(reading.rows, _keys_of_questions(reading), strict=True):
+        asked[text_in_cell(row.cells.get(column))].append(key)
+    are_asked_once = all(len(set(keys)) == len(keys) for keys in asked.values())
+    if are_asked_once and not set(asked[model]).isdisjoint(asked[""]):
+        return "", ()
     note = f"{column!r} is empty in {counts['']:,} rows, which are taken for rows of {model} as the others are"
     return model, (note,)
 
