@@ -76,13 +76,18 @@ from snellen.recognition.named_option import bare_label, label_of, named_option
 from snellen.recognition.verdicts import Reading as ReadingOfVerdicts
 from snellen.recognition.verdicts import is_judged, reading_of_verdicts, verdict_of_cell
 
-EXPORTED = frozenset(("sample_id", "presentation", "protocol", "order"))
+_EXPORTED = frozenset(("sample_id", "presentation", "protocol", "order"))
 """Columns of a table that `snellen export` wrote: its `order` has the place of each option that a row showed."""
 LISTS_AS_ANSWERS = "lists among single right answers, each of which is one answer (call the column `answers` if any of a list is right)"
 _STATES_NUMBER = re.compile(
     r"\A\W*[1-9](?:\W*\Z|[.):])|\b(?:option|choice|answer(?: is)?)\W{0,3}[1-9]\b", re.IGNORECASE
 )
 """The number of an option at the beginning of a reply, or after a word that announces it."""
+
+
+def is_exported(rows: Sequence[SourceRow]) -> bool:
+    """Return whether rows are those of a table that `snellen export` wrote."""
+    return bool(rows) and rows[0].cells.keys() >= _EXPORTED
 
 
 class RowReader:
@@ -100,7 +105,7 @@ class RowReader:
         columns = TableColumns(**{"question": "", **by_role})
         self._table = reading
         self.rows = reading.rows
-        self._is_exported = bool(reading.rows) and reading.rows[0].cells.keys() >= EXPORTED
+        self._is_exported = is_exported(reading.rows)
         self._columns = columns
         self._roles = roles
         self._source = TableSource(

@@ -58,7 +58,7 @@ from snellen.interchange.predictions.rows import (
     count_named,
     is_number,
 )
-from snellen.interchange.predictions.table_rows import RowReader
+from snellen.interchange.predictions.table_rows import RowReader, is_exported
 from snellen.interchange.predictions.tokens import with_tokens_joined
 from snellen.metrics.ocr import character_error_rate
 from snellen.recognition.answer_types import CAPTION_WORDS, LONG_TEXT_WORDS
@@ -582,12 +582,13 @@ def _columns_of_conditions(reading: TableReading) -> tuple[str, ...]:
 
     They are that of the models, the part of a file (`{"direct": [...], "cot": [...]}`), or any other column by its cells,
     such as `run`: the rows of each of its values ask the same questions, once each. Each then has a result of its own.
-    Without texts of questions, the column or its values have to be called runs.
+    Without texts of questions, the column or its values have to be called runs. In what `snellen export` wrote, rows of
+    one question are its presentations.
     """
     roles = reading.roles.roles
     models = roles.get("model", ())[:1]
     keys = _keys_of_questions(reading)
-    if len(set(keys)) < 2 or reading.is_of_form:
+    if len(set(keys)) < 2 or reading.is_of_form or is_exported(reading.rows):
         return models
     if models and _ask_the_same(reading, models, keys):
         return models
