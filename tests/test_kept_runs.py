@@ -300,6 +300,24 @@ def test_a_folder_of_runs_is_opened_whichever_way_each_was_scored(
     assert len(pl.read_csv("all.csv")) == 8
 
 
+def test_a_run_that_was_not_scored_does_not_hold_up_the_export_of_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("first", "second"):
+        sn.evaluate("snellen:oracle", "eyechart/shape", "vanilla", limit=4, name=name, report=False)
+    # As of a run whose judge failed, or whose process was killed.
+    Path("runs/second/scoring.json").unlink()
+    code, _, told = small.command(capsys, "export", "runs", "-o", "all.csv")
+    assert code == 0 and len(pl.read_csv("all.csv")) == 4
+    assert (
+        "left out: runs/second has not been scored yet; score it: snellen score runs/second" in told
+    )
+    assert small.command(capsys, "export", "runs/second", "-o", "second.csv")[0] != 0
+    Path("runs/first/scoring.json").unlink()
+    code, _, told = small.command(capsys, "export", "runs", "-o", "none.csv")
+    assert code != 0 and "none of the 2 runs can be exported" in told
+
+
 def test_scores_that_a_comparison_needed_do_not_become_the_ones_that_are_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -211,6 +211,14 @@ def test_a_reply_is_right_by_the_majority_of_five_wordings(run: Path) -> None:
     assert scores == {"q0": 1.0, "q1": 1.0, "q2": 0.0, "q3": 1.0}
 
 
+def test_the_estimate_says_how_many_prompts_show_each_reply(run: Path) -> None:
+    lines: list[str] = []
+    always_right = judge(lambda request: "1")
+    score(run, metrics=["judged_correct"], judge=always_right, announce=lines.append)
+    assert "20 prompts (4 replies in 5 versions of the prompt), 0 judged earlier" in lines[0]
+    assert "0 prompts without a verdict" in lines[1]
+
+
 def test_a_tie_of_votes_abstains(run: Path) -> None:
     order = {
         judge_prompt(version).text[:20]: i

@@ -693,6 +693,10 @@ def test_the_terminal_says_how_many_different_questions_several_protocols_ask(
     )
     assert "12 of 12 questions done (6 different ones, under several protocols)" in lines[-1]
 
+    listen = progress_lines(lines.append)
+    listen(RunProgress("m", "runs/five", 10, 10, requests=50))
+    assert lines[-1] == "m: 10 of 10 questions done, 50 requests (5 for each question), 0 failed"
+
 
 def test_the_log_of_a_run_that_goes_on_begins_with_all_that_was_answered_before() -> None:
     lines: list[str] = []

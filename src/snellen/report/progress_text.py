@@ -58,7 +58,12 @@ class ProgressReporter:
                 seconds_left = (state.total - state.done) / per_second
                 text += f", {seconds_left:,.0f} s left"
         requests = "request" if state.requests == 1 else "requests"
-        return f"{text}, {state.requests:,} {requests}, {state.failures:,} failed"
+        text += f", {state.requests:,} {requests}"
+        if is_complete and not state.different and not state.stored:
+            each, rest = divmod(state.requests, state.total or 1)
+            if each > 1 and not rest:
+                text += f" ({each:,} for each question)"
+        return f"{text}, {state.failures:,} failed"
 
 
 def progress_lines(write: Callable[[str], object]) -> ProgressListener:

@@ -183,11 +183,31 @@ class JudgeEnsemble:
             limit = for_caller(f"--judge-failures {allowed:g}", f"failures={allowed:g}")
             raised = for_caller("--judge-failures", "failures: judge=sn.JudgeSpec(failures=...)")
             raise ErrorBudgetError(
-                f"judge {judge.name} gave no verdict on {len(failures)} of {len(verdicts)} replies "
+                f"judge {judge.name} gave no verdict on {len(failures)} of {len(verdicts)} {_unit(tasks)} "
                 f"({first.outcome}: {first.detail!r}), more than {limit}; its replies are in "
                 f"{judge.folder}; {remedy}, use another judge, or raise {raised}"
             )
         return verdicts
+
+
+def _count_replies(tasks: Sequence[JudgeTask]) -> int:
+    """Return how many replies are judged. A judge may see each of them in several versions of its prompt."""
+    return len({(task.benchmark, task.sample_id, task.variant) for task in tasks})
+
+
+def _unit(tasks: Sequence[JudgeTask]) -> str:
+    """Return what is counted: replies, or prompts if there are several for a reply."""
+    return "replies" if _count_replies(tasks) == len(tasks) else "prompts"
+
+
+def _describe_tasks(tasks: Sequence[JudgeTask]) -> str:
+    """Return how much is judged, for people: `8 replies`, or `50 prompts (10 replies in 5 versions of the prompt)`."""
+    text = f"{len(tasks):,} {_unit(tasks)}"
+    n_replies = _count_replies(tasks)
+    n_versions = len({task.label for task in tasks})
+    if n_replies * n_versions == len(tasks) and n_versions > 1:
+        text += f" ({n_replies:,} replies in {n_versions:,} versions of the prompt)"
+    return text
 
 
 class Judge:
@@ -279,7 +299,7 @@ class Judge:
         was_tried = start_up_key in responses and start_up_key not in usable
         trial = " after a trial call" if was_tried else ""
         self._announce(
-            f"judge {self.name}: {calls:,} calls made{trial}{tokens}, {failed:,} replies without a verdict"
+            f"judge {self.name}: {calls:,} calls made{trial}{tokens}, {failed:,} {_unit(tasks)} without a verdict"
         )
         return verdicts, calls
 
@@ -313,7 +333,7 @@ class Judge:
         besides = [] if start_up_request.key in responses else [start_up_request]
         unsure_note = f" ({unsure:,} of them with an uncertain reading)" if unsure else ""
         self._announce(
-            f"judge {self.name}: {len(tasks):,} replies{unsure_note}, {len(tasks) - len(waiting):,} judged "
+            f"judge {self.name}: {_describe_tasks(tasks)}{unsure_note}, {len(tasks) - len(waiting):,} judged "
             f"earlier; {estimate_cost(pending, self._price, besides=besides)}"
         )
 

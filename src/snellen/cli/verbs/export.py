@@ -18,7 +18,7 @@ from snellen.cli.show import announce, announce_next, command_line, console
 from snellen.cli.signatures import verify_flag, verify_runs
 from snellen.common.late import import_hub
 from snellen.common.paths import benchmark_folder, shell_word, slug
-from snellen.errors import DataError, UnknownNameError
+from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import check_named_once, with_replies
 from snellen.formats.packed_files import RECEIVED
@@ -36,6 +36,7 @@ from snellen.registry import find_registered
 from snellen.runs.finding import open_benchmark
 from snellen.runs.run_folder import RUN_MANIFEST, only_run_in, read_manifest, runs_in
 from snellen.scoring.kept_scoring import load_scoring, scoring_note
+from snellen.scoring.scored_run import ScoredRun
 
 
 @click.command()
@@ -113,11 +114,7 @@ def export_command(
         folders = runs_in(runs)
         check_named_once(folders)
         folders = with_replies(folders, announce)
-        if stored_scoring is None:
-            for run in folders:
-                if note := scoring_note(run):
-                    announce(f"{run}: {note}")
-        results = Results([load_scoring(run, stored_scoring) for run in folders])
+        results = Results(_scored_runs(folders, stored_scoring))
         for target in trackers:
             for line in results.track(target):
                 console.print(line, soft_wrap=True, markup=False)
@@ -134,6 +131,36 @@ def export_command(
     elif exporter.for_hub:
         again = command_line("export", *runs, "--as", form_name, "--push", "OWNER/NAME")
         announce_next(f"{again} uploads it to the hub")
+
+
+def _scored_runs(folders: Sequence[Path], stored_scoring: str | None) -> list[ScoredRun]:
+    """Return runs as they were scored last, and announce each run that is left out.
+
+    Of several runs, one that was not scored yet does not hold up the others: its judge or its process may have failed.
+
+    Args:
+        folders: The folders of the runs.
+        stored_scoring: The scoring that the user chose, which all runs must have.
+
+    Raises:
+        StoreError: No run was scored, or one lacks the chosen scoring.
+    """
+    if stored_scoring is not None:
+        return [load_scoring(run, stored_scoring) for run in folders]
+    scored: list[ScoredRun] = []
+    for run in folders:
+        try:
+            scored.append(load_scoring(run))
+        except StoreError as error:
+            if len(folders) == 1:
+                raise
+            announce(f"left out: {error}")
+            continue
+        if note := scoring_note(run):
+            announce(f"{run}: {note}")
+    if not scored:
+        raise StoreError(f"none of the {len(folders)} runs can be exported, for the reasons above")
+    return scored
 
 
 def _is_benchmark(name: str, exporter: Exporter) -> bool:
