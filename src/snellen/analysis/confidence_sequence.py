@@ -196,8 +196,10 @@ class Bets:
 
 def _log_of_mean(logs: Sequence[float]) -> float:
     """Return the log of the mean of numbers that are given by their logs."""
-    top = max(logs)
-    return top + math.log(math.fsum(math.exp(log - top) for log in logs) / len(logs))
+    # The largest log is subtracted before exp() and added afterwards, so that exp() does not overflow.
+    largest = max(logs)
+    total = math.fsum(math.exp(log - largest) for log in logs)
+    return largest + math.log(total / len(logs))
 
 
 def _first_possible(bets: Bets, floor: float, mean: float) -> float:

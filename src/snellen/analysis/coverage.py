@@ -106,24 +106,29 @@ def missing_dimensions(run: ScoredRun, present: Collection[str], *, with_options
 
 
 def _named(run: ScoredRun, with_options: bool) -> list[BenchmarkSpec]:
-    """Return the expected benchmarks that have a dimension: those of the run, and all of the suites in the run."""
-    run_specs = {
-        scored.spec.name: scored.spec for scored in run.benchmarks if scored.spec.dimension
-    }
-    suites = {spec.suite for spec in run_specs.values()}
+    """Return the expected benchmarks that have a dimension: those of the run, and all of the suites in the run.
+
+    Args:
+        run: The run.
+        with_options: Whether to leave out benchmarks whose questions have no options.
+    """
+    run_specs: dict[str, BenchmarkSpec] = {}
+    for scored in run.benchmarks:
+        if scored.spec.dimension:
+            run_specs[scored.spec.name] = scored.spec
+
     catalogue = entries()
     members = suite_members()
-    suite_specs = {
-        name: catalogue[name]
-        for suite in suites
-        for name in members.get(suite, ())
-        if catalogue[name].dimension
-    }
-    return [
-        spec
-        for spec in {**suite_specs, **run_specs}.values()
-        if not with_options or spec.formulation != "text"
-    ]
+    specs: dict[str, BenchmarkSpec] = {}
+    for suite in {spec.suite for spec in run_specs.values()}:
+        for name in members.get(suite, ()):
+            if catalogue[name].dimension:
+                specs[name] = catalogue[name]
+    # The run's own version of a benchmark counts.
+    specs |= run_specs
+    if not with_options:
+        return list(specs.values())
+    return [spec for spec in specs.values() if spec.formulation != "text"]
 
 
 def _asked_parts(run: ScoredRun) -> Iterator[tuple[str, str]]:

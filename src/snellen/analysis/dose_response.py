@@ -195,7 +195,12 @@ def _half_dose(
         return HalfDose(why_not="not surely above chance on clean images")
 
     # Sorted by damage, the least first: a dose can be less than that of clean images.
-    half_doses.sort(key=lambda dose: abs(dose - doses[0]) if math.isfinite(dose) else math.inf)
+    clean_dose = doses[0]
+
+    def damage(dose: float) -> float:
+        return abs(dose - clean_dose) if math.isfinite(dose) else math.inf
+
+    half_doses.sort(key=damage)
     last = len(half_doses) - 1
     return HalfDose(
         value=_finite(_crossing(doses, _means(sums_by_group), chance)),

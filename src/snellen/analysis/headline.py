@@ -255,8 +255,10 @@ def headline_rows(run: ScoredRun, rows: Sequence[Result]) -> dict[Method, list[R
 
 def aggregation_unit(specs: Iterable[BenchmarkSpec]) -> MeanOver:
     """Return what has equal weight in a mean: what all suites concerned declare, or else benchmarks."""
-    rules = {aggregation_of(spec) for spec in specs}
-    units: set[MeanOver] = {"questions" if rule.counts_questions else rule.over for rule in rules}
+    units: set[MeanOver] = set()
+    for spec in specs:
+        rule = aggregation_of(spec)
+        units.add("questions" if rule.counts_questions else rule.over)
     return units.pop() if len(units) == 1 else "benchmarks"
 
 

@@ -97,11 +97,18 @@ def _readable(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, tuple[int, 
 
 
 class _Replies:
-    """Of the replies to questions that showed one label: whether it was chosen, and whether it was right."""
+    """For the replies to questions that showed one label, whether it was chosen, and whether it was correct.
+
+    Arrays of numbers, 1 for yes and 0 for no, take little memory for many replies.
+    """
 
     def __init__(self) -> None:
-        self._chosen, self._correct, self._groups = array("d"), array("d"), array("l")
-        self._unknown, self._unknown_groups = array("d"), array("l")
+        self._chosen = array("d")
+        self._correct = array("d")
+        self._groups = array("l")
+        # Likewise for replies to questions whose answer is unknown.
+        self._unknown = array("d")
+        self._unknown_groups = array("l")
 
     def add(self, is_chosen: bool, is_correct: bool | None, group: int) -> None:
         """Add a reply: whether it chooses the letter, and whether the letter is correct (None if unknown)."""

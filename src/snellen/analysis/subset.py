@@ -121,15 +121,14 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
 
 def replied_by_all(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
     """Restrict runs to the questions for which all have a reply; refusals count as replies."""
-    replied = [
-        {
-            key
-            for key, shortfall in _reasons(run).items()
-            if shortfall is None or shortfall[0] == "refused"
-        }
-        for run in runs
-    ]
-    common = set.intersection(*replied)
+    replied_by_run = []
+    for run in runs:
+        replied = set()
+        for key, shortfall in _reasons(run).items():
+            if shortfall is None or shortfall[0] == "refused":
+                replied.add(key)
+        replied_by_run.append(replied)
+    common = set.intersection(*replied_by_run)
     return [narrow_run(run, common) for run in runs]
 
 
@@ -164,17 +163,21 @@ def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
 
 def _narrowed(scored: ScoredBenchmark, ids: Collection[str]) -> ScoredBenchmark:
     """Return a scored benchmark with only the samples whose identifiers are in `ids`."""
+    samples = {name: sample for name, sample in scored.samples.items() if name in ids}
+    predictions = [prediction for prediction in scored.predictions if prediction.sample_id in ids]
+    scores = [score for score in scored.scores if score.sample_id in ids]
+    tallies = [tally for tally in scored.tallies if tally.sample_id in ids]
     answers: dict[tuple[str, int], Answer] = {}
     for (sample_id, turn), answer in scored.answers.items():
         if sample_id in ids:
             answers[sample_id, turn] = answer
     return replace(
         scored,
-        samples={name: sample for name, sample in scored.samples.items() if name in ids},
-        predictions=tuple(each for each in scored.predictions if each.sample_id in ids),
-        score_rows=by_row([score for score in scored.scores if score.sample_id in ids]),
+        samples=samples,
+        predictions=tuple(predictions),
+        score_rows=by_row(scores),
         answers=answers,
-        tallies=tuple(tally for tally in scored.tallies if tally.sample_id in ids),
+        tallies=tuple(tallies),
     )
 
 

@@ -204,10 +204,10 @@ def read_claim(text: str) -> Claim:
 
     has_agent = not AGENT_WORDS.isdisjoint(forms)
     is_passive = has_agent and not is_comparison and not forms[index].endswith("ing")
-    if is_passive:
-        left, right = right, left
     left_only = left - right
     right_only = right - left
+    if is_passive:  # the agent is behind the relation
+        left_only, right_only = right_only, left_only
     if not left_only or not right_only:
         return unrelated
     is_denied = any(denies(word) for word in forms)

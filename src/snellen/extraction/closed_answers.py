@@ -67,17 +67,23 @@ def offered_answers(question: str) -> tuple[str, ...]:
         >>> offered_answers("Is it raining?")
         ()
     """
-    asked = _IN_THE_IMAGE.sub(" ", last_question(question)).strip(" ?\n")
-    *before, last = _ALTERNATIVE.split(asked)
-    n_words = len(last.split())
-    if not before or not 0 < n_words <= _LONGEST_OFFERED:
+    question_text = _IN_THE_IMAGE.sub(" ", last_question(question)).strip(" ?\n")
+    first_part, *alternatives = _ALTERNATIVE.split(question_text)
+    if not alternatives:
         return ()
-    _, *listed = _ITEM_SIGNS.split(before[0])
-    if not listed:  # "Is the car red or blue?": as many words before "or" as behind it
-        listed = [" ".join(before[0].split()[-n_words:])]
-    offered = [text.strip() for text in (*listed, *before[1:], last)]
-    are_short = all(0 < len(text.split()) <= _LONGEST_OFFERED for text in offered)
-    return tuple(offered) if are_short else ()
+    n_words = len(alternatives[-1].split())
+    if not 0 < n_words <= _LONGEST_OFFERED:
+        return ()
+    # The first part begins with the question itself: "Which is bigger, liver, spleen".
+    _, *first_answers = _ITEM_SIGNS.split(first_part)
+    if not first_answers:  # "Is the car red or blue?": as many words before "or" as behind it
+        first_answers = [" ".join(first_part.split()[-n_words:])]
+    offered = []
+    for answer in (*first_answers, *alternatives):
+        if not 0 < len(answer.split()) <= _LONGEST_OFFERED:
+            return ()
+        offered.append(answer.strip())
+    return tuple(offered)
 
 
 def letter_in(reply: str) -> str | None:

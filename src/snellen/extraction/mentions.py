@@ -285,17 +285,22 @@ def _is_set_off(text: str, tokens: list[Token], index: int) -> bool:
     ends_line = normalised_at(tokens, index + 1) == "\n"
     if preceding == "\n":
         return ends_line or behind in ").:,-"
-    if preceding in words_of("option") or preceding in words_of("answer"):
-        looks_like_label = token.raw.isupper() or token.raw.isdigit() or not behind.isalnum()
-        if looks_like_label:
-            return True
-    if preceding in (":", "=", "→") or (preceding == "(" and behind == ")"):
-        precedes_small_word = not ends_line and tokens[index + 1].raw[0].islower()
-        return not precedes_small_word or token.raw not in ("a", "A")  # "a dog" after a colon
-    follows_copula = preceding in words_of("copula")
-    if behind == ")" or (behind in ".:," and follows_copula):
+
+    follows_noun = preceding in words_of("option") or preceding in words_of("answer")
+    looks_like_label = token.raw.isupper() or token.raw.isdigit() or not behind.isalnum()
+    if follows_noun and looks_like_label:
         return True
-    return ends_line and follows_copula
+
+    is_in_parentheses = preceding == "(" and behind == ")"
+    if preceding in (":", "=", "→") or is_in_parentheses:
+        precedes_small_word = not ends_line and tokens[index + 1].raw[0].islower()
+        is_article = token.raw in ("a", "A") and precedes_small_word  # "a dog" after a colon
+        return not is_article
+
+    if behind == ")":
+        return True
+    follows_copula = preceding in words_of("copula")
+    return follows_copula and (ends_line or behind in ".:,")
 
 
 def _is_numbered(text: str, tokens: list[Token], index: int) -> bool:

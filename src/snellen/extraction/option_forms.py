@@ -72,8 +72,12 @@ def option_forms(options: tuple[str, ...], labels: tuple[str, ...]) -> OptionFor
         if words:
             starting[words[0]].append(option)
     options_by_first_word: dict[str, tuple[int, ...]] = {}
+
+    def length(option: int) -> int:
+        return len(words_of_options[option])
+
     for word, same_start in starting.items():
-        longest_first = sorted(same_start, key=lambda option: -len(words_of_options[option]))
+        longest_first = sorted(same_start, key=length, reverse=True)
         options_by_first_word[word] = tuple(longest_first)
 
     option_by_label: dict[str, int] = {}
@@ -86,14 +90,18 @@ def option_forms(options: tuple[str, ...], labels: tuple[str, ...]) -> OptionFor
         n_options_with.update(set(words))
     own_words: list[frozenset[str]] = []
     for words in words_of_options:
-        own = {word for word in words if n_options_with[word] == 1 and is_content_word(word)}
-        own_words.append(frozenset(own))
+        words_of_no_other_option = [word for word in words if n_options_with[word] == 1]
+        own_words.append(frozenset(filter(is_content_word, words_of_no_other_option)))
 
     words_by_prefix: dict[str, list[str]] = defaultdict(list)
     for word in sorted(n_options_with):
         if len(word) >= PREFIX_LENGTH and word.isalpha():
             words_by_prefix[word[:PREFIX_LENGTH]].append(word)
 
+    has_number_as_option = False
+    for words in words_of_options:
+        if len(words) == 1 and words[0].startswith("#"):
+            has_number_as_option = True
     yes_option, no_option = _find_yes_and_no(options)
     return OptionForms(
         words_of_options,
@@ -101,7 +109,7 @@ def option_forms(options: tuple[str, ...], labels: tuple[str, ...]) -> OptionFor
         option_by_label,
         tuple(own_words),
         {prefix: tuple(words) for prefix, words in words_by_prefix.items()},
-        any(len(words) == 1 and words[0].startswith("#") for words in words_of_options),
+        has_number_as_option,
         yes_option,
         no_option,
     )
@@ -140,9 +148,14 @@ def _find_yes_and_no(options: tuple[str, ...]) -> tuple[int | None, int | None]:
     """Return the indices of the options that say yes and no: (0, 1) for "Yes" and "No"; (None, None) without both."""
     if len(options) > 3:  # "Yes", "No" and perhaps "Unclear"
         return None, None
-    words = [option.strip(" .!").casefold() for option in options]
-    yes_options = [option for option, word in enumerate(words) if word in words_of("yes")]
-    no_options = [option for option, word in enumerate(words) if word in words_of("no")]
+    yes_options = []
+    no_options = []
+    for index, option in enumerate(options):
+        word = option.strip(" .!").casefold()
+        if word in words_of("yes"):
+            yes_options.append(index)
+        if word in words_of("no"):
+            no_options.append(index)
     if len(yes_options) == 1 and len(no_options) == 1:
         return yes_options[0], no_options[0]
     return None, None

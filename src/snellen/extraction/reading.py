@@ -162,15 +162,14 @@ class NamedExtractor(Struct, frozen=True):
             choice: Any = self.read(reply, options, labels, finish=finish, question=question)
         except Exception as error:  # a rule of others: anything may be raised
             raise HookError(f"the extractor {self.version}, on {of}", error) from error
-        place = choice.choice if isinstance(choice, ExtractedChoice) else choice
-        if place is None or (type(place) is int and 0 <= place < len(options)):
+        index = choice.choice if isinstance(choice, ExtractedChoice) else choice
+        is_index = type(index) is int and 0 <= index < len(options)
+        if index is None or is_index:
             if isinstance(choice, ExtractedChoice):
                 return choice
-            return (
-                no_choice("no match")
-                if place is None
-                else ExtractedChoice(place, "own rule", "certain")
-            )
+            if index is None:
+                return no_choice("no match")
+            return ExtractedChoice(index, "own rule", "certain")
         raise HookError(
             f"the extractor {self.version} returned {choice!r} for {of}; it has to be None, the index of one of the "
             f"{len(options)} options as they were shown, or an ExtractedChoice with such a choice"

@@ -309,17 +309,16 @@ def meteor_counts(
         "en",
         "-norm",
     ]
+    counts = []
     with asked_program(command) as process:
-        answers = [
-            _ask_program(
-                process,
-                " ||| ".join(
-                    ["SCORE", *(_program_line(text, tokens) for text in (*captions, reply))]
-                ),
-            )
-            for reply, captions in zip(replies, references, strict=True)
-        ]
-    return [_without_whole_chunk(tuple(map(float, answer.split()))) for answer in answers]
+        for reply, captions in zip(replies, references, strict=True):
+            fields = ["SCORE"]
+            for text in (*captions, reply):
+                fields.append(_program_line(text, tokens))
+            answer = _ask_program(process, " ||| ".join(fields))
+            statistics = tuple(float(number) for number in answer.split())
+            counts.append(_without_whole_chunk(statistics))
+    return counts
 
 
 def _without_whole_chunk(statistics: tuple[float, ...]) -> tuple[float, ...]:

@@ -801,7 +801,12 @@ def read_rate_metric(
 ) -> CorpusCountMetric:
     """Declare a metric of replies that may be unreadable: means over all questions, and the share of unread replies.
 
-    A gold that `marks` refuses (DataError) leaves its question without a value.
+    Args:
+        name: Name of the metric.
+        what: Its description.
+        rows: Its rows, without that of unread replies.
+        marks: Function of a reply and the references, which returns the mark of each row, or None for an unreadable
+            reply. A question whose references it rejects (DataError) has no value.
     """
     unparsed = share_row(
         f"{name}_unparsed_rate",
@@ -814,13 +819,17 @@ def read_rate_metric(
     )
 
     def count(reply: str, texts: Sequence[str]) -> Counts:
-        """Summed: 1, read, and each row's mark."""
+        """Return counts to be summed: 1, whether the reply could be read, and the mark of each row."""
         earned = marks(reply, texts)
-        return (1.0, 0.0, *[0.0] * len(rows)) if earned is None else (1.0, 1.0, *earned)
+        if earned is None:
+            no_marks = [0.0] * len(rows)
+            return (1.0, 0.0, *no_marks)
+        return (1.0, 1.0, *earned)
 
     def compute(sums: Counts) -> tuple[float | None, ...]:
-        n, read, *earned = sums
-        return (*(total / n for total in earned), 1 - read / n)
+        n_replies, n_read, *sums_of_marks = sums
+        means = [total / n_replies for total in sums_of_marks]
+        return (*means, 1 - n_read / n_replies)
 
     per_question = tuple(row.name for row in rows)
     return CorpusCountMetric(

@@ -126,9 +126,16 @@ def _concluding_clauses(reply: str) -> list[str]:
 
 
 def pope_counts(parsed: YesNo | None, gold: YesNo) -> tuple[float, ...]:
-    """POPE's counts for one reply, to be summed: 1, right, yes reply, yes gold, both yes, unparsed."""
-    said_yes, gold_yes = parsed == "yes", gold == "yes"
-    return (1, parsed == gold, said_yes, gold_yes, said_yes and gold_yes, parsed is None)
+    """Return POPE's counts for one reply, to be summed: 1, right, yes reply, yes gold, both yes, unparsed.
+
+    Args:
+        parsed: What was read in the reply; None if neither yes nor no was.
+        gold: The correct answer.
+    """
+    is_yes_reply = parsed == "yes"
+    is_yes_gold = gold == "yes"
+    is_right = parsed == gold
+    return (1, is_right, is_yes_reply, is_yes_gold, is_yes_reply and is_yes_gold, parsed is None)
 
 
 def pope_rows(sums: Counts) -> tuple[float | None, ...]:
@@ -244,14 +251,19 @@ def listed_objects(text: str) -> list[str]:
 
 
 def chair_counts(reply: str, references: Sequence[str]) -> tuple[float, ...]:
-    """CHAIR's counts for one caption, to be summed: 1, is one wrong, mentions, wrong mentions, objects, objects mentioned.
+    """Return CHAIR's counts for one caption, to be summed: 1, is one wrong, mentions, wrong mentions, objects, objects mentioned.
 
-    The reply is the list of objects that the caption mentions, and a reference the list of those in the image.
+    Args:
+        reply: The list of objects that the caption mentions.
+        references: Lists of the objects in the image.
     """
     mentioned = listed_objects(reply)
-    in_image = {item for reference in references for item in listed_objects(reference)}
+    in_image: set[str] = set()
+    for reference in references:
+        in_image.update(listed_objects(reference))
     n_wrong = sum(item not in in_image for item in mentioned)
-    return (1, n_wrong > 0, len(mentioned), n_wrong, len(in_image), len(in_image & {*mentioned}))
+    n_objects_mentioned = len(in_image.intersection(mentioned))
+    return (1, n_wrong > 0, len(mentioned), n_wrong, len(in_image), n_objects_mentioned)
 
 
 def chair_rows(sums: Counts) -> tuple[float | None, ...]:

@@ -131,9 +131,13 @@ def _half_unit(reference: str) -> Fraction:
 
 
 def _meet(numbers: Sequence[Fraction], gold: Sequence[Fraction], slack: Fraction) -> bool:
-    return len(numbers) == len(gold) and all(
-        abs(s - g) <= slack for s, g in zip(numbers, gold, strict=True)
-    )
+    """Return whether numbers are as many as the correct ones, and each differs from its own by at most `slack`."""
+    if len(numbers) != len(gold):
+        return False
+    for number, correct_number in zip(numbers, gold, strict=True):
+        if abs(number - correct_number) > slack:
+            return False
+    return True
 
 
 NUMBER_ACCURACY = read_rate_metric(

@@ -130,23 +130,30 @@ def character_error_rate(reply: str, references: Sequence[str]) -> float:
 
 
 def word_error_counts(reply: str, references: Sequence[str]) -> Counts:
-    """Edits and words of the gold for the gold with the fewest edits per word, to be summed over transcripts.
+    """Return edits and number of words for the reference with the fewest edits per word, to be summed over transcripts.
 
     Words are compared in one case and without punctuation at their ends.
     """
     counts: list[Counts] = []
     for reference in normalised_references(references, fold_words):
-        gold = _bare_words(reference)
-        said = _bare_words(reply)
-        if not gold:  # of signs alone, such as "...": these are its words
-            gold = reference.split()
-            said = fold_words(reply).split()
-        codes = {word: chr(code) for code, word in enumerate(dict.fromkeys((*gold, *said)), 1)}
-        edits = edit_distance(
-            "".join(codes[word] for word in gold), "".join(codes[word] for word in said)
-        )
-        counts.append((edits, len(gold)))
-    return min(counts, key=lambda pair: pair[0] / pair[1])
+        reference_words = _bare_words(reference)
+        reply_words = _bare_words(reply)
+        if not reference_words:  # of signs alone, such as "...": these are its words
+            reference_words = reference.split()
+            reply_words = fold_words(reply).split()
+        # Each word becomes a character, so that edits of words are edits of characters.
+        characters: dict[str, str] = {}
+        for word in (*reference_words, *reply_words):
+            characters.setdefault(word, chr(len(characters) + 1))
+        reference_codes = "".join(characters[word] for word in reference_words)
+        reply_codes = "".join(characters[word] for word in reply_words)
+        counts.append((edit_distance(reference_codes, reply_codes), len(reference_words)))
+
+    def edits_per_word(edits_and_words: Counts) -> float:
+        edits, n_words = edits_and_words
+        return edits / n_words
+
+    return min(counts, key=edits_per_word)
 
 
 def _bare_words(text: str) -> list[str]:

@@ -67,7 +67,10 @@ def tokenize(text: str) -> list[str]:
     """Lower-case Penn Treebank tokens of one line, punctuation included."""
     line = _BEFORE_NUMBER.sub(rf"\1{_NUMBER_FOLLOWS} ", text.replace("\u00ad", ""))
     line = _BEFORE_SENTENCE.sub(f".{_SENTENCE_FOLLOWS} ", line)
-    return [token for chunk in line.split() for token in _tokens(chunk)]
+    tokens: list[str] = []
+    for chunk in line.split():
+        tokens.extend(_tokens(chunk))
+    return tokens
 
 
 def caption_words(caption: str) -> list[str]:

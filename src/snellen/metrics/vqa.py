@@ -82,10 +82,19 @@ def direct_answer_accuracy(reply: str, references: Sequence[str]) -> float:
 
 
 def soft_accuracy(answer: str, annotator_answers: Sequence[str]) -> float:
-    """Mean over leave-one-out sets of the annotators' answers of min(equal to answer / 3, 1)."""
-    equal = annotator_answers.count(answer)
-    left_in, left_out = min(equal / 3, 1.0), min((equal - 1) / 3, 1.0)
-    return ((len(annotator_answers) - equal) * left_in + equal * left_out) / len(annotator_answers)
+    """Return the accuracy of VQA v2, in [0, 1]: the mean, over each annotator left out, of min(equal answers / 3, 1).
+
+    Args:
+        answer: The answer, normalised.
+        annotator_answers: The annotators' answers, normalised.
+    """
+    n_annotators = len(annotator_answers)
+    n_equal = annotator_answers.count(answer)
+    # Leaving out an annotator with another answer, or one with this answer.
+    accuracy_without_other = min(n_equal / 3, 1.0)
+    accuracy_without_equal = min((n_equal - 1) / 3, 1.0)
+    total = (n_annotators - n_equal) * accuracy_without_other + n_equal * accuracy_without_equal
+    return total / n_annotators
 
 
 def gqa_accuracy(reply: str, references: Sequence[str]) -> float:

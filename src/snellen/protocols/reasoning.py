@@ -280,32 +280,45 @@ class Reasoning(ProtocolSettings, frozen=True):
             state = end
 
     def _round(self, ask: ReasoningRequests, state: _RoundEnd, number: int) -> Talk:
-        """Run one round and return its end, or None if a request failed."""
+        """Run one round: sub-questions, their answers, and a conclusion.
+
+        Args:
+            ask: Makes the requests.
+            state: The end of the round before.
+            number: Number of the round.
+
+        Returns:
+            The end of the round, or None if a request failed.
+        """
+
+        def read_questions(reply: str) -> list[str] | None:
+            return self._new_questions(reply, state) or None
+
         request, again = ask.sub_questions(number, state.caption, state.answers, state.analysis)
-        response, questions = yield from ask_twice(
-            request, again, lambda reply: self._new_questions(reply, state) or None
-        )
+        response, questions = yield from ask_twice(request, again, read_questions)
         if response.error is not None:
             return None
-        answers = state.answers
+
+        answers = list(state.answers)
         if questions:
             responses = yield [ask.sub_answer(number, question) for question in questions]
-            if any(response.error is not None for response in responses):
-                return None
-            replies = zip(questions, map(reply_text, responses), strict=True)
-            answers = (*answers, *(SubAnswer(question, reply) for question, reply in replies))
-        last = number == self.rounds or not questions
-        request, again = ask.conclusion(number, state.caption, answers, last=last)
-        response, verdict = yield from ask_twice(
-            request,
-            again,
-            lambda reply: self._read(ask.sample, reply, ask.presented.labels, last=last),
-        )
+            for question, response in zip(questions, responses, strict=True):
+                if response.error is not None:
+                    return None
+                answers.append(SubAnswer(question, reply_text(response)))
+
+        is_last = number == self.rounds or not questions
+
+        def read_conclusion(reply: str) -> ReadConclusion | None:
+            return self._read(ask.sample, reply, ask.presented.labels, last=is_last)
+
+        request, again = ask.conclusion(number, state.caption, tuple(answers), last=is_last)
+        response, verdict = yield from ask_twice(request, again, read_conclusion)
         if response.error is not None:
             return None
-        continues = verdict is not None and verdict.doubt and not last
+        continues = verdict is not None and verdict.doubt and not is_last
         new_analysis = verdict.analysis if verdict else ""
-        return _RoundEnd(state.caption, answers, new_analysis, decided=not continues)
+        return _RoundEnd(state.caption, tuple(answers), new_analysis, decided=not continues)
 
     def _new_questions(self, reply: str, state: _RoundEnd) -> list[str]:
         """Return the sub-questions in a reply that no earlier round has asked, up to the maximum."""

@@ -275,9 +275,11 @@ def _doubt_in(text: str, options: Sequence[str]) -> re.Match[str] | None:
     return doubt
 
 
-def _without(words: str, doubt: re.Match[str]) -> str:
+def _without(text: str, doubt: re.Match[str]) -> str:
     """Return the text without the phrase of doubt and a conjunction after it."""
-    certain = f"{words[: doubt.start()]} {words[doubt.end() :]}".strip(" ,;.:-")
+    before = text[: doubt.start()]
+    after = text[doubt.end() :]
+    certain = f"{before} {after}".strip(" ,;.:-")
     return re.sub(r"^(?:but|however|though|yet)\b[\s,:]*", "", certain, flags=re.IGNORECASE)
 
 

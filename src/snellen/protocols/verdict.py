@@ -300,16 +300,22 @@ def read_label(
 
     A verdict is one of the labels or `no_option`, alone or in a sentence that plainly says so: "The answer is option
     C." A sentence that could be read in two ways is not a verdict.
+
+    Args:
+        text: Reply of the judge.
+        options: Texts of the options.
+        labels: Their labels, such as A and B.
+        no_option: The label that says that no option is meant.
     """
-    word = verdict_token(text)
-    if word in labels:
-        return Verdict("given", list(labels).index(word))
-    folded = word.casefold()
-    if folded == no_option.casefold():
+    token = verdict_token(text)
+    if token in labels:
+        return Verdict("given", list(labels).index(token))
+    folded_token = token.casefold()
+    if folded_token == no_option.casefold():
         return Verdict("none")
-    places = [place for place, label in enumerate(labels) if label.casefold() == folded]
-    if len(places) == 1:
-        return Verdict("given", places[0])
+    folded_labels = [label.casefold() for label in labels]
+    if folded_labels.count(folded_token) == 1:
+        return Verdict("given", folded_labels.index(folded_token))
 
     reading = extraction.read_choice(text, (*options, NONE_OF_THEM), (*labels, no_option))
     if reading.choice is None or reading.confidence != "certain":

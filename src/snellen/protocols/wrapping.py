@@ -43,7 +43,11 @@ class WrappingProtocol(ProtocolSettings, frozen=True, kw_only=True):
 
     def label_of(self, terms: Sequence[str]) -> str:
         """Return the label with these terms and, unless it is `vanilla`, the other protocol."""
-        return f"{type(self).__name__.lower()}?{'&'.join(terms if self.of == 'vanilla' else (*terms, self.quoted))}"
+        all_terms = list(terms)
+        if self.of != "vanilla":
+            all_terms.append(self.quoted)
+        name = type(self).__name__.lower()
+        return f"{name}?{'&'.join(all_terms)}"
 
     @property
     def method(self) -> Method:
@@ -223,8 +227,14 @@ class Repeat(WrappingProtocol, frozen=True):
 
     @cached_property
     def label(self) -> str:
-        settings = {"k": self.k, "n": self.n, "greedy": "true" if self.greedy else ""}
-        return self.label_of([f"{name}={value}" for name, value in settings.items() if value])
+        terms = []
+        if self.k:
+            terms.append(f"k={self.k}")
+        if self.n:
+            terms.append(f"n={self.n}")
+        if self.greedy:
+            terms.append("greedy=true")
+        return self.label_of(terms)
 
     @property
     def declaration(self) -> Declaration:

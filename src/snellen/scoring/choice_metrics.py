@@ -261,8 +261,14 @@ def _entropy(kinds: Iterable[object]) -> float:
 
 
 def _entropy_of_counts(counts: Sequence[int]) -> float:
+    """Return the entropy in nats of a distribution that is given by counts."""
     total = sum(counts)
-    return sum(-n / total * math.log(n / total) for n in counts if n)
+    entropy = 0.0
+    for count in counts:
+        if count:
+            share = count / total
+            entropy += -share * math.log(share)
+    return entropy
 
 
 def greatest_instability(presentations: int, kinds: int) -> float:

@@ -69,12 +69,18 @@ def answer_findings(
         samples: Its questions.
         answers: Their answers; empty if its makers withhold them, or if the data has none.
     """
-    has_open_questions = any(not turn.options for sample in samples for turn in sample.rounds)
-    if not has_open_questions:
+    has_open_questions = False
+    for sample in samples:
+        if any(not turn.options for turn in sample.rounds):
+            has_open_questions = True
+            break
+    if not has_open_questions or spec.formulation != "text":
         return []
-    texts = [text for answer in answers for text in answer.texts]
+    texts: list[str] = []
+    for answer in answers:
+        texts.extend(answer.texts)
     are_letters = bool(texts) and all(text.strip() in LETTERS for text in texts)
-    if spec.formulation == "text" and are_letters:
+    if are_letters:
         return [
             f"{spec.name}: every ground truth is a letter, but its questions have no options, so that replies are "
             'compared as texts; give it `options` and `answer_is = "letter"`'

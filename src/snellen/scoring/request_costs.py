@@ -220,7 +220,9 @@ class UsageTally(Generic[KeyT]):
     """Counts successful responses by key and sums their tokens."""
 
     def __init__(self) -> None:
-        self.answered, self._counted = Counter[KeyT](), Counter[KeyT]()
+        self.answered = Counter[KeyT]()
+        self._counted = Counter[KeyT]()
+        """Answered requests whose tokens are known."""
         self._usages: dict[KeyT, Usage] = {}
 
     def add(self, key: KeyT, response: EntryResponse) -> None:
@@ -346,18 +348,13 @@ class RoleTally:
         """Return the requests and tokens of each role."""
         failed = unanswered.by_role()
         answered_elsewhere = unanswered.answered_elsewhere_by_role()
-        responses = self._responses
-        return tuple(
-            RoleUse(
-                role,
-                model,
-                responses.answered[role] - answered_elsewhere[role],
-                failed[role],
-                responses.usage(role),
-                self._cached[role],
-            )
-            for role, model in self._models.items()
-        )
+        uses = []
+        for role, model in self._models.items():
+            n_answered = self._responses.answered[role] - answered_elsewhere[role]
+            usage = self._responses.usage(role)
+            use = RoleUse(role, model, n_answered, failed[role], usage, self._cached[role])
+            uses.append(use)
+        return tuple(uses)
 
 
 # --- answers of protocols in several steps ----------------------------------------------------------------------------

@@ -284,19 +284,26 @@ def _reopen(
 def _draft(
     sample: Sample, benchmark: Benchmark, answers: Mapping[Key, Answer], origin: SourceRows | None
 ) -> Draft:
-    """Return a built sample with its answers as a draft, from which another benchmark can be built."""
+    """Return a built sample with its answers as a draft, from which another benchmark can be built.
+
+    Args:
+        sample: The sample.
+        benchmark: Its benchmark.
+        answers: Answers of the benchmark, by sample and round.
+        origin: Rows of the source from which the sample was built; None if they are not known.
+    """
     rounds = []
     answer_tags = {}
     for number, turn in enumerate(sample.rounds):
-        gold = answers.get((sample.id, number), Answer(sample.id, number))
-        answer_tags.update(gold.tags)
+        answer = answers.get((sample.id, number), Answer(sample.id, number))
+        answer_tags.update(answer.tags)
         draft = QuestionDraft(
             turn.question,
             turn.options,
-            gold.options,
-            gold.texts,
+            answer.options,
+            answer.texts,
             rewordings=sample.rewordings,
-            relevance=gold.relevance,
+            relevance=answer.relevance,
         )
         rounds.append(draft)
     return Draft(

@@ -438,9 +438,15 @@ def flat_row(row: Result, *, is_kept: bool = False) -> dict[str, Any]:
 
 def result_of_flat(flat: Mapping[str, Any]) -> Result:
     """Return the result that `flat_row` made flat. Raises msgspec.ValidationError."""
-    estimate = {name: value for name, value in flat.items() if name in _ESTIMATE}
-    row = {name: value for name, value in flat.items() if name not in _ESTIMATE}
-    return msgspec.convert({**row, "estimate": estimate}, Result)
+    row: dict[str, Any] = {}
+    estimate: dict[str, Any] = {}
+    for name, value in flat.items():
+        if name in _ESTIMATE:
+            estimate[name] = value
+        else:
+            row[name] = value
+    row["estimate"] = estimate
+    return msgspec.convert(row, Result)
 
 
 # --- replies that the length limit ended before they answered, or that say nothing ------------------------------------

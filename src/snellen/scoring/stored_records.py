@@ -111,7 +111,8 @@ class StoredRecords(Collection[RecordT], Generic[RecordT]):
     """Records in ranges of lines of an open file, read on each iteration. Raises StoreError for damaged lines."""
 
     def __init__(self, file: OpenFile, kind: type[RecordT], ranges: Sequence[LineRange]) -> None:
-        self._file, self._ranges = file, tuple(ranges)
+        self._file = file
+        self._ranges = tuple(ranges)
         self._decoder: msgspec.json.Decoder[RecordT] = msgspec.json.Decoder(kind)
         self._count = sum(lines.lines for lines in ranges)
 

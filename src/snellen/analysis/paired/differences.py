@@ -204,25 +204,26 @@ def oriented_from(difference: PairedDifference, run: str) -> PairedDifference:
     """Return the same difference with this one of its two runs as the first."""
     if difference.first == run:
         return difference
-    estimate, negated = difference.difference, _negated
+    estimate = difference.difference
+    negated_estimate = replace(
+        estimate,
+        value=_negated(estimate.value),
+        low=_negated(estimate.high),
+        high=_negated(estimate.low),
+    )
     return replace(
         difference,
         first=difference.second,
         second=difference.first,
         first_value=difference.second_value,
         second_value=difference.first_value,
-        difference=replace(
-            estimate,
-            value=negated(estimate.value),
-            low=negated(estimate.high),
-            high=negated(estimate.low),
-        ),
-        low_corrected=negated(difference.high_corrected),
-        high_corrected=negated(difference.low_corrected),
+        difference=negated_estimate,
+        low_corrected=_negated(difference.high_corrected),
+        high_corrected=_negated(difference.low_corrected),
         only_first=difference.only_second,
         only_second=difference.only_first,
-        least_by_reading=negated(difference.most_by_reading),
-        most_by_reading=negated(difference.least_by_reading),
+        least_by_reading=_negated(difference.most_by_reading),
+        most_by_reading=_negated(difference.least_by_reading),
     )
 
 
@@ -240,20 +241,18 @@ def corrected_estimate(difference: PairedDifference) -> Estimate:
 
 
 def is_shown(difference: PairedDifference) -> bool:
-    """Return whether a difference is shown.
+    """Return whether a difference is shown, that is, significant.
 
     Its corrected p-value is below 5%, its interval excludes zero, and unsure readings could not turn its sign.
     """
-    low, high, p = difference.difference.low, difference.difference.high, difference.p_adjusted
     if difference.may_turn:
         return False
-    return (
-        low is not None
-        and high is not None
-        and p is not None
-        and p < LEVEL
-        and (low > 0 or high < 0)
-    )
+    low = difference.difference.low
+    high = difference.difference.high
+    if low is None or high is None or difference.p_adjusted is None:
+        return False
+    excludes_zero = low > 0 or high < 0
+    return excludes_zero and difference.p_adjusted < LEVEL
 
 
 class QuestionFlip(Struct, frozen=True):
@@ -500,7 +499,10 @@ class Comparison(Struct, frozen=True):
         if isinstance(name, int):
             return self.rows[name]
         available = dict.fromkeys(row.benchmark for row in self.rows if row.benchmark != OVERALL)
-        chosen = [each for each in available if each == name or each.endswith(f"/{name}")]
+        chosen = []
+        for benchmark in available:
+            if benchmark == name or benchmark.endswith(f"/{name}"):
+                chosen.append(benchmark)
         if not chosen:
             raise unknown_name("benchmark", name, list(available))
         circular = self.circular
@@ -668,8 +670,11 @@ def question_values(
 ) -> Iterator[QuestionMeasures]:
     """Yield each metric of a benchmark under each protocol, with the values of its questions.
 
-    `metrics` restricts the metrics. Questions without a value, and metrics that are not comparable by question, are
-    left out.
+    Questions without a value, and metrics that are not comparable by question, are left out.
+
+    Args:
+        scored: The benchmark.
+        metrics: Names of the metrics; by default all.
 
     Examples:
         >>> from snellen.plugin_api import score_run
@@ -681,27 +686,28 @@ def question_values(
     counts: dict[RowKey, dict[QuestionKey, Counts]] = defaultdict(dict)
     for tally in scored.tallies:
         if tally.counts:
-            counts[tally.protocol, tally.method, tally.metric][tally.sample_id, tally.turn] = (
-                tally.counts
-            )
-    from_counts = {row for _, _, metric in counts for row in find_metric(metric).names}
+            row_key = (tally.protocol, tally.method, tally.metric)
+            counts[row_key][tally.sample_id, tally.turn] = tally.counts
+    from_counts: set[str] = set()
+    for _, _, counting_metric in counts:
+        from_counts.update(find_metric(counting_metric).names)
+
     for (protocol, method, metric), records in scored.score_rows.items():
-        if metric in from_counts or not (metrics is None or metric in metrics):
+        is_wanted = metrics is None or metric in metrics
+        if metric in from_counts or not is_wanted:
             continue
         declaring = metric_of(metric)
         if isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers":
             continue  # not a mean over questions
         scores = list(records)
-        values = {
-            (score.sample_id, score.turn): score.value
-            for score in scores
-            if score.value is not None
-        }
-        doubts = {
-            (score.sample_id, score.turn): score.doubt
-            for score in scores
-            if score.doubt is not None
-        }
+        values: dict[QuestionKey, float] = {}
+        doubts: dict[QuestionKey, ReadingDoubt] = {}
+        for score in scores:
+            key = (score.sample_id, score.turn)
+            if score.value is not None:
+                values[key] = score.value
+            if score.doubt is not None:
+                doubts[key] = score.doubt
         if values:
             yield QuestionMeasures(
                 scored,
@@ -762,75 +768,97 @@ def pair(
     second: QuestionMeasures,
     questions: frozenset[QuestionKey] | None = None,
 ) -> Paired:
-    """Compare two runs in one metric of one benchmark, on the given questions or on all common ones.
+    """Compare two runs in one metric of one benchmark, question by question.
 
     The interval includes the doubt about uncertain readings and the corrections of audits. The p-value is of a
     sign-flip test over images, and the interval is adjusted to agree with it.
+
+    Args:
+        labels: The label of each run.
+        first: The values of the first run's questions.
+        second: The values of the second run's questions.
+        questions: The questions to compare; by default all for which both runs have a value.
     """
-    keys, groups = first.questions(first.keys & second.keys if questions is None else questions)
-    spec, n = first.scored.spec, len(keys)
-    values = first.spread_over(keys), second.spread_over(keys)
-    first_value, second_value = (value[0] if value else None for value in values)
+    if questions is None:
+        questions = first.keys & second.keys
+    keys, groups = first.questions(questions)
+    n = len(keys)
+    first_spread = first.spread_over(keys)
+    second_spread = second.spread_over(keys)
+    first_correction = _correction(first, keys)
+    second_correction = _correction(second, keys)
+    first_value = first_spread[0] + first_correction.shift if first_spread else None
+    second_value = second_spread[0] + second_correction.shift if second_spread else None
+
     difference = Estimate(None, None, None, None, n, groups=len(groups.sizes))
-    p, contributions = None, dict[str, float]()
-    raw: Estimate | None = None
-    corrections = _correction(first, keys), _correction(second, keys)
-    doubtful = _doubtful_differences(first, second, keys)
-    by_reading: tuple[float, float] | None = None
-    if values[0] and values[1]:
-        gap = values[0][0] - values[1][0]
-        deviations = [a - b for a, b in zip(values[0][1], values[1][1], strict=True)]
-        difference = _estimate(first, second, keys, groups, gap, deviations)
+    difference_before_test: Estimate | None = None
+    p: float | None = None
+    least_by_reading: float | None = None
+    most_by_reading: float | None = None
+    contributions: dict[str, float] = {}
+    if first_spread and second_spread:
+        uncorrected_gap = first_spread[0] - second_spread[0]
+        deviations = []
+        for first_deviation, second_deviation in zip(
+            first_spread[1], second_spread[1], strict=True
+        ):
+            deviations.append(first_deviation - second_deviation)
         bounds = difference_bounds(first.row)
+        doubtful = _doubtful_differences(first, second, keys)
+        difference = _estimate(first, second, keys, groups, uncorrected_gap, deviations)
         difference = widened_by_reading(difference, doubtful, n, bounds)
-        difference = _corrected_difference(difference, corrections, bounds)
-        shift = corrections[0].shift - corrections[1].shift
+        difference = _corrected_difference(
+            difference, (first_correction, second_correction), bounds
+        )
+        difference_before_test = difference
+
+        shift = first_correction.shift - second_correction.shift
         if doubtful:
-            least = math.fsum(doubt.least - value for value, doubt in doubtful) / n
-            most = math.fsum(doubt.most - value for value, doubt in doubtful) / n
-            by_reading = gap + shift + least, gap + shift + most
-        deviations = [(gap + shift) / n + deviation for deviation in deviations]
-        contributions = sum_by_group(deviations, groups)
-        raw = difference
-        difference, p = agreeing(difference, sign_flip_test(list(contributions.values())))
+            change_at_least = math.fsum(doubt.least - value for value, doubt in doubtful) / n
+            change_at_most = math.fsum(doubt.most - value for value, doubt in doubtful) / n
+            least_by_reading = uncorrected_gap + shift + change_at_least
+            most_by_reading = uncorrected_gap + shift + change_at_most
+
+        gap_per_question = (uncorrected_gap + shift) / n
+        shares_of_gap = [gap_per_question + deviation for deviation in deviations]
+        contributions = sum_by_group(shares_of_gap, groups)
+        test = sign_flip_test(list(contributions.values()))
+        difference, p = agreeing(difference, test)
     if first.censored or second.censored:
         difference = _with_broken_rows(difference, first, second, keys)
-    better = _counted(first, second, keys)
-    return Paired(
-        PairedDifference(
-            *labels,
-            spec.name,
-            spec.dimension,
-            spec.suite,
-            first.protocol,
-            first.method,
-            first.metric,
-            None if first_value is None else first_value + corrections[0].shift,
-            None if second_value is None else second_value + corrections[1].shift,
-            difference,
-            p,
-            None,
-            None,
-            None,
-            *better,
-            only_one_has_value=len(first.keys ^ second.keys),
-            unit=first.row.unit,
-            better=first.row.better,
-            needed=questions_needed(
-                difference.value or 0.0,
-                difference.stderr or 0.0,
-                n,
-                sum(abs(value) > SAME for value in contributions.values()),
-            ),
-            reason=None if contributions else _why_without_difference(first, second, n),
-            least_by_reading=by_reading[0] if by_reading else None,
-            most_by_reading=by_reading[1] if by_reading else None,
-        ),
-        spec,
-        contributions,
-        raw,
-        len(second.keys - first.keys),
+
+    only_first, only_second = _counted(first, second, keys)
+    n_different_groups = sum(abs(value) > SAME for value in contributions.values())
+    needed = questions_needed(
+        difference.value or 0.0, difference.stderr or 0.0, n, n_different_groups
     )
+    first_label, second_label = labels
+    spec = first.scored.spec
+    result = PairedDifference(
+        first=first_label,
+        second=second_label,
+        benchmark=spec.name,
+        dimension=spec.dimension,
+        suite=spec.suite,
+        protocol=first.protocol,
+        method=first.method,
+        metric=first.metric,
+        first_value=first_value,
+        second_value=second_value,
+        difference=difference,
+        p=p,
+        only_first=only_first,
+        only_second=only_second,
+        only_one_has_value=len(first.keys ^ second.keys),
+        unit=first.row.unit,
+        better=first.row.better,
+        needed=needed,
+        reason=None if contributions else _why_without_difference(first, second, n),
+        least_by_reading=least_by_reading,
+        most_by_reading=most_by_reading,
+    )
+    n_missing_in_first = len(second.keys - first.keys)
+    return Paired(result, spec, contributions, difference_before_test, n_missing_in_first)
 
 
 class AuditCorrection(NamedTuple):

@@ -321,7 +321,9 @@ def _more_questions(data: RuleData, alpha: float) -> int | None:
         The number, at least 1; None if the difference is at the boundary or has no interval, or if more than `FARTHEST`
         times as many questions were needed.
     """
-    value, low, high = data.estimate.value, data.estimate.low, data.estimate.high
+    value = data.estimate.value
+    low = data.estimate.low
+    high = data.estimate.high
     if value is None or low is None or high is None:
         return None
     distance = value + data.margin

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -129,7 +129,10 @@ def _resample(measures: Sequence[QuestionMeasures], resamples: int, seed: int) -
         deviations_by_group.append(sum_by_group(deviations, groups))
     group_names = list(deviations_by_group[0])
     # Shape (groups, runs): how much a run's value changes if the group counts once more.
-    shifts = np.array([[run[group] for run in deviations_by_group] for group in group_names])
+    shifts = np.zeros((len(group_names), len(measures)))
+    for run_index, deviation_of_group in enumerate(deviations_by_group):
+        for group_index, group in enumerate(group_names):
+            shifts[group_index, run_index] = deviation_of_group[group]
 
     spec = measures[0].scored.spec
     rng = np.random.default_rng(rng_for(spec.name, "rank intervals", str(seed)).getrandbits(64))
@@ -248,11 +251,13 @@ def _intervals(
     if better is None:
         lows, highs = np.percentile(draws, [TAIL, 100 - TAIL], axis=0, method="inverted_cdf")
     else:
-        significant = better.get((benchmark, dimension), ())
-        n_better = [sum(loser == label for _, loser in significant) for label in labels]
-        n_worse = [sum(winner == label for winner, _ in significant) for label in labels]
-        lows = 1 + np.array(n_better)
-        highs = len(labels) - np.array(n_worse)
+        n_better: Counter[str] = Counter()  # number of runs that are better than each run
+        n_worse: Counter[str] = Counter()
+        for winner, loser in better.get((benchmark, dimension), ()):
+            n_better[loser] += 1
+            n_worse[winner] += 1
+        lows = np.array([1 + n_better[label] for label in labels])
+        highs = np.array([len(labels) - n_worse[label] for label in labels])
 
     has_interval = resampled.groups > 1
     intervals: list[RankInterval] = []

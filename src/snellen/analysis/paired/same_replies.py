@@ -31,6 +31,7 @@ class RunReplies:
             return {}
 
     def _read(self) -> dict[_Question, frozenset[tuple[object, ...]]]:
+        """Return the replies to each question: for each presentation its text and log-likelihoods."""
         replies: dict[_Question, set[tuple[object, ...]]] = defaultdict(set)
         for exchange in read_exchanges(self._run.folder):
             if exchange.response.error is not None:
@@ -40,7 +41,7 @@ class RunReplies:
             log_likelihoods = tuple(score.sum for score in exchange.response.scores)
             reply = request.variant, exchange.response.text, log_likelihoods
             replies[exchange.protocol, request.benchmark, key].add(reply)
-        return {question: frozenset(given) for question, given in replies.items()}
+        return {question: frozenset(its_replies) for question, its_replies in replies.items()}
 
 
 def same_replies(
@@ -55,24 +56,30 @@ def same_replies(
         second: The replies of the second run.
         measures: Values of a benchmark in the first and in the second run.
     """
-    one, other = measures
-    if one.protocol != other.protocol or one.counted_by:
+    first_measures, second_measures = measures
+    protocol = first_measures.protocol
+    if protocol != second_measures.protocol or first_measures.counted_by:
         return frozenset()
-    common = one.keys & other.keys
-    differs = any(one.values.get(key) != other.values.get(key) for key in common)
-    if differs and not one.doubts and not other.doubts:
-        return frozenset()
-    benchmark = one.scored.spec.name
-    same: set[QuestionKey] = set()
-    for key in common:
-        question = one.protocol, benchmark, key
-        given = first.by_question.get(question)
-        if given is not None and given == second.by_question.get(question):
-            same.add(key)
-    return frozenset(same)
+    common_keys = first_measures.keys & second_measures.keys
+    has_doubts = bool(first_measures.doubts or second_measures.doubts)
+    if not has_doubts:
+        for key in common_keys:
+            if first_measures.values.get(key) != second_measures.values.get(key):
+                return frozenset()
+
+    benchmark = first_measures.scored.spec.name
+    keys_with_same_replies: set[QuestionKey] = set()
+    for key in common_keys:
+        question = (protocol, benchmark, key)
+        first_replies = first.by_question.get(question)
+        if first_replies is not None and first_replies == second.by_question.get(question):
+            keys_with_same_replies.add(key)
+    return frozenset(keys_with_same_replies)
 
 
 def without_doubts(measures: QuestionMeasures, keys: frozenset[QuestionKey]) -> QuestionMeasures:
     """Return the values of a run without the doubts about the readings of some questions."""
+    if keys.isdisjoint(measures.doubts):
+        return measures
     doubts = {key: doubt for key, doubt in measures.doubts.items() if key not in keys}
-    return measures if len(doubts) == len(measures.doubts) else replace(measures, doubts=doubts)
+    return replace(measures, doubts=doubts)

@@ -215,18 +215,24 @@ class PromptRenderer(Struct, frozen=True):
             history: Replies to earlier rounds.
             listed: Whether to show options.
         """
-        *past, now = sample.rounds[: variant.turn + 1]
+        *earlier_rounds, current_round = sample.rounds[: variant.turn + 1]
         words = self.templates.words_for(sample.tags)
-        questions = [
-            self._question(turn, (), alphabet_of(variant.labels, turn.options), listed, words)
-            for turn in past
-        ]
+        questions = []
+        for turn in earlier_rounds:
+            labels = alphabet_of(variant.labels, turn.options)
+            questions.append(self._question(turn, (), labels, listed, words))
         if variant.wording:
-            now = replace(now, question=sample.rewordings[variant.wording - 1])
-        questions.append(self._question(now, variant.order, variant.labels, listed, words))
+            rewording = sample.rewordings[variant.wording - 1]
+            current_round = replace(current_round, question=rewording)
+        questions.append(
+            self._question(current_round, variant.order, variant.labels, listed, words)
+        )
         questions[0] = self._introduced(sample.context, questions[0])
-        replies = [reply.text for reply in history[: len(past)]]
-        pairs: list[tuple[str, str | None]] = list(zip(questions, [*replies, None], strict=True))
+
+        # The current question has no reply yet.
+        replies: list[str | None] = [reply.text for reply in history[: len(earlier_rounds)]]
+        replies.append(None)
+        pairs = list(zip(questions, replies, strict=True))
         if variant.in_context and listed:
             pairs.insert(0, self._in_context(variant))
 
@@ -243,8 +249,8 @@ class PromptRenderer(Struct, frozen=True):
         for images, question, reply in turns:
             instruction = "" if messages else self.templates.named(variant.template)
             text = f"{instruction}\n{question}" if instruction else question
-            shown = within_limits(images, self.templates.images)
-            parts = place_images(shown, text, self.templates.layout.images)
+            limited_images = within_limits(images, self.templates.images)
+            parts = place_images(limited_images, text, self.templates.layout.images)
             messages.append(Message("user", parts))
             if reply is not None:
                 messages.append(_text_message("assistant", reply))

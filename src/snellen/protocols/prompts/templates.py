@@ -137,12 +137,18 @@ class PromptTemplates(Struct, frozen=True):
         if not checked_prompt(prompt):
             return self
         digest = hashlib.sha256(prompt.encode()).hexdigest()[:12]
+        by_suite = {}
+        for suite, templates in self.by_suite.items():
+            by_suite[suite] = templates.with_prompt(prompt)
+        by_benchmark = {}
+        for benchmark, templates in self.by_benchmark.items():
+            by_benchmark[benchmark] = templates.with_prompt(prompt)
         return replace(
             self,
             id=f"{self.id}, prompt {digest}",
             prompt=prompt,
-            by_suite={name: own.with_prompt(prompt) for name, own in self.by_suite.items()},
-            by_benchmark={name: own.with_prompt(prompt) for name, own in self.by_benchmark.items()},
+            by_suite=by_suite,
+            by_benchmark=by_benchmark,
         )
 
     def prompt_for(self, question: str, options: str = "") -> str:
@@ -370,39 +376,46 @@ def parse_templates(text: str, where: str, base: PromptTemplates | None = None) 
         DataError: It is not a file of templates, has no instructions, or a placeholder would stay unfilled.
     """
     content = parse_toml(text, f"{where}: not a template file")
-    in_context, layout = content.pop("in_context", None), content.pop("layout", None)
+    written_in_context = content.pop("in_context", None)
+    written_layout = content.pop("layout", None)
     reasoning = parse_reasoning_prompts(content.pop("reasoning", {}), where)
     prompt = converted(content.pop("prompt", ""), str, f"{where}: prompt")
-    written_families = {
-        family: _methods(methods, f"{where}: [{family}") for family, methods in content.items()
-    }
-    families = {name: dict(methods) for name, methods in (base.families if base else {}).items()}
+    # All other tables are families of templates.
+    written_families = {}
+    for family, written_methods in content.items():
+        written_families[family] = _methods(written_methods, f"{where}: [{family}")
+    families: dict[str, dict[Method, Instructions]] = {}
+    if base:
+        families = {name: dict(methods) for name, methods in base.families.items()}
     for family, methods in written_families.items():
         families[family] = {**families.get(family, {}), **methods}
+
+    if base and not written_in_context:
+        in_context = base.in_context
+    else:
+        in_context = converted(written_in_context, InContext, f"{where}: [in_context]")
+    if base and not written_layout:
+        layout = base.layout
+    else:
+        layout = converted(written_layout, Layout, f"{where}: [layout]")
     templates = PromptTemplates(
         id=hashlib.sha256(text.encode()).hexdigest()[:12],
         families=families,
-        in_context=base.in_context
-        if base and not in_context
-        else converted(in_context, InContext, f"{where}: [in_context]"),
-        layout=base.layout
-        if base and not layout
-        else converted(layout, Layout, f"{where}: [layout]"),
+        in_context=in_context,
+        layout=layout,
         reasoning=reasoning,
         prompt=checked_prompt(prompt),
     )
-    _check_layout(templates.layout, where)
+    _check_layout(layout, where)
     for family, methods in written_families.items():
         for method, group in methods.items():
+            group_where = f"{where}: [{family}.{method}]"
             if not group.instructions:
-                raise DataError(
-                    f"{where}: [{family}.{method}] has no instructions; add at least one"
-                )
+                raise DataError(f"{group_where} has no instructions; add at least one")
             for instruction in group.instructions:
-                if field := re.search(r"\{\w*\}", instruction):
-                    raise DataError(
-                        f"{where}: [{family}.{method}] leaves {field[0]} unfilled in {instruction!r}"
-                    )
+                field = re.search(r"\{\w*\}", instruction)
+                if field:
+                    raise DataError(f"{group_where} leaves {field[0]} unfilled in {instruction!r}")
     return templates
 
 
@@ -446,17 +459,17 @@ def _check_layout(layout: Layout, where: str, *, has_words: bool = False) -> Non
         ("open", layout.open, {"question", "capitalized"} | words, none),
     )
     for name, text, filled, needed in forms:
-        place = f"{where}: [layout] {name} = {text!r}"
+        location = f"{where}: [layout] {name} = {text!r}"
         placeholders: set[str] = set()
         try:
             for _, placeholder, _, _ in string.Formatter().parse(text):
                 if placeholder is not None:
                     placeholders.add(placeholder)
         except ValueError as error:
-            raise DataError(f"{place}: {error}") from None
+            raise DataError(f"{location}: {error}") from None
         if not needed <= placeholders <= filled:
             must = f"hold {{{min(needed)}}}, and " if needed else "hold "
-            raise DataError(f"{place} must {must}nothing but {sorted(filled)}")
+            raise DataError(f"{location} must {must}nothing but {sorted(filled)}")
 
 
 PLAIN = packaged_templates("snellen.protocols.prompts", "plain.toml")
