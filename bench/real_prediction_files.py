@@ -94,8 +94,10 @@ def scored(clones: Path, file: RealFile) -> Finding:
     headline = HEADLINE.search(first_line)
     value = None
     if headline and done.returncode == 0:
-        value = float(headline[1]) * (1 if headline[2] else 100)
-    elif COMPARES.search(first_line) and file.right is not None:
+        value = float(headline[1])
+        is_share = not headline[2] and value <= 1  # a rate, and no mean error in units of its own
+        value *= 100 if is_share else 1
+    elif COMPARES.search(output) and file.right is not None:
         of_models = [float(share) for share in OF_A_MODEL.findall(output)]
         value = min(of_models, key=lambda share: abs(share - (file.right or 0.0)), default=None)
     return Finding(file, value, first_line)
