@@ -39,9 +39,10 @@ def log_fault(path: Path) -> str:
         return "not a zip file"
     except DataError as error:
         return str(error).removeprefix(f"{path}: ")
-    if not isinstance(content, dict) or "eval" not in content:
+    if not isinstance(content, dict) or not isinstance(content.get("eval"), dict):
         return "there is no eval in it"
-    return "" if content.get("samples") else "there are no samples in it"
+    samples = content.get("samples")
+    return "" if samples and isinstance(samples, list) else "there are no samples in it"
 
 
 def log_rows(path: Path) -> Iterator[SourceRow]:
