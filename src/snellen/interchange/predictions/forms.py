@@ -270,6 +270,7 @@ def _helm_rows(path: Path) -> Iterator[SourceRow]:
                 correct.append(text)
         shown = [cell for name, cell in row.cells.items() if name.startswith("output_mapping.")]
         cells = {**row.cells, "answer": correct}
+        cells.pop("result.success", None)  # of the request
         yield row._replace(cells={**cells, "options": shown} if shown else cells)
 
 
