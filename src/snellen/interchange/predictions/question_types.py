@@ -744,7 +744,8 @@ MOST_DIFFERENT = 10
 def check_answers_possible(path: Path, file: PredictionFile) -> None:
     """Raise DataError where replies are a few words, or questions ask for yes or no, and not one right answer is such.
 
-    A column such as `ground_truth` then says something else of the image than the answer to the question.
+    A column such as `ground_truth` then says something else of the image than the answer to the question. So it does where
+    each image has one to all of its questions, and hardly a reply has it.
     """
     answered = [row for row in _answered(file) if row.references and not row.options]
     golds = {folded(text) for row in answered for text in row.references}
@@ -754,14 +755,40 @@ def check_answers_possible(path: Path, file: PredictionFile) -> None:
     are_few = 2 <= len(replies) <= MOST_DIFFERENT and golds.isdisjoint(replies)
     are_few = are_few and not any(map(is_number, golds))
     n_closed = sum(map(_is_closed_otherwise, answered))
-    if not (are_few or 2 * n_closed > len(answered)) or any(map(_shares_word, answered)):
-        return
     first = answered[0]
-    raise DataError(
-        f"{path}: the right answers ({first.references[0][:40]!r}, ...) do not answer these questions: replies are "
-        f"{', '.join(repr(reply[:20]) for reply in sorted(replies)[:4])}, and none is right; name the column with the "
-        f"right answers: {scoring_call(path, columns={'answer': 'NAME'})}"
-    )
+    is_apart = are_few or 2 * n_closed > len(answered)
+    if is_apart and not any(map(_shares_word, answered)):
+        raise DataError(
+            f"{path}: the right answers ({first.references[0][:40]!r}, ...) do not answer these questions: replies are "
+            f"{', '.join(repr(reply[:20]) for reply in sorted(replies)[:4])}, and none is right; name the column with the "
+            f"right answers: {scoring_call(path, columns={'answer': 'NAME'})}"
+        )
+    if _are_facts_on_images(answered):
+        raise DataError(
+            f"{path}: each image has the same right answer to different questions ({first.references[0][:40]!r}), and "
+            "hardly a reply has it, so it says something of the image; name the column with the right answers: "
+            f"{scoring_call(path, columns={'answer': 'NAME'})}"
+        )
+
+
+def _are_facts_on_images(rows: Sequence[PredictedRow]) -> bool:
+    """Whether most images have one right answer to several questions, which hardly a reply has: a fact on the image."""
+    golds: dict[str, set[tuple[str, ...]]] = {}
+    asked: dict[str, set[str]] = {}
+    for row in rows:
+        golds.setdefault(row.picture, set()).add(row.references)
+        asked.setdefault(row.picture, set()).add(row.question or row.prompt)
+    n_several = sum(len(answers) > 1 for answers in golds.values())
+    if "" in golds or 2 * n_several > len(golds) or any(row.verdict is not None for row in rows):
+        return False
+    if 2 * sum(len(questions) > 1 for questions in asked.values()) <= len(asked):
+        return False
+    looked_at = rows[:: max(1, len(rows) // MOST_READ)]
+    try:
+        n_met = sum(typed_match(row.reply or "", row.references) for row in looked_at)
+    except DataError:  # a right answer is a word that any reply has
+        return False
+    return n_met <= FEW * len(looked_at)
 
 
 _ASKS_YES_OR_NO = re.compile(r"\byes\s*(?:/|or)\s*no\b", re.IGNORECASE)
