@@ -348,3 +348,47 @@ def test_reasons_that_are_all_right_are_noted() -> None:
     rows[0]["response"] = f"{reasons}: no idea"
     [taken] = taken_files(written("not_all.jsonl", rows), FileReading())
     assert not any("texts to learn from" in note for note in taken.file.notes)
+
+
+def test_conditions_of_true_and_false_have_their_column_in_the_name() -> None:
+    rows = [
+        {
+            "zoomed": zoomed,
+            "question": f"What is in {n}?",
+            "answer": thing(n),
+            "prediction": thing(n),
+        }
+        for zoomed in ("True", "False")
+        for n in range(N)
+    ]
+    files = taken_files(Path(table("zoomed.csv", rows)), FileReading())
+    assert [taken.file.model for taken in files] == ["zoomed True", "zoomed False"]
+
+
+def test_a_fact_on_each_image_is_no_right_answer_to_its_questions() -> None:
+    questions = (
+        "Is this a sagittal view?",
+        "Which plane is visible?",
+        "Is it taken from the front?",
+    )
+    rows = [
+        {
+            "image": f"{n}.png",
+            "question": question,
+            "ground_truth": f"finding number {n}",
+            "response": f"It may be the axial plane of image {n}.",
+        }
+        for n in range(N)
+        for question in questions
+    ]
+    with pytest.raises(DataError, match="the same right answer to different questions"):
+        taken_files(Path(table("facts.csv", rows)), FileReading())
+    # One that replies meet is an answer.
+    met = [{**row, "response": row["ground_truth"]} for row in rows]
+    taken_files(Path(table("met.csv", met)), FileReading())
+
+
+def test_a_vocabulary_with_samples_among_its_words_is_no_log() -> None:
+    Path("vocab.json").write_text(json.dumps({"eval": 1, "samples": 2, "a": 3, "b": 4}))
+    with pytest.raises(DataError, match="without right answers"):
+        import_runs([Path("vocab.json")], FileReading())

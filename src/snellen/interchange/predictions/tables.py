@@ -639,9 +639,10 @@ def _ask_the_same(reading: TableReading, columns: Sequence[str], keys: Sequence[
 
 
 def _name_of_condition(column: str, row: SourceRow) -> str:
-    """What a row says in a column of models or of conditions: `run 2` for a number in `run`."""
+    """What a row says in a column of models or of conditions: `run 2` for a number in `run`, and `zoomed true`."""
     value = text_in_cell(row.cells.get(column))
-    return f"{column} {value}" if is_number(value) else value
+    is_bare = is_number(value) or value.casefold() in ("true", "false", "yes", "no")
+    return f"{column.rpartition('.')[2]} {value}" if is_bare else value
 
 
 def _only_model(reading: TableReading, column: str) -> tuple[str, tuple[str, ...]]:
