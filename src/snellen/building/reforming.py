@@ -127,8 +127,10 @@ def _with_whole_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
     for name in ("file", "images"):
         if params.get(name):
             params[name] = str((folder / params[name]).resolve())
-    questions = params.get("questions", ())
-    params["questions"] = [{"type": each} if isinstance(each, str) else each for each in questions]
+    question_tables = []
+    for declared in params.get("questions", ()):
+        question_tables.append({"type": declared} if isinstance(declared, str) else declared)
+    params["questions"] = question_tables
     return replace(spec, source=replace(spec.source, params=params))
 
 

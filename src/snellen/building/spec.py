@@ -397,7 +397,10 @@ def _check_unused(
         as_flags: Whether the message names command-line flags.
     """
     fields = record_fields(form)
-    names = [fields[name].flag if as_flags else name for name in given if name in fields]
+    names = []
+    for name in given:
+        if name in fields:
+            names.append(fields[name].flag if as_flags else name)
     if names:
         raise DataError(
             f"{', '.join(names)} applies only to {applies_to}; remove {', '.join(names)}"

@@ -377,8 +377,11 @@ def with_params(spec: BenchmarkSpec, settings: Mapping[str, Any]) -> BenchmarkSp
 
 def _table_with(name: str, params: Mapping[str, Any]) -> str:
     """Return the only table that has a parameter of that name; empty if none has, or several."""
-    tables = [table for table, inner in params.items() if isinstance(inner, dict) and name in inner]
-    return tables[0] if len(tables) == 1 else ""
+    matching_tables = []
+    for table, inner in params.items():
+        if isinstance(inner, dict) and name in inner:
+            matching_tables.append(table)
+    return matching_tables[0] if len(matching_tables) == 1 else ""
 
 
 def _as_given(name: str, value: Any, current: Any) -> Any:

@@ -249,8 +249,11 @@ class LoadedBenchmark(Sequence[BenchmarkQuestion]):
 
     def filter(self, condition: Callable[[BenchmarkQuestion], object]) -> LoadedBenchmark:
         """Return the questions for which a function is true: `filter(lambda question: question.tags["level"] == "hard")`."""
-        kept = [place for place in self._places if condition(self._question(*place))]
-        return LoadedBenchmark(self.benchmark, kept)
+        matching_places = []
+        for place in self._places:
+            if condition(self._question(*place)):
+                matching_places.append(place)
+        return LoadedBenchmark(self.benchmark, matching_places)
 
     def shuffle(self, seed: int = 0) -> LoadedBenchmark:
         """Return the questions in a random order, the same for a seed on any machine."""

@@ -335,15 +335,15 @@ class Results:
 
     def __repr__(self) -> str:
         """Return one line with the first runs, and the numbers of benchmarks and results."""
-        shown = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:SHOWN_RUNS]]
-        n_others = len(self.runs) - SHOWN_RUNS
-        if n_others > 0:
-            shown.append(f"{n_others} more runs")
+        run_texts = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:SHOWN_RUNS]]
+        n_more = len(self.runs) - SHOWN_RUNS
+        if n_more > 0:
+            run_texts.append(f"{n_more} more runs")
         benchmarks: set[str] = set()
         for run in self.runs:
             benchmarks.update(scored.spec.name for scored in run.benchmarks)
         counts = {"benchmarks": len(benchmarks), "numbers": len(self.rows)}
-        return object_line(self, ", ".join(shown), **counts)
+        return object_line(self, ", ".join(run_texts), **counts)
 
     def __getattr__(self, name: str) -> Any:
         """Return the value of a metric: `results.accuracy` is `results.value("accuracy")`.
@@ -856,8 +856,10 @@ class Results:
                     "of runs as well"
                 )
         if others:
-            runs = [run for results in (self, *others) for run in results.runs]
-            return Results(runs).compare(to=to, **fields)
+            all_runs = list(self.runs)
+            for other in others:
+                all_runs.extend(other.runs)
+            return Results(all_runs).compare(to=to, **fields)
         from snellen.analysis.paired.nothing_in_common import left_out_runs, nothing_in_common
 
         spec = convert_fields(fields, CompareSpec)
@@ -883,11 +885,9 @@ class Results:
             if baseline:
                 baseline_run = self.runs[comparison.labels.index(baseline)]
                 spec = replace(spec, baseline=str(baseline_run.folder))
-            kept = Results([run for run in self.runs if run.folder not in left_out])
-            comparison = replace(
-                kept.compare(**asdict(spec)),
-                left_out={str(folder): reason for folder, reason in left_out.items()},
-            )
+            compared = Results([run for run in self.runs if run.folder not in left_out])
+            reasons = {str(folder): reason for folder, reason in left_out.items()}
+            comparison = replace(compared.compare(**asdict(spec)), left_out=reasons)
         if to is not None:
             from snellen.report.page import write_comparison
 

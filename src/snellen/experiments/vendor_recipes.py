@@ -249,14 +249,13 @@ def compare_with_card(
         DataError: No recipe is of the model, its card prints nothing of the benchmarks, or none can be fetched.
     """
     first = apply_recipe(spec.with_question(benchmarks=()), name)
-    chosen = {
-        found.name for pattern in spec.question.benchmarks for found in matching_specs(pattern)
-    }
-    printed = [
-        (number, value)
-        for number, value in first.recipe.printed_for(first.size)
-        if not chosen or number.benchmark in chosen
-    ]
+    chosen: set[str] = set()
+    for pattern in spec.question.benchmarks:
+        chosen.update(benchmark.name for benchmark in matching_specs(pattern))
+    printed = []
+    for number, value in first.recipe.printed_for(first.size):
+        if not chosen or number.benchmark in chosen:
+            printed.append((number, value))
     if not printed:
         raise DataError(
             f"the recipe {first.recipe.name} has no printed number of {first.size} on these benchmarks; it has "
@@ -265,10 +264,13 @@ def compare_with_card(
 
     # A run has one set of prompts, so that benchmarks with another one are asked in a run of their own.
     groups: dict[str, list[str]] = defaultdict(list)
+    default_templates = first.recipe.settings_of(first.size).templates or ""
     for number, _ in printed:
-        wanted = number.templates or first.recipe.settings_of(first.size).templates or ""
-        declared = all(wanted in prompts_of(found) for found in matching_specs(number.benchmark))
-        groups[wanted if wanted and declared else ""].append(number.benchmark)
+        templates = number.templates or default_templates
+        for benchmark in matching_specs(number.benchmark):
+            if templates not in prompts_of(benchmark):
+                templates = ""
+        groups[templates].append(number.benchmark)
 
     faults: dict[str, str] = {}
     first_error: SnellenError | None = None
@@ -294,25 +296,23 @@ def compare_with_card(
 
     if first_error and not measured:
         raise first_error
-    compared: list[Reproduced] = []
+    disagreeing: list[Reproduced] = []
+    others: list[Reproduced] = []
     for number, value in printed:
-        if number.benchmark in faults:
-            fault = faults[number.benchmark]
-            compared.append(
-                Reproduced(
-                    number.benchmark,
-                    number.printed,
-                    value,
-                    None,
-                    None,
-                    None,
-                    (f"not run: {fault}",),
-                    fault=fault,
-                )
+        fault = faults.get(number.benchmark)
+        if fault is not None:
+            note = f"not run: {fault}"
+            not_run = Reproduced(
+                number.benchmark, number.printed, value, None, None, None, (note,), fault=fault
             )
+            others.append(not_run)
             continue
-        compared.append(_compared(number, value, *measured[number.benchmark]))
-    return sorted(compared, key=lambda one: one.agrees is not False)
+        comparison = _compared(number, value, *measured[number.benchmark])
+        if comparison.agrees is False:
+            disagreeing.append(comparison)
+        else:
+            others.append(comparison)
+    return [*disagreeing, *others]
 
 
 def _compared(

@@ -118,8 +118,16 @@ def sampled_frames(path: Path, sampling: FrameSampling, where: str) -> list[Clip
 
 
 def _frames_of_folder(path: Path, sampling: FrameSampling, where: str) -> list[ClipFrame]:
-    """Return the sampled images of a folder, in the order of the numbers in their names. Raises DataError if the
-    rule needs times."""
+    """Return the sampled images of a folder, in the order of the numbers in their names.
+
+    Args:
+        path: The folder.
+        sampling: The rule by which images are chosen.
+        where: The row that names the folder, for error messages.
+
+    Raises:
+        DataError: If the rule needs times, or the folder has no images.
+    """
     if sampling.rule == "fps":
         raise DataError(
             f"{where}: {path} is a folder of frames, whose times are not known; take another rule than fps"
@@ -130,12 +138,17 @@ def _frames_of_folder(path: Path, sampling: FrameSampling, where: str) -> list[C
 
     def numeric_order(file: Path) -> list[int | str]:
         # frame2.png comes before frame10.png.
-        parts = re.split(r"(\d+)", file.name)
-        return [int(part) if part.isdecimal() else part for part in parts]
+        texts_and_numbers: list[int | str] = []
+        for part in re.split(r"(\d+)", file.name):
+            texts_and_numbers.append(int(part) if part.isdecimal() else part)
+        return texts_and_numbers
 
     files.sort(key=numeric_order)
-    chosen = [files[index] for index in sampling.positions(range(len(files)))]
-    return [ClipFrame(f"{path.name}/{file.name}", read_file(file, IMAGE_BYTES)) for file in chosen]
+    frames = []
+    for index in sampling.positions(range(len(files))):
+        file = files[index]
+        frames.append(ClipFrame(f"{path.name}/{file.name}", read_file(file, IMAGE_BYTES)))
+    return frames
 
 
 def indexed_frames(

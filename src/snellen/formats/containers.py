@@ -344,10 +344,16 @@ def _nested(content: Object, path: tuple[str, ...] = ()) -> Records | None:
 
 def _is_item(value: Object) -> bool:
     """Return whether an object has a list of records, and another of plain values: of what an image shows, for example."""
-    lists = [inner for inner in value.values() if isinstance(inner, list) and inner]
-    of_records = [inner for inner in lists if _is_list_of_objects(inner)]
-    of_words = [inner for inner in lists if all(map(_is_plain, inner))]
-    return len(of_records) == 1 and bool(of_words) and len(lists) == len(value)
+    n_lists_of_records = 0
+    n_lists_of_values = 0
+    for inner in value.values():
+        if not isinstance(inner, list) or not inner:
+            return False
+        if _is_list_of_objects(inner):
+            n_lists_of_records += 1
+        if all(_is_plain(item) for item in inner):
+            n_lists_of_values += 1
+    return n_lists_of_records == 1 and n_lists_of_values > 0
 
 
 # --- questions in lists ---------------------------------------------------------------------------------------------------
@@ -408,13 +414,15 @@ def main_question(record: Object, is_reply: IsName, is_answer: IsName) -> Object
             lists.append(name)
     if not lists or "question" in record:
         return record
-    if _asks_itself(record, is_reply):
-        of_record = {name: value for name, value in record.items() if name not in lists}
-        return {**of_record, FURTHER: sum(len(record[name]) for name in lists)}
-    if len(mains) != 1:
+    asks_itself = _asks_itself(record, is_reply)
+    if not asks_itself and len(mains) != 1:
         return record
-    shared = {name: value for name, value in record.items() if name not in (*mains, *lists)}
-    return {**shared, **record[mains[0]], FURTHER: sum(len(record[name]) for name in lists)}
+    question = {name: value for name, value in record.items() if name not in lists}
+    if not asks_itself:
+        [main] = mains
+        question |= question.pop(main)
+    question[FURTHER] = sum(len(record[name]) for name in lists)
+    return question
 
 
 def _asks_itself(record: Object, is_reply: IsName) -> bool:

@@ -42,20 +42,30 @@ def split_listed(text: str) -> ListedQuestion | None:
     after: list[str] = []
     for line in text.splitlines():
         option = _OPTION.match(line)
-        is_next = option is not None and (option[1] or option[2]) == LETTERS[len(options) % 26]
-        if option is not None and is_next and not after:
-            options.append(option[3])
-        elif option is not None and options:
-            return None  # a letter twice, or out of order
-        elif options and line.strip():
-            after.append(line)
-        elif not options:
+        if option is not None:
+            letter = option[1] or option[2]
+            is_next = letter == LETTERS[len(options) % 26]
+            if is_next and not after:
+                options.append(option[3])
+                continue
+            if options:
+                return None  # a letter twice, or out of order
+        if not options:
             before.append(line)
+        elif line.strip():
+            after.append(line)
+
+    # A heading such as "Options:" is not a part of the question.
     while before and (not before[-1].strip() or _HEADING.match(before[-1])):
         before.pop()
     question = "\n".join(before).strip()
-    is_several = 2 <= len(options) <= len(LETTERS) and len(set(options)) == len(options)
-    has_other_text = any(_ASKS.search(line) or not _INSTRUCTION.search(line) for line in after)
-    if not question or not is_several or has_other_text:
+    if not question:
         return None
+    are_different = len(set(options)) == len(options)
+    if not are_different or not 2 <= len(options) <= len(LETTERS):
+        return None
+    for line in after:
+        is_instruction = _INSTRUCTION.search(line) and not _ASKS.search(line)
+        if not is_instruction:
+            return None
     return ListedQuestion(question, tuple(options))

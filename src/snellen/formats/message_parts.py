@@ -112,16 +112,22 @@ def single_exchange(messages: Any) -> tuple[str, str] | None:
         >>> single_exchange([{"from": "human", "value": "<image>\\nWhy?"}, {"from": "gpt", "value": "So."}])
         ('Why?', 'So.')
     """
-    said: list[tuple[str, str]] = []
-    for message in messages if isinstance(messages, list) else []:
+    if not isinstance(messages, list):
+        return None
+    speakers: list[str] = []
+    texts: list[str] = []
+    for message in messages:
         if not isinstance(message, dict):
             return None
-        who = speaker_of_message(message)
-        text = text_of_message(message.get("value", message.get("content")))
-        if who not in SYSTEM:
-            said.append((who, text.replace(MARK, "").strip()))
-    if len(said) == 1 and said[0][0] in ASKING:
-        return said[0][1], ""
-    if len(said) == 2 and said[0][0] in ASKING and said[1][0] in ANSWERING:
-        return said[0][1], said[1][1]
-    return None
+        speaker = speaker_of_message(message)
+        if speaker not in SYSTEM:
+            text = text_of_message(message.get("value", message.get("content")))
+            speakers.append(speaker)
+            texts.append(text.replace(MARK, "").strip())
+    if not 1 <= len(speakers) <= 2 or speakers[0] not in ASKING:
+        return None
+    if len(speakers) == 1:
+        return texts[0], ""
+    if speakers[1] not in ANSWERING:
+        return None
+    return texts[0], texts[1]

@@ -50,7 +50,8 @@ def sheet_rows(path: Path, *, as_stored: bool = False) -> Iterator[SourceRow]:
 def _header(cells: dict[int, str]) -> dict[int, str]:
     """Return the unique names of the columns that have one."""
     names = {column: name.strip() for column, name in cells.items() if name.strip()}
-    return dict(zip(names, numbered(list(names.values())), strict=True))
+    unique_names = numbered(list(names.values()))
+    return dict(zip(names, unique_names, strict=True))
 
 
 def _check_formulas(sheet: Sheet, header: dict[int, str], path: Path) -> None:

@@ -118,8 +118,11 @@ class CircuitBreaker:
             self._next_pause(outcome)
 
     def _next_pause(self, fault: ServerFault) -> None:
-        longest = min(self._retry.longest, self._retry.first * 2.0**self._probes)
-        self._pause = max(longest, min(fault.retry_after or 0.0, self._retry.patience))
+        """Set the pause after another fault: twice as long each time, or as long as the server says, within limits."""
+        doubled_pause = self._retry.first * 2.0**self._probes
+        pause = min(self._retry.longest, doubled_pause)
+        requested_pause = min(fault.retry_after or 0.0, self._retry.patience)
+        self._pause = max(pause, requested_pause)
         self._fault = fault
 
     def _has_used_all_probes(self) -> bool:

@@ -67,18 +67,20 @@ class Instrument(ShownByName):
 
 
 def scores_favouring(request: Request, best: int) -> Response:
-    """Log-likelihoods under which continuation `best` is the most likely by any rule."""
-    return Response(
-        scores=tuple(
-            ContinuationScore(
-                sum=(math.log(0.9) if i == best else math.log(0.01))
-                * (size := len(text.encode()) or 1),
-                tokens=size,
-                bytes=size,
-            )
-            for i, text in enumerate(request.continuations)
+    """Return log-likelihoods under which a continuation is the most likely by any rule.
+
+    Args:
+        request: The request.
+        best: Index of the continuation. Each of its bytes has a probability of 0.9, those of others 0.01.
+    """
+    scores = []
+    for index, text in enumerate(request.continuations):
+        size = len(text.encode()) or 1
+        log_probability_of_byte = math.log(0.9) if index == best else math.log(0.01)
+        scores.append(
+            ContinuationScore(sum=log_probability_of_byte * size, tokens=size, bytes=size)
         )
-    )
+    return Response(scores=tuple(scores))
 
 
 class RandomInstrumentSettings(Struct, frozen=True):
@@ -177,16 +179,16 @@ class Scripted(ShownByName):
         return reply if isinstance(reply, Response) else Response(text=reply, finish="stop")
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        scores = self._scores or (lambda request: [0.0] * len(request.continuations))
-        return [
-            Response(
-                scores=tuple(
-                    ContinuationScore(float(value), 1, len(text.encode()))
-                    for value, text in zip(scores(request), request.continuations, strict=True)
-                )
-            )
-            for request in requests
-        ]
+        responses = []
+        for request in requests:
+            values: Sequence[float] = [0.0] * len(request.continuations)
+            if self._scores:
+                values = self._scores(request)
+            scores = []
+            for value, text in zip(values, request.continuations, strict=True):
+                scores.append(ContinuationScore(float(value), 1, len(text.encode())))
+            responses.append(Response(scores=tuple(scores)))
+        return responses
 
 
 class ScriptOptions(Struct, frozen=True):

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from snellen.common.decoding import decode_image
@@ -99,13 +100,14 @@ class FunctionModel:
         size = self._questions_per_call
         calls = [pairs[start : start + size] for start in range(0, len(pairs), size)]
         if self._threads == 1 or len(calls) < 2:
-            return [reply for call in calls for reply in self._replies_of_call(call)]
-        pool = ThreadPoolExecutor(self._threads)
-        try:
-            replies_by_call = list(pool.map(self._replies_of_call, calls))
-        finally:
-            pool.shutdown(cancel_futures=True)
-        return [reply for replies in replies_by_call for reply in replies]
+            replies_by_call = [self._replies_of_call(call) for call in calls]
+        else:
+            pool = ThreadPoolExecutor(self._threads)
+            try:
+                replies_by_call = list(pool.map(self._replies_of_call, calls))
+            finally:
+                pool.shutdown(cancel_futures=True)
+        return list(chain.from_iterable(replies_by_call))
 
     def _replies_of_call(self, pairs: Sequence[tuple[str, list[Any]]]) -> list[str]:
         """Return the replies to the questions and images of one call of the function."""

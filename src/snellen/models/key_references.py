@@ -34,11 +34,12 @@ _KEY_AS_MODEL_NAME = re.compile(r"\b(?:sk-|hf_|ghp_|pk-|rk-|xoxb-|AIza)(?=[\w-]*
 def _looks_like_key(text: str) -> bool:
     """Return whether a text looks like it contains a key: a usual beginning, or a long run of letters and digits."""
     text = _REFERENCE.sub("", text)
-    has_long_word = any(
-        any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
-        for word in _LONG_WORD.findall(text)
-    )
-    return has_long_word or _begins_like_key(text)
+    for word in _LONG_WORD.findall(text):
+        has_digit = any(character.isdigit() for character in word)
+        has_letter = any(character.isalpha() for character in word)
+        if has_digit and has_letter:
+            return True
+    return _begins_like_key(text)
 
 
 def _begins_like_key(text: str) -> bool:
@@ -74,15 +75,28 @@ def refuse_written_keys(scheme: str, address: str, fields: Any, options: dict[st
     """Raise ModelError for a key that is written out in an address, in `extra_body` or as an option of its own.
 
     The error does not repeat it. References whose variable is not set are refused, too.
+
+    Args:
+        scheme: The kind of model string, such as `openai:`, for the message.
+        address: The address.
+        fields: The value of `extra_body`.
+        options: All options by name, as they are written.
     """
-    _, _, place = address.partition("://")
-    path = place.partition("/")[2]
-    named = [name for name, value in options.items() if value and _KEY_NAME.search(name)]
-    is_in_address = _looks_like_key(path) or bool(
-        _KEY_AS_MODEL_NAME.search(address) or _JSON_WEB_TOKEN.search(address)
-    )
-    if is_in_address or _key_in(fields) or named:
-        where = "extra_body" if _key_in(fields) else f"?{named[0]}=" if named else "the address"
+    _, _, host_and_path = address.partition("://")
+    _, _, path = host_and_path.partition("/")
+    key_options = [name for name, value in options.items() if value and _KEY_NAME.search(name)]
+    where = ""
+    if _key_in(fields):
+        where = "extra_body"
+    elif key_options:
+        where = f"?{key_options[0]}="
+    elif (
+        _looks_like_key(path)
+        or _KEY_AS_MODEL_NAME.search(address)
+        or _JSON_WEB_TOKEN.search(address)
+    ):
+        where = "the address"
+    if where:
         raise ModelError(
             f"{scheme}: do not put a key into {where}, because the model string is stored with the run; put it "
             "into an environment variable and write ${ITS_NAME} instead"

@@ -214,6 +214,10 @@ def summed_scores(
     """Return the score of each continuation: the sum of its tokens' log-probabilities, each after its beginning."""
     scores = []
     for ending, text in zip(endings, continuations, strict=True):
-        values = [logprobs[ending[:place]][token] for place, token in enumerate(ending)]
-        scores.append(ContinuationScore(math.fsum(values), len(values), len(text.encode())))
+        values = []
+        for index, token in enumerate(ending):
+            beginning = ending[:index]
+            values.append(logprobs[beginning][token])
+        score = ContinuationScore(math.fsum(values), len(values), len(text.encode()))
+        scores.append(score)
     return Response(scores=tuple(scores), notes=(likelihood_note("next_tokens"),))

@@ -64,16 +64,22 @@ def open_ocr(spec: ModelSpec) -> OcrModel:
         import rapidocr
     except ImportError as error:
         raise MissingExtraError(error.name or "rapidocr", "ocr", spec.text) from None
-    weights = {step: _weights(Path(rapidocr.__file__).parent / "models", step) for step in STEPS}
-    paths = {f"{step.capitalize()}.model_path": str(path) for step, path in weights.items()}
-    # Its own setting enlarges a small image until its shorter side has 736 pixels, which made words some ten times
-    # slower to read here, and broke one in two.
-    sizes = {"Det.limit_type": "max", "Det.limit_side_len": LONGEST_SIDE}
-    threads = {
-        f"EngineConfig.onnxruntime.{kind}_op_num_threads": options.threads or -1
-        for kind in ("intra", "inter")
+    threads = options.threads or -1
+    settings: dict[str, Any] = {
+        "Global.log_level": "critical",
+        # Its own setting enlarges a small image until its shorter side has 736 pixels, which made words some ten times
+        # slower to read here, and broke one in two.
+        "Det.limit_type": "max",
+        "Det.limit_side_len": LONGEST_SIDE,
+        "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+        "EngineConfig.onnxruntime.inter_op_num_threads": threads,
     }
-    engine = rapidocr.RapidOCR(params={"Global.log_level": "critical", **paths, **sizes, **threads})
+    folder = Path(rapidocr.__file__).parent / "models"
+    weights = {}
+    for step in STEPS:
+        weights[step] = _weights(folder, step)
+        settings[f"{step.capitalize()}.model_path"] = str(weights[step])
+    engine = rapidocr.RapidOCR(params=settings)
     return OcrModel(spec, options, engine, weights)
 
 
@@ -100,16 +106,14 @@ class OcrModel(ShownByName):
         self._options, self._engine, self._weights = options, engine, weights
 
     def fingerprint(self) -> dict[str, str]:
-        return {
-            "adapter": ADAPTER,
-            **{package: version(package) for package in PACKAGES},
-            **{
-                f"weights {step}": hashlib.sha256(read_file(path, TABLE_BYTES)).hexdigest()
-                for step, path in self._weights.items()
-            },
-            "mode": self._options.mode,
-            "score": str(self._options.score),
-        }
+        facts = {"adapter": ADAPTER}
+        for package in PACKAGES:
+            facts[package] = version(package)
+        for step, path in self._weights.items():
+            facts[f"weights {step}"] = hashlib.sha256(read_file(path, TABLE_BYTES)).hexdigest()
+        facts["mode"] = self._options.mode
+        facts["score"] = str(self._options.score)
+        return facts
 
     def findings(self) -> tuple[str, ...]:
         """Return notes for those who read the numbers of a run."""

@@ -179,7 +179,9 @@ class OpenAIModel(ShownByName):
     ) -> None:
         self.name = name
         self.concurrency = options.concurrency * len(place.urls)
-        self._model, self._place, self._options = model, place, options
+        self._model = model
+        self._place = place
+        self._options = options
         self._served = RequestedModel(model, options, place.hosted)
         # A key may also be part of an address, as `${NAME}`.
         sends_no_key = not place.key and not place.headers and "${" not in name
@@ -216,9 +218,9 @@ class OpenAIModel(ShownByName):
         """Parts of the dialect that the user has fixed."""
         self._prefix_known = options.prefix != "auto" or place.hosted
         likelihood = options.likelihood
-        cannot_score = (
-            options.batch or likelihood == "off" or (likelihood == "auto" and place.hosted)
-        )
+        # Hosted services do not score continuations, nor do batches.
+        is_unsupported = likelihood == "auto" and place.hosted
+        cannot_score = options.batch or likelihood == "off" or is_unsupported
         self.kinds: frozenset[RequestKind] = frozenset({"generate"}) if cannot_score else ALL_KINDS
         """Kinds of requests. Whether the server can score is determined with the first continuations."""
         self._likelihood_source: LikelihoodSource | ServerFault | None = None
@@ -717,28 +719,28 @@ class OpenAIModel(ShownByName):
         """Return the conversation whose reply has begun with these tokens; None if their text cannot be cut out."""
         if not beginning:
             return request.messages
+        # A continuation that begins with these tokens and goes on. The text of its further tokens is cut off.
         length = len(beginning)
-        place = next(
-            place
-            for place, ending in enumerate(endings)
+        continuation, ending = next(
+            (continuation, ending)
+            for continuation, ending in zip(request.continuations, endings, strict=True)
             if ending[:length] == beginning and len(ending) > length
         )
-        [*earlier, opened] = served.with_continuation(
-            request.messages, request.continuations[place]
-        )
+        [*earlier, complete] = served.with_continuation(request.messages, continuation)
+        further_tokens = ending[length:]
         reply = await self._send(
             next_tokens.DETOKENIZE_PATH,
             images,
-            lambda _: next_tokens.detokenize_body(self._served, endings[place][length:]),
+            lambda _: next_tokens.detokenize_body(self._served, further_tokens),
             from_root=True,
         )
         if isinstance(reply, ServerFault):
             return reply
-        rest = next_tokens.read_token_text(reply, self.client.now())
-        if isinstance(rest, ServerFault):
-            return rest
-        begun = opened.text.removesuffix(rest).rstrip()
-        if not rest or begun == opened.text or not begun:
+        further_text = next_tokens.read_token_text(reply, self.client.now())
+        if isinstance(further_text, ServerFault):
+            return further_text
+        begun = complete.text.removesuffix(further_text).rstrip()
+        if not further_text or begun == complete.text or not begun:
             return None
         return (*earlier, Message("assistant", (TextPart(begun),)))
 

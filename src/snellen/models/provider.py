@@ -215,13 +215,12 @@ class ProviderModel(ShownByName):
         options: ClientOptions,
         clock: Clock = Clock(),  # noqa: B008
     ) -> None:
-        self.name, self.concurrency = spec.text, options.concurrency
-        self._provider, self._model, self._options, self._service = (
-            provider,
-            model,
-            options,
-            service,
-        )
+        self.name = spec.text
+        self.concurrency = options.concurrency
+        self._provider = provider
+        self._model = model
+        self._options = options
+        self._service = service
         headers = {} if service.headers else provider.headers(service.key)
         self.client = Client(self.name, (service.url,), options, service.key, headers, clock)
         self._image_parts = ImagePartCache(write=provider.image, media_types=provider.image_types)

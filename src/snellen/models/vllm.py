@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -111,19 +112,22 @@ class VllmModel(ShownByName):
         """Commit of the repository, or digest of the folder."""
 
     def fingerprint(self) -> dict[str, str]:
-        return {
+        options = self._options
+        facts = {
             "adapter": ADAPTER,
             "model": self._target,
             "weights": self._weights,
-            "dtype": DTYPES.get(self._options.dtype, self._options.dtype),
-            "max_model_len": str(self._options.max_model_len or "own"),
+            "dtype": DTYPES.get(options.dtype, options.dtype),
+            "max_model_len": str(options.max_model_len or "own"),
             "vllm": str(self._vllm.__version__),
             "transformers": import_transformers().__version__,
-            **({"quantised": self._options.quantization} if self._options.quantization else {}),
-            **self._options.facts(self._target),
-            **self._options.processor_facts(),
-            **self._prompter.facts(),
         }
+        if options.quantization:
+            facts["quantised"] = options.quantization
+        facts |= options.facts(self._target)
+        facts |= options.processor_facts()
+        facts |= self._prompter.facts()
+        return facts
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         """Return replies in the order of the requests."""
@@ -192,36 +196,39 @@ class VllmModel(ShownByName):
             read: Returns the response to a request from the engine's outputs for its prompts.
         """
         responses: dict[int, Response] = {}
-        asked: list[tuple[int, Request, tuple[str, ...], int]] = []
+        sent_requests: list[tuple[int, Request, tuple[str, ...], int]] = []
+        """For each request that was written: its index, the request, its notes, and its number of prompts."""
         prompts: list[dict[str, Any]] = []
         settings: list[Any] = []
-        for index, given in enumerate(requests):
-            request = self._prompter.sent(given)
+        for index, unwritten in enumerate(requests):
+            request = self._prompter.sent(unwritten)
+            decoded_images = []
             try:
                 prompt = self._prompter.write(request)
-                texts = tokens(request, prompt)
-                decoded = [
-                    decode_image(images.read(image), f"image {image.digest[:12]}")
-                    for image in prompt.images
-                ]
+                token_lists = tokens(request, prompt)
+                for image in prompt.images:
+                    where = f"image {image.digest[:12]}"
+                    decoded_images.append(decode_image(images.read(image), where))
             except (DataError, OSError, ValueError) as error:
                 responses[index] = failed("bad_request", str(error))
                 continue
             notes = dict.fromkeys((*self._prompter.conversation.notes, *prompt.notes))
-            for image in decoded:
-                notes.update(dict.fromkeys(image.notes))
-            shown = [image.upright for image in decoded]
-            for text in texts:
-                inputs: dict[str, Any] = {"prompt_token_ids": list(text)}
-                if shown:
-                    inputs["multi_modal_data"] = {"image": shown}
+            for decoded in decoded_images:
+                notes.update(dict.fromkeys(decoded.notes))
+            pictures = [decoded.upright for decoded in decoded_images]
+            for token_list in token_lists:
+                inputs: dict[str, Any] = {"prompt_token_ids": list(token_list)}
+                if pictures:
+                    inputs["multi_modal_data"] = {"image": pictures}
                 prompts.append(inputs)
                 settings.append(sampling(request))
-            asked.append((index, request, tuple(notes), len(texts)))
+            sent_requests.append((index, request, tuple(notes), len(token_lists)))
 
-        outputs = iter(self._engine.generate(prompts, settings, use_tqdm=False) if prompts else ())
-        for index, request, request_notes, count in asked:
-            response = read(request, [next(outputs) for _ in range(count)])
+        outputs: Iterator[Any] = iter(())
+        if prompts:
+            outputs = iter(self._engine.generate(prompts, settings, use_tqdm=False))
+        for index, request, request_notes, n_prompts in sent_requests:
+            response = read(request, list(islice(outputs, n_prompts)))
             responses[index] = replace(response, notes=(*request_notes, *response.notes))
         return [responses[index] for index in range(len(requests))]
 

@@ -144,15 +144,25 @@ class _RowReader:
         if cell is None:
             raise DataError(f"{where}: no image in {columns.image!r}")
         file = picture_of(cell, where, self._pictures.folder, files=self._pictures.files)
-        name = self._text(row, columns.id) or (str(cell) if isinstance(file, Path) else where)
+
+        name = self._text(row, columns.id)
+        if not name:
+            name = str(cell) if isinstance(file, Path) else where
+        # Without the path of the table, so that the id is the same in any folder.
+        image_id = name.removeprefix(f"{self._path}:").lstrip()
+
+        # Labels are classes of the image or, with columns of boxes, names of the objects in the boxes.
         labels = tuple(self._texts(row, columns.label, where))
         boxed_objects = self._objects_with_box_columns(row, labels, where)
         captions: list[str] = []
         for column in self._captions:
             captions += self._texts(row, column, where)
-        fields = self._fields(row, where)
+        fields = {}
+        for key, value in self._fields(row, where).items():
+            fields[key] = tuple(_texts_in(value))
+        tag_columns = {tag: tag for tag in columns.tag}
         return AnnotatedImage(
-            id=name.removeprefix(f"{self._path}:").lstrip(),  # the same wherever the table lies
+            id=image_id,
             file=file,
             where=where,
             labels=() if columns.box else labels,
@@ -164,9 +174,9 @@ class _RowReader:
             captions=tuple(captions),
             questions=tuple(self._questions(row, where)),
             texts=tuple(self._records(row, columns.texts, TextLine, where)),
-            fields={key: tuple(_texts_in(value)) for key, value in fields.items()},
+            fields=fields,
             group=self._text(row, columns.group),
-            tags=self._texts_by_name(row, {name: name for name in columns.tag}),
+            tags=self._texts_by_name(row, tag_columns),
         )
 
     def _objects_with_box_columns(

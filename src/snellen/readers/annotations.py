@@ -13,6 +13,7 @@ by class are `dogs/1.jpg`, or by split and class: `val/dogs/1.jpg`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -147,21 +148,21 @@ def question_types(declared: tuple[str | dict[str, Any], ...]) -> dict[str, Ques
     for an unknown type, and DataError for a setting that it does not have.
     """
     types: dict[str, QuestionType] = {}
-    for place, each in enumerate(declared):
-        settings = {"type": each} if isinstance(each, str) else each
-        name = settings.get("type")
+    counts: Counter[str] = Counter()
+    for index, written in enumerate(declared):
+        settings = {"type": written} if isinstance(written, str) else dict(written)
+        where = f"{PARAMS}.questions[{index}]"
+        name = settings.pop("type", None)
         if not isinstance(name, str):
-            raise DataError(
-                f'{PARAMS}.questions[{place}]: name the type, as in {{ type = "count" }}'
-            )
+            raise DataError(f'{where}: name the type, as in {{ type = "count" }}')
         form: type[QuestionType] = registry.find_registered("question_types", name)
-        options = {key: value for key, value in settings.items() if key != "type"}
         try:
-            question_type = msgspec.convert(options, form)
+            question_type = msgspec.convert(settings, form)
         except msgspec.ValidationError as error:
-            raise DataError(f"{PARAMS}.questions[{place}] ({name}): {error}") from None
-        number = 1 + sum(earlier.partition(" ")[0] == name for earlier in types)
-        types[name if number == 1 else f"{name} {number}"] = question_type
+            raise DataError(f"{where} ({name}): {error}") from None
+        counts[name] += 1
+        unique_name = name if counts[name] == 1 else f"{name} {counts[name]}"
+        types[unique_name] = question_type
     return types
 
 

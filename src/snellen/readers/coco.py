@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,33 +51,45 @@ class _File(Struct, frozen=True):
 
 
 def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedImage]:
-    """Yield the images of a COCO or LVIS file with their objects and captions; `pictures` is their folder.
+    """Yield the images of a COCO or LVIS file with their objects and captions.
 
     LVIS also lists, for an image, categories that were looked for and not found, and categories of which not all
-    objects are marked. Raises DataError for an annotation of an unknown image or category, and after the last image
-    WrongRowsError for image files that do not exist.
+    objects are marked.
+
+    Args:
+        path: The file.
+        pictures: Folder of the images; by default it is searched for near the file.
+
+    Raises:
+        DataError: If an annotation is of an unknown image or category.
+        WrongRowsError: After the last image, if image files do not exist.
     """
     content = read_json(path, _File)
-    categories = {
-        category.id: category
-        for _, category in list_items(path, "categories", content.categories, _Category)
-    }
+    categories: dict[Id, _Category] = {}
+    names: dict[Id, str] = {}
+    for _, category in list_items(path, "categories", content.categories, _Category):
+        categories[category.id] = category
+        names[category.id] = _name_in_words(category.name)
     images = [image for _, image in list_items(path, "images", content.images, _Image)]
+    image_ids = {image.id for image in images}
+
     objects: dict[Id, list[AnnotatedObject]] = defaultdict(list)
     captions: dict[Id, list[str]] = defaultdict(list)
-    image_ids = frozenset(image.id for image in images)
     for where, annotation in list_items(path, "annotations", content.annotations, _Annotation):
-        if annotation.image_id not in image_ids:
-            raise DataError(f"{where}: there is no image {annotation.image_id}")
+        image_id = annotation.image_id
+        if image_id not in image_ids:
+            raise DataError(f"{where}: there is no image {image_id}")
         if annotation.caption:
-            captions[annotation.image_id].append(" ".join(annotation.caption.split()))
+            captions[image_id].append(" ".join(annotation.caption.split()))
         if annotation.category_id is not None:
-            if annotation.category_id not in categories:
+            annotated_category = categories.get(annotation.category_id)
+            if annotated_category is None:
                 raise DataError(f"{where}: there is no category {annotation.category_id}")
-            objects[annotation.image_id].append(
-                _annotated_object(annotation, categories[annotation.category_id], where)
-            )
-    names = {name: _name_in_words(category.name) for name, category in categories.items()}
+            objects[image_id].append(_annotated_object(annotation, annotated_category, where))
+
+    def known_names(category_ids: Iterable[Id]) -> tuple[str, ...]:
+        return tuple(names[category_id] for category_id in category_ids if category_id in names)
+
     folder = _Folder(path, pictures)
     faults = []
     for image in images:
@@ -91,11 +103,9 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedIma
             file=file,
             where=f"{path}: image {image.id}",
             objects=tuple(objects[image.id]),
-            absent=tuple(names[name] for name in image.neg_category_ids or () if name in names),
+            absent=known_names(image.neg_category_ids or ()),
             is_exhaustive=image.neg_category_ids is None,
-            incomplete=tuple(
-                names[name] for name in image.not_exhaustive_category_ids if name in names
-            ),
+            incomplete=known_names(image.not_exhaustive_category_ids),
             captions=tuple(captions[image.id]),
         )
     if faults:

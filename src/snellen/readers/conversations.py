@@ -181,19 +181,21 @@ def _conversation_draft(
         pictures: Its images.
     """
     is_dialogue = len(talk.questions) > 1
-    replies = [*talk.replies, ""][: len(talk.questions)]
+    replies = [*talk.replies, ""][: len(talk.questions)]  # the last question may have no reply
     questions = _with_image_marks(talk.questions, len(pictures), row.where)
+    rounds = []
+    for question, reply in zip(questions, replies, strict=True):
+        texts = (reply,) if reply else ()
+        rounds.append(QuestionDraft(question, texts=texts))
+    has_all_replies = is_dialogue and all(replies)
     return Draft(
         id=str(row.cells.get(columns.id, row.number)),
-        rounds=tuple(
-            QuestionDraft(question, texts=(reply,) if reply else ())
-            for question, reply in zip(questions, replies, strict=True)
-        ),
+        rounds=tuple(rounds),
         images=tuple(pictures),
         where=row.where,
         dialogue=is_dialogue,
         context="\n".join(talk.context) or None,
-        replies=tuple(replies) if is_dialogue and all(replies) else (),
+        replies=tuple(replies) if has_all_replies else (),
     )
 
 

@@ -163,24 +163,31 @@ def _accepted_units(value: str) -> tuple[str, ...]:
 
 
 def _sroie_drafts(path: Path) -> Iterator[Draft | Exclusion]:
-    """Yield a question for each field of each SROIE receipt. A file with `(` in its name is a copy of another
-    receipt and is excluded."""
-    images = [locate_or_none(path.parent, name) for name in ("img", "images")]
-    base: Path | None = None
+    """Yield a question for each field of each SROIE receipt.
+
+    A file with `(` in its name is a copy of another receipt and is left out.
+    """
+    image_folders = [locate_or_none(path.parent, name) for name in ("img", "images")]
+    image_folders.append(path)
+    image_folder: Path | None = None
     for file in sorted(path.glob("*.txt")):
         if "(" in file.stem:
             yield Exclusion("a second copy of a receipt")
             continue
-        base = base or base_of(f"{file.stem}.jpg", (*images, path), str(file))
+        picture_name = f"{file.stem}.jpg"
+        image_folder = image_folder or base_of(picture_name, image_folders, str(file))
         fields: Mapping[str, str] = read_json(file, dict[str, str])
-        if strange := sorted(set(fields) - set(SROIE)):
-            raise DataError(f"{file}: unknown key {strange[0]!r}; known are {', '.join(SROIE)}")
+        unknown_keys = fields.keys() - SROIE.keys()
+        if unknown_keys:
+            raise DataError(
+                f"{file}: unknown key {min(unknown_keys)!r}; known are {', '.join(SROIE)}"
+            )
         for key, value in fields.items():
             yield _value_question(
                 id_=f"{file.stem}_{key}",
                 question=SROIE[key],
                 texts=(value.strip(),),
-                picture=base / f"{file.stem}.jpg",
+                picture=image_folder / picture_name,
                 where=f"{file}: {key}",
                 key=key,
             )

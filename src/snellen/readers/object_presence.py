@@ -8,7 +8,7 @@ at random, the most frequent one of all images, or the one seen most often toget
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -152,19 +152,21 @@ def ranked_negatives(
     if negatives == "random":
         return lambda positive: []
     if negatives == "popular":
-        image_counts = Counter(name for names in pictures for name in names)
-        popular = [name for name, _ in image_counts.most_common()]
-        return lambda positive: popular
-    neighbour_counts: dict[str, Counter[str]] = {}
+        image_counts: Counter[str] = Counter()
+        for names in pictures:
+            image_counts.update(names)
+        by_frequency = [name for name, _ in image_counts.most_common()]
+        return lambda positive: by_frequency
+
+    neighbour_counts: dict[str, Counter[str]] = defaultdict(Counter)
     for names in pictures:
         for name in names:
             neighbours = [neighbour for neighbour in names if neighbour != name]
-            neighbour_counts.setdefault(name, Counter()).update(neighbours)
-    ranked_neighbours = {
-        name: [neighbour for neighbour, _ in counts.most_common()]
-        for name, counts in neighbour_counts.items()
-    }
-    return lambda positive: ranked_neighbours[positive]
+            neighbour_counts[name].update(neighbours)
+    names_after: dict[str, list[str]] = {}
+    for name, counts in neighbour_counts.items():
+        names_after[name] = [neighbour for neighbour, _ in counts.most_common()]
+    return names_after.__getitem__
 
 
 def _question_text(name: str, chosen: Params) -> str:

@@ -436,20 +436,22 @@ class LocationQuestions(QuestionType, frozen=True):
         return FIELDS[row * 3 + column]
 
 
-def _part(start: float, length: float, whole: float, parts: int) -> int | None:
+def _part(start: float, length: float, side: float, parts: int) -> int | None:
     """Return which of several equal parts of a side an object is in, from 0, or None if that is not clear.
 
     Args:
         start: Where the object begins, in pixels.
         length: Its length, in pixels.
-        whole: Length of the image's side, in pixels.
+        side: Length of the image's side, in pixels.
         parts: Number of parts.
     """
-    centre = (start + length / 2) / whole
-    is_near_line = any(abs(centre - line / parts) < CLEAR for line in range(1, parts))
-    is_too_large = length > whole / 2
-    if is_near_line or is_too_large or not 0 <= centre < 1:
+    centre = (start + length / 2) / side
+    if length > side / 2 or not 0 <= centre < 1:
         return None
+    for number in range(1, parts):
+        line = number / parts  # between two parts
+        if abs(centre - line) < CLEAR:
+            return None
     return int(centre * parts)
 
 
@@ -579,10 +581,17 @@ def _area(item: AnnotatedObject) -> float:
 
 
 def _polygon_area(polygon: Polygon) -> float:
-    """Return the area of a polygon by the shoelace formula."""
+    """Return the area of a polygon by the shoelace formula.
+
+    Args:
+        polygon: x and y of each corner in turns.
+    """
     corners = list(zip(polygon[::2], polygon[1::2], strict=True))
-    edges = zip(corners, [*corners[1:], *corners[:1]], strict=True)
-    return abs(sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in edges)) / 2
+    next_corners = [*corners[1:], *corners[:1]]
+    doubled_area = 0.0
+    for (x, y), (next_x, next_y) in zip(corners, next_corners, strict=True):
+        doubled_area += x * next_y - next_x * y
+    return abs(doubled_area) / 2
 
 
 class RelationQuestions(QuestionType, frozen=True):

@@ -262,14 +262,20 @@ def _check_columns_exist(rows: Iterator[SourceRow], path: Path, columns: TableCo
 
 
 def _draft(row: SourceRow, source: TableSource) -> Draft:
-    cells, where, columns = row.cells, row.where, source.columns
+    """Return the question in a row of a table. Raises DataError for a cell that cannot be used."""
+    cells = row.cells
+    where = row.where
+    columns = source.columns
     question = cells.get(columns.question)
     if not isinstance(question, str) or not question.strip():
         raise DataError(f"{where}: the question is empty")
     options = option_texts_of(cells, source, where)
-    gold, texts = read_answer(cells, options, source, where)
+    correct_options, texts = read_answer(cells, options, source, where)
     if source.classes and texts:
-        options, gold, texts = source.classes, (_class_index(texts, source.classes, where),), ()
+        # The answer names one of the classes of the table, which are the options of all questions.
+        options = source.classes
+        correct_options = (_class_index(texts, source.classes, where),)
+        texts = ()
     distractors = _distractors(cells, source) if texts else None
     relevance = _relevance(cells, columns, where)
     context = cells.get(columns.context)
@@ -279,9 +285,12 @@ def _draft(row: SourceRow, source: TableSource) -> Draft:
         if column in cells:
             tags[column.removeprefix(TAG)] = str(cells[column])
 
+    question_draft = QuestionDraft(
+        question, options, correct_options, texts, distractors, relevance=relevance
+    )
     return Draft(
         id=str(cells.get(columns.id, row.number)),
-        rounds=(QuestionDraft(question, options, gold, texts, distractors, relevance=relevance),),
+        rounds=(question_draft,),
         images=images_in_row(cells, source, where),
         where=where,
         context=str(context) if context else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 from snellen.common.drafts import (
@@ -183,36 +183,46 @@ class ObjectClassQuestions(QuestionType, frozen=True):
     def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         """Yield questions what an object is. The image shows the object in a red box, or is cropped to it."""
         askable = []
-        for place, thing in enumerate(picture.objects):
-            if thing.box is None:
+        for index, annotated in enumerate(picture.objects):
+            if annotated.box is None:
                 continue
-            if why := self._unclear_box_reason(thing, thing.box, picture):
-                yield Exclusion(why)
+            reason = self._unclear_box_reason(annotated, annotated.box, picture)
+            if reason:
+                yield Exclusion(reason)
             else:
-                askable.append((place, thing, thing.box))
-        for place, thing, box in some(askable, self.most, source.rng("object-class", picture.id)):
-            others = [name for name in names_in(picture) if name != thing.name]
-            tiers = (
-                (source.names_by_kind[thing.kind], source.names) if thing.kind else (source.names,)
-            )
-            own = (
-                "What is the object in the red box?"
-                if self.show == "box"
-                else "What does the picture show?"
-            )
-            question = choice_question(self.ask or own, (thing.name,), *tiers, also_right=others)
-            outlines, crop = ((Outline(box, width=3),), None) if self.show == "box" else ((), box)
-            yield FormedQuestion(str(place), (question,), thing.name, outlines, crop)
+                askable.append((index, annotated, annotated.box))
 
-    def _unclear_box_reason(self, thing: AnnotatedObject, box: Box, picture: AnnotatedImage) -> str:
+        is_boxed = self.show == "box"
+        default_wording = "What does the picture show?"
+        if is_boxed:
+            default_wording = "What is the object in the red box?"
+        rng = source.rng("object-class", picture.id)
+        for index, annotated, box in some(askable, self.most, rng):
+            other_names = [name for name in names_in(picture) if name != annotated.name]
+            tiers = [source.names]
+            if annotated.kind:
+                tiers.insert(0, source.names_by_kind[annotated.kind])
+            question = choice_question(
+                self.ask or default_wording, (annotated.name,), *tiers, also_right=other_names
+            )
+            outlines = (Outline(box, width=3),) if is_boxed else ()
+            crop = None if is_boxed else box
+            yield FormedQuestion(str(index), (question,), annotated.name, outlines, crop)
+
+    def _unclear_box_reason(
+        self, annotated: AnnotatedObject, box: Box, picture: AnnotatedImage
+    ) -> str:
         """Return why the box of an object does not clearly show it alone; empty if it does."""
-        if thing.is_crowd:
+        if annotated.is_crowd:
             return "a crowd in the box"
-        if min(box[2:]) < self.smallest:
+        _, _, width, height = box
+        if min(width, height) < self.smallest:
             return f"the box is smaller than {self.smallest:g} pixels"
-        others = (other.box for other in picture.objects if other.box and other.name != thing.name)
-        if any(shared_area(box, other) > 0.5 for other in others):
-            return "another object fills much the same box"
+        for rival in picture.objects:
+            if rival.box is None or rival.name == annotated.name:
+                continue
+            if shared_area(box, rival.box) > 0.5:
+                return "another object fills much the same box"
         return ""
 
 
@@ -223,12 +233,14 @@ def shared_area(first: Box, second: Box) -> float:
         first: Left, top, width and height of a box.
         second: The same of another box.
     """
-    left, top, width, height = first
-    other_left, other_top, other_width, other_height = second
-    shared_width = min(left + width, other_left + other_width) - max(left, other_left)
-    shared_height = min(top + height, other_top + other_height) - max(top, other_top)
-    intersection = max(shared_width, 0) * max(shared_height, 0)
-    union = width * height + other_width * other_height - intersection
+    first_left, first_top, first_width, first_height = first
+    second_left, second_top, second_width, second_height = second
+    shared_left = max(first_left, second_left)
+    shared_right = min(first_left + first_width, second_left + second_width)
+    shared_top = max(first_top, second_top)
+    shared_bottom = min(first_top + first_height, second_top + second_height)
+    intersection = max(shared_right - shared_left, 0) * max(shared_bottom - shared_top, 0)
+    union = first_width * first_height + second_width * second_height - intersection
     return intersection / union
 
 
@@ -374,15 +386,22 @@ def _first_two_words(question: OpenQuestion) -> str:
 
 
 def _pool_answers(source: AnnotatedSource) -> Mapping[tuple[str, str], Pool]:
-    """Return the answers to all questions, by kind and first words of the question, and by kind alone (with empty
-    words)."""
-    return answer_pools(
-        ((answer_kind(question), opening), question.answers[0])
-        for picture in source.pictures
-        for question in picture.questions
-        if question.answers and has_word(question.answers[0])
-        for opening in (_first_two_words(question), "")
-    )
+    """Return the answers to all questions in pools from which distractors are drawn.
+
+    The key of a pool is the kind of a question (such as a number) and its first two words. A pool with empty words has
+    the answers to all questions of its kind.
+    """
+
+    def keys_with_answers() -> Iterator[tuple[tuple[str, str], str]]:
+        for picture in source.pictures:
+            for question in picture.questions:
+                if not question.answers or not has_word(question.answers[0]):
+                    continue
+                kind = answer_kind(question)
+                yield (kind, _first_two_words(question)), question.answers[0]
+                yield (kind, ""), question.answers[0]
+
+    return answer_pools(keys_with_answers())
 
 
 class TextQuestions(QuestionType, frozen=True):

@@ -57,10 +57,15 @@ class LintQuestion(Struct, frozen=True, gc=False):
     def chance(self) -> float:
         return len(self.gold) / len(self.options)
 
-    def expected_accuracy(self, places: list[int]) -> float:
-        """Chance that one of `places`, drawn at random, is right; any option if `places` is empty."""
-        places = places or list(range(len(self.options)))
-        return sum(place in self.gold for place in places) / len(places)
+    def expected_accuracy(self, candidates: list[int]) -> float:
+        """Return the probability that a random one of some options is correct.
+
+        Args:
+            candidates: Indices of the options; if empty, all.
+        """
+        indices = candidates or list(range(len(self.options)))
+        n_correct = sum(index in self.gold for index in indices)
+        return n_correct / len(indices)
 
 
 class LintMaterial(Struct, frozen=True):

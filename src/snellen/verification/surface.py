@@ -129,14 +129,11 @@ def _repeated(material: CheckMaterial) -> CheckOutcome:
 
 def _scenes(material: CheckMaterial) -> dict[str, object]:
     """Return for each sample what samples of one scene share: images that look the same, regions and context."""
-    return {
-        sample.id: (
-            tuple(material.canonical_images[image.digest] for image in sample.images),
-            sample.regions,
-            sample.context,
-        )
-        for sample in material.benchmark.samples()
-    }
+    scenes: dict[str, object] = {}
+    for sample in material.benchmark.samples():
+        images = [material.canonical_images[image.digest] for image in sample.images]
+        scenes[sample.id] = (tuple(images), sample.regions, sample.context)
+    return scenes
 
 
 def _gist(question: LintQuestion) -> tuple[str, ...]:
@@ -183,10 +180,22 @@ class Cue(Struct, frozen=True):
 
 
 def _odd_length(question: LintQuestion, sign: int) -> int | None:
-    sizes = [len(option) or 1 for option in question.options]
-    odd, next_one = sorted(range(len(sizes)), key=lambda place: -sign * sizes[place])[:2]
-    less, more = sorted((sizes[odd], sizes[next_one]))
-    return odd if more >= LONG * less and more - less >= LONGER else None
+    """Return the index of an option that is much longer (or shorter) than all others; None if there is none.
+
+    Args:
+        question: The question.
+        sign: 1 for the longest option, -1 for the shortest.
+    """
+    lengths = [len(option) or 1 for option in question.options]
+
+    def from_extreme(index: int) -> int:
+        return -sign * lengths[index]
+
+    extreme, runner_up = sorted(range(len(lengths)), key=from_extreme)[:2]
+    shorter = min(lengths[extreme], lengths[runner_up])
+    longer = max(lengths[extreme], lengths[runner_up])
+    is_odd = longer >= LONG * shorter and longer - shorter >= LONGER
+    return extreme if is_odd else None
 
 
 def _odd_look(flags: list[bool], unlike: bool) -> int | None:

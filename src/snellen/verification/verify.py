@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -61,26 +61,40 @@ def alike_images(images: Images, pictures: Sequence[ImageRef]) -> dict[str, str]
     every part of the picture.
     """
     first_alike: dict[str, str] = {}
-    by_cell: dict[tuple[int, ...], list[tuple[str, Reduction]]] = defaultdict(list)
+    images_by_cell: dict[Cell, list[tuple[str, Reduction]]] = defaultdict(list)
     for picture in pictures:
-        own_reduction = _reduction(images, picture)
+        reduction = _reduction(images, picture)
         # Quarters that differ by at most QUARTER_LEVELS are in the same cell of this width, or in adjacent ones.
-        cell = tuple(level // (QUARTER_LEVELS + 1) for level in own_reduction.quarters)
-        nearby_images = (
-            by_cell.get(nearby_cell, ())
-            for nearby_cell in product(
-                *((coordinate, coordinate - 1, coordinate + 1) for coordinate in cell)
-            )
-        )
-        alike_digests = (
-            digest
-            for group in nearby_images
-            for digest, reduction in group
-            if _shows_the_same(own_reduction, reduction)
-        )
-        first_alike[picture.digest] = first_alike.get(next(alike_digests, ""), picture.digest)
-        by_cell[cell].append((picture.digest, own_reduction))
+        cell = tuple(level // (QUARTER_LEVELS + 1) for level in reduction.quarters)
+        alike_digest = _find_alike(reduction, cell, images_by_cell)
+        if alike_digest is None:
+            first_alike[picture.digest] = picture.digest
+        else:
+            first_alike[picture.digest] = first_alike[alike_digest]
+        images_by_cell[cell].append((picture.digest, reduction))
     return first_alike
+
+
+Cell = tuple[int, ...]
+"""Position of an image on a grid of the brightness of its quarters."""
+
+
+def _find_alike(
+    reduction: Reduction, cell: Cell, images_by_cell: Mapping[Cell, Sequence[tuple[str, Reduction]]]
+) -> str | None:
+    """Return the digest of an image that looks the same; None if there is none.
+
+    Args:
+        reduction: The image, reduced to a few numbers.
+        cell: Its cell.
+        images_by_cell: The images among which to search, as digests and reductions.
+    """
+    neighbouring_coordinates = [(level, level - 1, level + 1) for level in cell]
+    for nearby_cell in product(*neighbouring_coordinates):
+        for digest, other_reduction in images_by_cell.get(nearby_cell, ()):
+            if _shows_the_same(reduction, other_reduction):
+                return digest
+    return None
 
 
 def _shows_the_same(first: Reduction, second: Reduction) -> bool:
@@ -416,8 +430,9 @@ class _Loop:
     def verification(self, candidates: int) -> Verification:
         """Return the checks that were made, and how many questions passed."""
         passing = {sample.id for sample in self.benchmark.samples()}
-        checks = tuple(
-            ItemCheck(
+        checks = []
+        for name, record in self._records.items():
+            check = ItemCheck(
                 name,
                 record.checked,
                 len(record.failed),
@@ -427,9 +442,8 @@ class _Loop:
                 record.estimate,
                 record.chance,
             )
-            for name, record in self._records.items()
-        )
-        return Verification(candidates, len(passing), checks)
+            checks.append(check)
+        return Verification(candidates, len(passing), tuple(checks))
 
 
 def with_faults(

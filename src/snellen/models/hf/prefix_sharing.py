@@ -80,14 +80,17 @@ def generate_by_tree(
     """
     import torch
 
-    members = [member for group in groups for member in group.members]
+    members: list[int] = []
+    for group in groups:
+        members.extend(group.members)
     # For each row, the nodes after which replies begin.
     branch_starts: list[list[int]] = []
     first_logits = []
     for row, tree in enumerate(trees):
         row_starts = [member_predictors[0][0] for member_predictors in tree.predictors]
         branch_starts.append(row_starts)
-        first_logits.extend(_logits_at_node(tree_state, trees, row, node) for node in row_starts)
+        for node in row_starts:
+            first_logits.append(_logits_at_node(tree_state, trees, row, node))
     logits = torch.stack(first_logits)
 
     branches = branches_of(layout, tree_state, trees, branch_starts)
@@ -107,10 +110,10 @@ def generate_by_tree(
         if step == longest - 1 or not any(running):
             break
         if running != live:
-            kept = []
+            running_branches = []
             for live_row, running_row in zip(live, running, strict=True):
-                kept.append([live_row.index(reply) for reply in running_row])
-            branches = select_branches(branches, kept)
+                running_branches.append([live_row.index(reply) for reply in running_row])
+            branches = select_branches(branches, running_branches)
             live = running
             index = _branch_index(live, logits.device)
 
@@ -118,7 +121,8 @@ def generate_by_tree(
         next_ids = []
         for row in live:
             padding = [layout.pad] * (most_branches - len(row))
-            next_ids.append([*(tokens[reply] for reply in row), *padding])
+            row_ids = [tokens[reply] for reply in row]
+            next_ids.append(row_ids + padding)
         ids = copy_to_device(torch.tensor(next_ids), logits.device)
         branches, branch_logits = extend_branches(layout, branches, ids)
         rows, row_branches, targets = index

@@ -110,12 +110,13 @@ def _make_column_finder(
     row without an image, unless images are optional."""
 
     def find(record: Record, where: str) -> tuple[ImageFile, ...]:
-        place = record["@place"]
-        images = tuple(image for column in cells for image in column.images_in_row(place))
+        images: list[ImageFile] = []
+        for column in cells:
+            images.extend(column.images_in_row(record["@place"]))
         if not images and not picture.optional:
-            column = (*picture.columns, picture.column)[0]
-            raise DataError(f"{where}: {column} holds no image; is it the dataset with images?")
-        return images
+            name = picture.columns[0] if picture.columns else picture.column
+            raise DataError(f"{where}: {name} holds no image; is it the dataset with images?")
+        return tuple(images)
 
     return find
 
@@ -193,19 +194,23 @@ class _Files:
 def _make_separate_file_finder(
     picture: ImageSource, template: Template, folder: Path | None
 ) -> Callable[[Record, str], ImageFile]:
-    """Return a function that finds the image of a record in Parquet files that are separate from the records, by
-    the name that the template gives."""
+    """Return a function that finds the image of a record in Parquet files that are separate from the records.
+
+    Args:
+        picture: The files, and their columns of names and of images.
+        template: Makes the name of an image from a record.
+        folder: Folder of the files.
+    """
     table = ParquetSplit(folder, picture.apart)
     images = ImageColumn(picture.column)
-    places: dict[str, ParquetRow] = {
-        str(row[picture.key]): place
-        for place, row in table.rows((picture.key,), (), dict[str, str | int])
-    }
+    rows_by_name: dict[str, ParquetRow] = {}
+    for parquet_row, cells in table.rows((picture.key,), (), dict[str, str | int]):
+        rows_by_name[str(cells[picture.key])] = parquet_row
 
     def find(record: Record, where: str) -> ImageFile:
         name = template.fill(record)
-        if name not in places:
+        if name not in rows_by_name:
             raise DataError(f"{where}: there is no image {name} in {picture.apart[0]}")
-        return images.at(places[name])
+        return images.at(rows_by_name[name])
 
     return find

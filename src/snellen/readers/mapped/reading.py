@@ -31,6 +31,7 @@ from snellen.common.drafts import (
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.locate import locate_file, locate_or_none
 from snellen.readers.mapped.pictures import (
+    ImageLookup,
     ImageSource,
     VideoSource,
     make_clip_finder,
@@ -321,23 +322,28 @@ OF_FILES = (
 
 
 def read_hub_rows(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Return drafts like `read`, but of the rows of a dataset on the hub. `official` is the mapping of the official files,
-    which have the same questions.
+    """Return drafts like `read`, but of the rows of a dataset on the hub.
 
-    `files` and `images` are patterns of the dataset's files.
+    Args:
+        params: A mapping, in which `files` and `images` are patterns of the dataset's files. `official` is the mapping
+            of the official files, which have the same questions; what it says holds unless the mapping says otherwise.
+        folder: Folder of the dataset.
     """
-    shared = {
-        name: value for name, value in params.get("official", {}).items() if name not in OF_FILES
-    }
-    changes = {
-        name: value for name, value in params.items() if name not in ("official", "files", "images")
-    }
-    changes["records"] = {**changes.get("records", {}), "file": params["files"]}
+    merged: dict[str, Any] = {}
+    for name, value in params.get("official", {}).items():
+        if name not in OF_FILES:
+            merged[name] = value
+    changes = dict(params)
+    changes.pop("official", None)
+    files = changes.pop("files")
+    separate_files = changes.pop("images", ())
+    changes["records"] = {**changes.get("records", {}), "file": files}
     image = changes.get("image", {})
-    separate_files = params.get("images", ())
-    if separate_files or not ("video" in changes or "file" in image):
+    has_other_pictures = "video" in changes or "file" in image
+    if separate_files or not has_other_pictures:
         changes["image"] = {"column": "image", **image, "apart": separate_files}
-    mapping = read_params({**shared, **changes}, Mapping)
+    merged |= changes
+    mapping = read_params(merged, Mapping)
     return _Reading(mapping, mapping.records.locate(folder), folder).drafts()
 
 
@@ -357,21 +363,20 @@ class _Reading:
         self._answer_tags = _tag_templates(mapping.answer_tags, fields)
         self._once = Template(mapping.once, fields) if mapping.once else None
         self._counted = Template(mapping.number[0], fields, needed=True) if mapping.number else None
-        self._repeat = [
-            {name: Template(text, fields) for name, text in added.items()}
-            for added in mapping.repeat
-        ]
-        self._leave_out = [
-            (rule.why, make_leave_out_test(rule, fields)) for rule in mapping.leave_out
-        ]
+        self._repeat: list[dict[str, Template]] = []
+        for added in mapping.repeat:
+            self._repeat.append({name: Template(text, fields) for name, text in added.items()})
+        self._leave_out = []
+        for rule in mapping.leave_out:
+            self._leave_out.append((rule.why, make_leave_out_test(rule, fields)))
         self._keep = _checked_condition(mapping.keep, fields)
         self._questions = QuestionMaker(mapping, fields)
-        self._picture = (
-            make_image_finder(mapping.image, fields, path, folder) if mapping.image else None
-        )
-        self._clip = (
-            make_clip_finder(mapping.video, fields, path, folder) if mapping.video else None
-        )
+        self._picture: ImageLookup | None = None
+        if mapping.image:
+            self._picture = make_image_finder(mapping.image, fields, path, folder)
+        self._clip: Callable[[Record, str], LazyFrames] | None = None
+        if mapping.video:
+            self._clip = make_clip_finder(mapping.video, fields, path, folder)
 
     def drafts(self) -> Iterator[Draft]:
         """Yield the drafts; the last one's notes count the exclusions."""
@@ -418,14 +423,14 @@ class _Reading:
             raise WrongRowsError(unreadable)
 
     def _answer_pools(self) -> Pools:
-        """Return the answers to all questions of the source in pools by key. They are the candidates for
-        distractors."""
-        return answer_pools(
-            (key, gold)
-            for where, item in self._select_records()
-            if not isinstance(item, Exclusion)
-            for key, gold in self._keys_with_answer(item, where)
-        )
+        """Return the answers to all questions of the source in pools by key, from which distractors are drawn."""
+
+        def keys_with_answers() -> Iterator[tuple[Any, str]]:
+            for where, item in self._select_records():
+                if not isinstance(item, Exclusion):
+                    yield from self._keys_with_answer(item, where)
+
+        return answer_pools(keys_with_answers())
 
     def _keys_with_answer(self, record: Record, where: str) -> list[tuple[str, str]]:
         """Return a pair for each pool that the answer to a record's question belongs to: the key of the pool, and

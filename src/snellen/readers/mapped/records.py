@@ -337,20 +337,23 @@ def _read_parallel_files(records: Records, path: Path, folder: Path | None) -> L
     """
     files = {name: path.with_name(file) for name, file in records.columns.items()}
     columns = {name: _text_lines(file) for name, file in files.items()}
-    (first, lines), *other_columns = columns.items()
-    for name, other_lines in other_columns:
-        if len(other_lines) != len(lines):
+    first_name = next(iter(columns))
+    first_file = files[first_name]
+    n_lines = len(columns[first_name])
+    for name, lines in columns.items():
+        if len(lines) != n_lines:
             raise DataError(
-                f"{files[name]}: {len(other_lines)} lines, but {files[first].name} has {len(lines)}"
+                f"{files[name]}: {len(lines)} lines, but {first_file.name} has {n_lines}"
             )
-    converts = {
-        name: record_converter({name: declared}) for name, declared in records.fields.items()
-    }
-    for number in range(len(lines)):
-        record: Record = {"@row": number + 1}
-        for name, convert in converts.items():
-            record |= convert({name: columns[name][number]}, f"{files[name]}:{number + 1}")
-        yield f"{files[first]}:{number + 1}", record
+    converters = {}
+    for name, declared in records.fields.items():
+        converters[name] = record_converter({name: declared})
+    for index in range(n_lines):
+        number = index + 1
+        record: Record = {"@row": number}
+        for name, convert in converters.items():
+            record |= convert({name: columns[name][index]}, f"{files[name]}:{number}")
+        yield f"{first_file}:{number}", record
 
 
 def _text_lines(path: Path) -> list[str]:

@@ -40,18 +40,19 @@ class Field:
         self._transforms = [_make_transform(step) for step in steps]
         self._number = steps[0] if len(steps) == 1 and _NUMBER.fullmatch(steps[0]) else ""
         # Set when there is a single value without transforms, or an integer with only a number format.
-        is_plain = len(self._values) == 1 and (not steps or self._number)
-        self._plain: ValueGetter | None = self._values[0] if is_plain else None
-        if (
-            self._plain is not None
-            and self._number
-            and not is_integer(fields, _parse_path(alternatives[0])[0])
-        ):
-            self._plain = None
-        paths = [_parse_path(name)[0] for name in alternatives if not name.startswith("'")]
-        self.may_be_empty = not needed and any(
-            path[0].startswith(SPECIAL) or is_optional(fields, path) for path in paths
-        )
+        self._plain: ValueGetter | None = None
+        if len(self._values) == 1:
+            [value] = self._values
+            if not steps or (self._number and is_integer(fields, _parse_path(alternatives[0])[0])):
+                self._plain = value
+        self.may_be_empty = False
+        for alternative in alternatives:
+            if alternative.startswith("'"):
+                continue  # a text in quotes
+            path, *_ = _parse_path(alternative)
+            is_special = path[0].startswith(SPECIAL)
+            if not needed and (is_special or is_optional(fields, path)):
+                self.may_be_empty = True
 
     def texts(self, record: Record) -> list[str] | tuple[str, ...]:
         """Return the texts of the field in a record; empty if the field is. Raises FieldError for an index beyond
@@ -101,15 +102,19 @@ class Template:
     """A text with fields in it. With `needed` no field may be empty, even an optional one."""
 
     def __init__(self, text: str, fields: Fields, *, needed: bool = False) -> None:
+        # Texts and fields take turns.
         pieces = _BRACES.split(text)
-        if stray := [piece for piece in pieces[::2] if "{" in piece or "}" in piece]:
-            raise DataError(
-                f"{PARAMS}: the template {text!r} has a brace without its other one: {stray[0]!r}"
-            )
+        literals = pieces[::2]
+        field_texts = pieces[1::2]
+        for literal in literals:
+            if "{" in literal or "}" in literal:
+                raise DataError(
+                    f"{PARAMS}: the template {text!r} has a brace without its other one: {literal!r}"
+                )
         self.text = text
-        self._literals = pieces[::2]
+        self._literals = literals
         try:
-            self.fields = [Field(piece, fields, needed=needed) for piece in pieces[1::2]]
+            self.fields = [Field(field_text, fields, needed=needed) for field_text in field_texts]
         except (DataError, UnknownNameError) as error:
             raise DataError(f"{PARAMS}: the template {text!r}: {error}") from None
         self.is_field = len(self.fields) == 1 and not any(self._literals)

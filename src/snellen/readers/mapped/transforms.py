@@ -65,8 +65,11 @@ def png(texts: TextList) -> TextList:
 
 def sentence(texts: TextList) -> TextList:
     """`how many cats are there` with a capital and a question mark."""
-    bare = (text.removesuffix("?").strip() for text in texts)
-    return [f"{text[:1].upper()}{text[1:]}?" for text in bare]
+    sentences = []
+    for text in texts:
+        words = text.removesuffix("?").strip()
+        sentences.append(f"{words[:1].upper()}{words[1:]}?")
+    return sentences
 
 
 def plain(texts: TextList) -> TextList:
@@ -147,9 +150,14 @@ def comma(texts: TextList) -> TextList:
 
 def unlabelled(texts: TextList) -> TextList:
     """Options without their letters where each has its own: `A. a cat`, `(B) a dog`."""
-    bare = [_OPTION.fullmatch(text) for text in texts]
-    own = [match and match[1] for match in bare] == list(LETTERS[: len(texts)])
-    return [match[2] for match in bare if match] if own else texts
+    unlabelled_texts = []
+    for letter, text in zip(LETTERS, texts, strict=False):
+        match = _OPTION.fullmatch(text)
+        if match is None or match[1] != letter:
+            return texts
+        unlabelled_texts.append(match[2])
+    # With more options than letters, the last ones cannot have letters of their own.
+    return unlabelled_texts if len(unlabelled_texts) == len(texts) else texts
 
 
 def half(texts: TextList) -> TextList:
