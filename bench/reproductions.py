@@ -386,9 +386,6 @@ def rescored(clones: Path, entry: BenchmarkSpec, reproduction: Reproduction) -> 
         value = results.value(row) if row else results.value()
     if value is None:
         raise SnellenError(f"no value of {row or 'the headline'}")
-    if "marks-from" in reproduction.reads:
-        lowest, highest = map(int, reproduction.reads["marks-from"].split())
-        value = (value - lowest) / (highest - lowest)
     return round(100 * value, 2) if reproduction.unit == "percent" else round(value, 2)
 
 

@@ -329,6 +329,7 @@ def test_all_judged_metrics_say_what_they_are() -> None:
         "judged_correct",
         "judged_caption",
         "mm_vet",
+        "vibe_eval",
         "charxiv_reasoning",
         "charxiv_descriptive",
         "chartmuseum",

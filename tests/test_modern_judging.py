@@ -18,7 +18,14 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.metrics.declaration import find_metric
 from snellen.metrics.questions import Unscored
-from snellen.protocols.verdict import JudgedMarking, Verdict, read_mark, read_mark_word
+from snellen.protocols.verdict import (
+    JudgedMarking,
+    Verdict,
+    mark_behind,
+    read_mark,
+    read_mark_word,
+    read_number,
+)
 from snellen.records import Request, Variant
 
 PARTS = re.compile(
@@ -137,6 +144,23 @@ def test_simplevqas_judge_replies_in_chinese_to_the_published_prompt(tmp_path: P
     assert asked.values == pytest.approx(shares)
 
 
+def test_vibe_evals_judge_explains_and_then_rates(tmp_path: Path) -> None:
+    # Of evaluate.py of the makers: 25 points for each mark above 1.
+    marks = {
+        "a cat": "Explanation: it is 1 of 2.\nRating: 4",
+        "a pet": "Explanation: no.\nRating: 2",
+    }
+    asked = published(
+        "vibe-eval",
+        r"^\[Question\]\n(.+)\n\n\[Assistant Response\]\n(.+)\n\n\[Ground Truth Response\]\n(.+)\n\n\[System\]$",
+        {"hard-0": "a cat"},
+        lambda parts: marks[parts[2]],
+        tmp_path,
+    )
+    assert asked.values == {"vibe_eval": pytest.approx((0.75 + 5 * 0.25) / 6)}
+    assert "[Ground Truth Response]\nIt is a cat at home.\n" in asked.prompts[0]
+
+
 def test_mia_benchs_judge_sees_the_components_of_an_instruction(tmp_path: Path) -> None:
     marks = {"a": "10", "a pet": "4"}
     asked = judged(
@@ -233,6 +257,24 @@ def test_a_table_of_ones_own_names_the_kind_of_charxivs_descriptions(tmp_path: P
 )
 def test_a_mark_in_a_field_of_json(reply: str, mark: int | None) -> None:
     verdict = read_mark(reply, {"1": 1, "0": 0}, "score")
+    assert (verdict.value if verdict else None) == mark
+
+
+@pytest.mark.parametrize(
+    ("reply", "mark"),
+    [
+        ("Explanation: 3 of 4 are named.\nRating: 4", 4),
+        ("Explanation: none.\nRating:\n1", 1),
+        ("Rating: 4/5", 4),
+        ("Rating: 3 (good)\nRating: 2", 3),
+        ("4", 4),  # a server that was held to the marks
+        ("Rating: 45", None),
+        ("Rating: none", None),
+        ("Explanation: 3 of 4 are named.", None),
+    ],
+)
+def test_a_mark_behind_its_explanation(reply: str, mark: int | None) -> None:
+    verdict = read_number(mark_behind(reply, "Rating:"), 1, 5)
     assert (verdict.value if verdict else None) == mark
 
 

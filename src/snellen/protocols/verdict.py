@@ -357,7 +357,9 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
         return ask_for_verdict(
             request,
             judge_texts.remind(),
-            lambda reply: read_number(reply, *self.scale, decimals=self.decimals),
+            lambda reply: read_number(
+                mark_behind(reply, judge_texts.after), *self.scale, decimals=self.decimals
+            ),
         )
 
     def _gold(self) -> str:
@@ -428,6 +430,22 @@ def read_mark_word(text: str, marks: Mapping[str, int]) -> Verdict | None:
         return None
     [mark] = used_marks
     return Verdict("given", marks[mark])
+
+
+def mark_behind(text: str, words: str) -> str:
+    """Return the number that stands behind some words in a judge's reply, as a text.
+
+    The first place of the words with a number counts. The whole reply is returned if there is none, or if `words` is
+    empty.
+
+    Examples:
+        >>> mark_behind("Explanation: two of three cats are named.\\nRating: 4", "Rating:")
+        '4'
+    """
+    if not words:
+        return text
+    match = re.search(re.escape(words) + r"\s*(\d+)", text)
+    return match[1] if match else text
 
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)(?:\s*/\s*(\d+)|\s*\(\d+\s*/\s*\d+)?")

@@ -30,7 +30,8 @@ class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
     `marks` has the words with which the judge replies instead of numbers, each with its mark: `{"yes": 1, "no": 0}`.
     `gold_words` has texts of a reference that the prompt writes in another way: `{"<AND>": " <AND> "}`.
     `field` names the field of the judge's JSON object that has the verdict, one of `marks`; without it the reply is read as a
-    text. `max_new_tokens` is the least that such a reply needs; the judge gets more if its settings allow more.
+    text. `after` names the words behind which a mark stands in a reply that explains it first: `Rating:`.
+    `max_new_tokens` is the least that such a reply needs; the judge gets more if its settings allow more.
 
     Examples:
         >>> prompt = JudgePrompt("Which option does the reply name? {options}", "Answer with one letter.")
@@ -44,6 +45,7 @@ class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
     marks: dict[str, int] = {}
     gold_words: dict[str, str] = {}
     field: str = ""
+    after: str = ""
     max_new_tokens: int = 0
 
     @property

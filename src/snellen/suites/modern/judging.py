@@ -1,4 +1,4 @@
-"""Published scores that a judge gives: MIA-Bench, MM-MT-Bench, MM-Vet, CharXiv, ChartMuseum, MathVista, SimpleVQA, WorldVQA and LLaVA-Bench."""
+"""Published scores that a judge gives: MIA-Bench, MM-MT-Bench, MM-Vet, Vibe-Eval, CharXiv, ChartMuseum, MathVista, SimpleVQA, WorldVQA and LLaVA-Bench."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from snellen.suites.modern.readers import charxiv_questions
 TENTHS = (0, 10)
 LLAVA_MARKS = (1, 10)
 MM_MT_BENCH_MARKS = (1, 10)
+VIBE_EVAL_MARKS = (1, 5)
 INCORRECT, NOT_ATTEMPTED, CORRECT = GRADES = (0, 1, 2)
 """What a judge of short facts says of a reply, as SimpleQA has it."""
 CHARXIV_REASONING_PROMPTS = {
@@ -53,6 +54,7 @@ _PROMPTS = load_judge_prompts("snellen.suites.modern")
 MIA_BENCH_PROMPT = _PROMPTS["mia-bench-1"]
 MM_MT_BENCH_PROMPT = _PROMPTS["mm-mt-bench-1"]
 MM_VET_PROMPT = _PROMPTS["mm-vet-published-1"]
+VIBE_EVAL_PROMPT = _PROMPTS["vibe-eval-published-1"]
 CHARXIV_TERM_PROMPT = _PROMPTS["charxiv-reasoning-published-1"]
 CHARXIV_MEANING_PROMPT = _PROMPTS["charxiv-reasoning-published-2"]
 CHARXIV_VALUE_PROMPT = _PROMPTS["charxiv-reasoning-published-3"]
@@ -92,6 +94,15 @@ def _mean_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
     """Return the mean mark of MM-MT-Bench."""
     marks = valid_marks(verdicts)
     return {"mm_mt_bench": mean(marks)} if marks else unmarked_reason(verdicts)
+
+
+def _scaled_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
+    """Return the mean mark of Vibe-Eval as a share: 0 for the lowest mark, 1 for the highest."""
+    marks = valid_marks(verdicts)
+    if not marks:
+        return unmarked_reason(verdicts)
+    lowest, highest = VIBE_EVAL_MARKS
+    return {"vibe_eval": (mean(marks) - lowest) / (highest - lowest)}
 
 
 def _reply_and_reference(verdicts: list[list[Verdict]]) -> Counts | Unscored:
@@ -224,6 +235,13 @@ MM_VET = JudgedMetric(
     versions=lambda question: ["mm-vet-published-1"],
     reduce=_mean_tenths_of("mm_vet"),
     scale=TENTHS,
+)
+VIBE_EVAL = JudgedMetric(
+    description="how well a reply matches the reference, 0 for a mark of 1 and 100% for 5, by a judge with the published prompt (Vibe-Eval)",
+    rows=(share_row("vibe_eval", "Vibe-Eval"),),
+    versions=lambda question: ["vibe-eval-published-1"],
+    reduce=_scaled_mark,
+    scale=VIBE_EVAL_MARKS,
 )
 CHARXIV_REASONING = JudgedMetric(
     description="share of final answers that are the reference's term, meaning or number, by a judge with the published prompts (CharXiv)",
