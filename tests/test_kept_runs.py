@@ -348,6 +348,12 @@ def test_runs_are_compared_as_they_were_scored_last(
         assert code == 0, told
         return {json.loads(line)["metric"] for line in out.splitlines()}, told
 
+    # The function is a share, from 0 to 1, also where its code is not imported.
+    code, out, _ = small.command(capsys, "compare", "runs/own", "runs/copy", "--json")
+    assert code == 0
+    [difference] = map(json.loads, out.splitlines())
+    assert difference["unit"] == "share" and difference["low_corrected"] is not None
+
     metrics, told = compared()
     assert metrics == {"half"} and "runs/own: scored with own.py:half; other scorings: " in told
     assert compared("--metric", "half")[0] == {"half"}

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Literal, overload
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from snellen import registry
 from snellen.callers import for_caller, setting
@@ -565,6 +565,48 @@ def class_mean(measure: Measure, *, name: str, title: str) -> ReplyMetric:
     )
 
 
+class StoredRow(Struct, frozen=True, kw_only=True):
+    """What a metric in code of the user declared about a row when a run was scored, as the run keeps it."""
+
+    name: str
+    title: str = ""
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    better: Better = "higher"
+    scale: str = ""
+
+
+_STORED_ROWS: dict[str, MetricRow] = {}
+
+
+def stored_rows_of(metrics: Iterable[str]) -> tuple[StoredRow, ...]:
+    """Return what the metrics in code of the user declare, so that a run can keep it."""
+    stored: list[StoredRow] = []
+    for name in metrics:
+        if ":" not in name:
+            continue
+        for row in find_metric(name).rows:
+            stored.append(
+                StoredRow(
+                    name=row.name,
+                    title=row.title,
+                    unit=row.unit,
+                    low=row.low,
+                    high=row.high,
+                    better=row.better,
+                    scale=row.scale,
+                )
+            )
+    return tuple(stored)
+
+
+def remember_rows(rows: Iterable[StoredRow]) -> None:
+    """Let `declared_row` know rows whose metric is code that this process does not import."""
+    for row in rows:
+        _STORED_ROWS[row.name] = MetricRow(**asdict(row))
+
+
 def declared_row(row: str) -> MetricRow:
     """Return what a metric declares about the row of that name; an unknown row declares nothing but its name.
 
@@ -581,7 +623,7 @@ def declared_row(row: str) -> MetricRow:
                 declaration = candidate
                 break
     if declaration is None:
-        return MetricRow(name=row)
+        return _STORED_ROWS.get(row) or MetricRow(name=row)
     if name == row:
         return declaration
     if row.endswith(AS_READ):

@@ -26,7 +26,13 @@ from snellen.common.paths import shell_word
 from snellen.common.record_fields import record_fields
 from snellen.errors import SnellenError, StoreError
 from snellen.formats.whole_files import write_atomically
-from snellen.metrics.declaration import find_metric, judging_code
+from snellen.metrics.declaration import (
+    StoredRow,
+    find_metric,
+    judging_code,
+    remember_rows,
+    stored_rows_of,
+)
 from snellen.metrics.question_counts import QuestionCounts
 from snellen.models.base import AsyncModel, Model
 from snellen.models.identity import identity_of
@@ -96,6 +102,8 @@ class StoredScoring(Struct, frozen=True, kw_only=True):
     """The lists by which ground truths of its benchmarks were corrected."""
     n_corrected: dict[str, int] = {}
     """By benchmark: ground truths that were corrected."""
+    own_rows: tuple[StoredRow, ...] = ()
+    """What metrics in code of the user declared: a process that opens the scoring does not import this code."""
     order: int = 0
     """The scoring of a run with the highest number was asked for last, and is shown unless another one is named.
 
@@ -352,6 +360,7 @@ def keep_scoring(
             for benchmark in scored.benchmarks
             if benchmark.n_corrected
         },
+        own_rows=stored_rows_of(settings.scoring.metrics),
         order=order,
     )
     write_atomically(
@@ -449,6 +458,7 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
         raise StoreError(
             f"{run} has new replies or ratings since it was scored; score it again: snellen score {shell_word(run)}"
         )
+    remember_rows(description.own_rows)
     predictions = _stored(folder / PREDICTIONS, Prediction, _OfBenchmark)
     tallies = _stored(folder / COUNTS, QuestionCounts, _OfBenchmark)
     scores = _stored(folder / SCORES, Score, _OfRow)
