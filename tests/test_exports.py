@@ -248,6 +248,19 @@ def test_presentations_of_an_export_are_read_back_as_those_of_their_questions(
         assert (read.protocol, read.value, read.n, read.ci) == (protocol, own.value, 12, own.ci)
 
 
+def test_an_export_without_the_orders_of_options_is_refused(tmp_path: Path) -> None:
+    """The replies name the labels of options in orders that are not in the file."""
+    benchmark = small.built(small.rows(12, pictures=12), tmp_path / "made")
+    results = sn.evaluate("snellen:oracle", str(benchmark.folder), "circular", name="run")
+    written = results.export("jsonl", "replies.jsonl")[0]
+    rows = [json.loads(line) for line in written.read_text().splitlines()]
+    for row in rows:
+        del row["order"]
+    Path("without.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(DataError, match="rows of one question say different things"):
+        sn.score("without.jsonl")
+
+
 def _is_whole(row: sn.Result, metric: str) -> bool:
     """Whether a row is the metric of all questions of the benchmark."""
     return row.metric == metric and not row.slice and row.benchmark != "*"

@@ -76,8 +76,10 @@ from snellen.recognition.named_option import bare_label, label_of, named_option
 from snellen.recognition.verdicts import Reading as ReadingOfVerdicts
 from snellen.recognition.verdicts import is_judged, reading_of_verdicts, verdict_of_cell
 
-_EXPORTED = frozenset(("sample_id", "presentation", "protocol", "order"))
-"""Columns of a table that `snellen export` wrote: its `order` has the place of each option that a row showed."""
+_EXPORTED = frozenset(("sample_id", "presentation", "protocol"))
+"""Columns of a table that `snellen export` wrote."""
+_ORDER = "order"
+"""Its column with the place of each option that a row showed. Without it, rows of one question cannot be told apart."""
 LISTS_AS_ANSWERS = "lists among single right answers, each of which is one answer (call the column `answers` if any of a list is right)"
 _STATES_NUMBER = re.compile(
     r"\A\W*[1-9](?:\W*\Z|[.):])|\b(?:option|choice|answer(?: is)?)\W{0,3}[1-9]\b", re.IGNORECASE
@@ -105,7 +107,7 @@ class RowReader:
         columns = TableColumns(**{"question": "", **by_role})
         self._table = reading
         self.rows = reading.rows
-        self._is_exported = is_exported(reading.rows)
+        self._is_exported = is_exported(reading.rows) and _ORDER in reading.rows[0].cells
         self._columns = columns
         self._roles = roles
         self._source = TableSource(
@@ -387,7 +389,7 @@ class RowReader:
             presentation=count_in_cell(cells["presentation"]),
             protocol=text_in_cell(cells["protocol"]),
         )
-        order = listed(cells["order"]) or []
+        order = listed(cells[_ORDER]) or []
         places = [whole_number(as_text(place)) for place in order]
         if row.method == "likelihood" or set(places) != set(range(len(row.options))):
             return presented
