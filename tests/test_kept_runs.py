@@ -648,6 +648,30 @@ def test_changed_answers_are_told_before_they_change_numbers(
     assert said not in small.command(capsys, "score", "runs/run")[2]
 
 
+def test_stored_scores_by_other_answers_are_not_shown_as_those_of_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path)
+    assert small.command(capsys, "score", "runs/run", "--extractor", "strict")[0] == 0
+    assert "scored with extractor strict" in small.command(capsys, "card", "runs/run")[2]
+
+    # Nothing says B, so that no reply is right by the corrected answers.
+    small.built([{**row, "answer": 1} for row in small.rows(8)], tmp_path / "made")
+    code, card, err = small.command(capsys, "card", "runs/run")
+    assert code == 0 and "0.0% [0.0" in card
+    assert "the answers of mine have changed since it was scored with extractor strict" in err
+    notes: list[str] = []
+    sn.load_run("runs/run", announce=notes.append)
+    assert notes[0].endswith("the answers of mine have changed since: score it again")
+    with serving(Path("runs"), index=tmp_path / "index.sqlite") as client:
+        until(lambda: "0.0%" in client.get("/run?run=run").text)
+
+    # Scored again, it is shown so again.
+    assert small.command(capsys, "score", "runs/run", "--extractor", "strict")[0] == 0
+    _, card, err = small.command(capsys, "card", "runs/run")
+    assert "0.0% [0.0" in card and "scored with extractor strict" in err and "since" not in err
+
+
 def test_a_run_without_its_answers_goes_to_the_author_of_the_questions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -45,6 +45,7 @@ from snellen.scoring.kept_scoring import (
     STANDARD,
     ScoringSettings,
     are_scored_differently,
+    changed_since,
     find_scoring,
     keep_scoring,
     kept_settings,
@@ -56,6 +57,7 @@ from snellen.scoring.kept_scoring import (
     scoring_note,
     scoring_settings,
     scoring_title,
+    scorings_by_age,
     shared_last_scoring,
 )
 from snellen.scoring.run_scoring import check_scoring, score_run, uses_judge
@@ -126,8 +128,25 @@ def _announce_scorings(folders: Sequence[Path], announce: Announce) -> None:
         )
         return
     for folder in folders:
-        if any(scoring_names(folder)):
+        outdated = _outdated_scoring(folder)
+        if outdated:
+            announce(
+                f"{folder}: {outdated}, so standard settings are used; to show it, score again"
+            )
+        elif any(scoring_names(folder)):
             announce(f"{folder}: {scoring_note(folder)}; {setting('scoring', 'NAME')} chooses one")
+
+
+def _outdated_scoring(folder: Path) -> str:
+    """Return what has changed since the last scoring by other than standard settings; empty if nothing has."""
+    names = scorings_by_age(folder)
+    if not names or names[-1] == STANDARD:
+        return ""
+    with suppress(StoreError):  # a damaged file
+        change = changed_since(folder, names[-1])
+        if change:
+            return f"{change} since it was scored with {scoring_title(folder, names[-1])}"
+    return ""
 
 
 def scoring_words(scoring: ScoringSpec, judge: JudgeSpec) -> list[str]:

@@ -79,6 +79,11 @@ def has_answers(folder: Path) -> bool:
     return record_file(folder, ANSWERS).exists() or ANSWERS not in Benchmark(folder).manifest.files
 
 
+def answers_digest(benchmark: Benchmark) -> str | None:
+    """Return the digest of the file of a benchmark's answers; None if they are secret."""
+    return benchmark.manifest.files.get(ANSWERS)
+
+
 def changed_answers(run: Path, benchmarks: Iterable[Benchmark]) -> list[str]:
     """Return the names of the benchmarks whose answers, but not questions, have changed since the run."""
     changed = []
@@ -87,12 +92,13 @@ def changed_answers(run: Path, benchmarks: Iterable[Benchmark]) -> list[str]:
         if not (questions / MANIFEST).exists():
             continue
         try:
-            kept_manifest = Benchmark(questions).manifest
+            kept = Benchmark(questions)
+            kept_manifest = kept.manifest
         except DataError:
             continue  # damaged: the run stores its questions again when it resumes
         has_same_questions = kept_manifest.questions == benchmark.manifest.questions
-        old_answers = kept_manifest.files.get(ANSWERS)
-        new_answers = benchmark.manifest.files.get(ANSWERS)
+        old_answers = answers_digest(kept)
+        new_answers = answers_digest(benchmark)
         if has_same_questions and old_answers is not None and old_answers != new_answers:
             changed.append(benchmark.name)
     return changed

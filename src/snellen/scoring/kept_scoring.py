@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, groupby
 from pathlib import Path
@@ -20,11 +20,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from snellen import __version__
+from snellen.building.benchmark import Benchmark
 from snellen.catalogue.errata import Errata, chosen_errata, errata_digest
 from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.common.paths import shell_word
 from snellen.common.record_fields import record_fields
-from snellen.errors import SnellenError, StoreError
+from snellen.errors import DataError, SnellenError, StoreError
 from snellen.formats.whole_files import write_atomically
 from snellen.metrics.declaration import (
     StoredRow,
@@ -40,7 +41,13 @@ from snellen.records import Method, Prediction, Result, Score
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec
-from snellen.scoring.answers import answers_at_hand, with_answer_tags
+from snellen.scoring.answers import (
+    answers_at_hand,
+    answers_digest,
+    changed_answers,
+    has_answers,
+    with_answer_tags,
+)
 from snellen.scoring.corrected_answers import corrected_answers
 from snellen.scoring.judges import JudgeUse
 from snellen.scoring.request_costs import RoleUse
@@ -104,6 +111,8 @@ class StoredScoring(Struct, frozen=True, kw_only=True):
     """By benchmark: ground truths that were corrected."""
     own_rows: tuple[StoredRow, ...] = ()
     """What metrics in code of the user declared: a process that opens the scoring does not import this code."""
+    answers: dict[str, str] | None = None
+    """By benchmark: the digest of the file of answers. None for files of versions that did not record it."""
     order: int = 0
     """The scoring of a run with the highest number was asked for last, and is shown unless another one is named.
 
@@ -227,7 +236,7 @@ def scorings_by_age(run: Path) -> list[str]:
 
 
 def last_own_scoring(run: Path) -> str:
-    """Return the name of the scoring that was asked for last, if it is not the standard one and covers all replies.
+    """Return the name of the scoring that was asked for last, if it is not the standard one and not outdated.
 
     It is empty otherwise: the numbers to show are those of standard settings then.
     """
@@ -235,10 +244,51 @@ def last_own_scoring(run: Path) -> str:
     if not names or names[-1] == STANDARD:
         return STANDARD
     with suppress(StoreError):  # a damaged file
-        path = scoring_folder(run, names[-1]) / SCORING
-        if _decoded(path, StoredScoring).journals == _sizes(run):
+        if not changed_since(run, names[-1]):
             return names[-1]
     return STANDARD
+
+
+def changed_since(run: Path, name: str) -> str:
+    """Return what has changed since a scoring was stored, so that its numbers are not those of the run; often nothing.
+
+    Raises:
+        StoreError: The file of the scoring is damaged.
+    """
+    stored = _decoded(scoring_folder(run, name) / SCORING, StoredScoring)
+    if stored.journals != _sizes(run):
+        return "it has new replies or ratings"
+    manifest = read_manifest(run)
+    if stored.answers is None:
+        opened = [benchmark for _, benchmark in _benchmarks_with_answers(manifest, run)]
+        changed = changed_answers(run, opened)
+    else:
+        digests = _answers_digests(manifest, run)
+        changed = [
+            benchmark
+            for benchmark, digest in stored.answers.items()
+            if digests.get(benchmark, digest) != digest
+        ]
+    return f"the answers of {', '.join(changed)} have changed" if changed else ""
+
+
+def _answers_digests(manifest: RunManifest, run: Path) -> dict[str, str]:
+    """Return the digest of the file of answers of each benchmark whose answers are on this machine."""
+    digests: dict[str, str] = {}
+    for name, opened in _benchmarks_with_answers(manifest, run):
+        digest = answers_digest(opened)
+        if digest is not None:
+            digests[name] = digest
+    return digests
+
+
+def _benchmarks_with_answers(manifest: RunManifest, run: Path) -> Iterator[tuple[str, Benchmark]]:
+    """Yield the benchmarks of a run that are on this machine with their answers, by name."""
+    for use in manifest.benchmarks:
+        with suppress(DataError):  # it is not there, or damaged
+            opened = reopen_benchmark(use, run)
+            if has_answers(opened.folder):
+                yield use.name, opened
 
 
 def are_scored_differently(runs: Iterable[Path]) -> bool:
@@ -273,6 +323,10 @@ def scoring_note(run: Path) -> str:
     if len(names) > 1:
         others = ", ".join(_titled(run, name) for name in reversed(names[:-1]))
         note += f"; other scorings: {others}"
+    with suppress(StoreError):  # a damaged file
+        change = changed_since(run, names[-1])
+        if change:
+            note += f"; {change} since: score it again"
     return note
 
 
@@ -361,6 +415,7 @@ def keep_scoring(
             if benchmark.n_corrected
         },
         own_rows=stored_rows_of(settings.scoring.metrics),
+        answers=_answers_digests(read_manifest(scored.folder), scored.folder),
         order=order,
     )
     write_atomically(
