@@ -875,6 +875,19 @@ def test_a_folder_of_runs_is_reported(capsys: pytest.CaptureFixture[str]) -> Non
             "`snellen run openai:llava@http://h:1/v1 pope`",
         ),
         (
+            "run --model openai --model_args model=m,base_url=http://h:1/v1 --tasks pope --batch_size 16",
+            "`snellen run openai:m@http://h:1/v1 pope` (left out: batch_size=16 (the server decides))",
+        ),
+        (
+            "run --data MMBench_DEV_EN --model llava_v1.5_7b",
+            "`snellen run hf:llava-hf/llava-1.5-7b-hf MMBench_DEV_EN`",
+        ),
+        (
+            "run --data pope --model cambrian_8b",
+            "cambrian_8b, is of another toolkit: write hf:ORG/NAME",
+        ),
+        ("run snellen:tiny pope --mode eval", "`snellen score RUN` scores again without the model"),
+        (
             "run --data A B --model org/name gpt-4o --verbose --output_path out",
             "`snellen run hf:org/name openai:gpt-4o A B --runs out`",
         ),
@@ -901,7 +914,7 @@ def test_a_folder_of_runs_is_reported(capsys: pytest.CaptureFixture[str]) -> Non
         (
             "run --data MME POPE --model a/b --mode all --nproc 4 --dry-run --limit 8",
             "`snellen run hf:a/b MME POPE --dry-run --limit 8` (left out: --mode all (a run asks and "
-            "scores, `snellen score RUN` scores again), --nproc 4)",
+            "scores; `snellen score RUN` scores again without the model), --nproc 4)",
         ),
         (
             "run hf:a/b pope --peft ckpt --fail-under 0.8",

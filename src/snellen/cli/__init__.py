@@ -750,7 +750,7 @@ def _hint_for_run(flag: str, words: Sequence[str], usual_hint: str) -> str:
         words: All words of the command line.
         usual_hint: The hint for this flag if no command can be made of the words.
     """
-    from snellen.cli.other_harnesses import MODEL_OPTIONS, line_to_build, translate_line
+    from snellen.cli.other_harnesses import LATER, MODEL_OPTIONS, line_to_build, translate_line
 
     arguments = words[words.index("run") + 1 :] if "run" in words else []
     if flag in _REPETITION_FLAGS:
@@ -767,7 +767,8 @@ def _hint_for_run(flag: str, words: Sequence[str], usual_hint: str) -> str:
         return f"build the benchmark first: `{building}`"
     translated = translate_line(arguments, _flags_of_run())
     if not translated.line:
-        return usual_hint
+        later = LATER.get(flag.replace("_", "-"), "")
+        return usual_hint or later.format(_value_of(arguments, flag) or "NUMBER")
     has_file = any(Path(word).suffix and Path(word).is_file() for word in words)
     if flag == "--data" and has_file:
         return f"give the file as the benchmark: {translated}"

@@ -53,6 +53,16 @@ MODEL_OPTIONS = {
     "--model-base-url": "base_url",
 }
 """Flags of other harnesses that are options of a model string in Snellen."""
+IN_PROCESS = (
+    "batch_size",
+    "device",
+    "device_map",
+    "dtype",
+    "attn_implementation",
+    "load_in_4bit",
+    "load_in_8bit",
+)
+"""Options of models in this process, which a server sets for itself."""
 OTHER_NAMES = {
     "--num-fewshot": "--few-shot",
     "--fewshot": "--few-shot",
@@ -119,7 +129,7 @@ SCHEMES = {
 LATER = {
     "--fail-under": "`snellen score RUN --fail-under {}` after the run",
     "--fail-if-worse": "`snellen compare RUN BASELINE --fail-if-worse {}` after the run",
-    "--mode": "a run asks and scores, `snellen score RUN` scores again",
+    "--mode": "a run asks and scores; `snellen score RUN` scores again without the model",
     "--predict-only": "a run asks and scores",
     "--wandb-args": "`snellen export RUN --track wandb:PROJECT` after the run",
 }
@@ -197,7 +207,16 @@ def translate_line(
             left_out.append(_describe_left_out(flag, values))
         else:
             translated_flags += [own_flag, *values]
+    if _is_served(models, options):
+        for name in IN_PROCESS:
+            if name in options:
+                left_out.append(f"{name}={options.pop(name)} (the server decides)")
     strings = _model_strings(models, options)
+    for string in strings:
+        if not names_model(string):
+            left_out.append(
+                f"the name of the model, {string}, is of another toolkit: write hf:ORG/NAME or openai:NAME@URL in its place"
+            )
     line = [
         "snellen",
         "run",
@@ -340,6 +359,14 @@ def _split_names(values: Sequence[str]) -> list[str]:
         else:
             names += [name for name in value.split(",") if name]
     return names
+
+
+def _is_served(models: Sequence[str], options: Mapping[str, str]) -> bool:
+    """Return whether a model of another harness is behind a server, and not in this process."""
+    if "base_url" in options:
+        return True
+    schemes = {SCHEMES.get(model, model.partition(":")[0]) for model in models}
+    return not schemes.isdisjoint(("openai", "anthropic", "gemini"))
 
 
 def _model_strings(models: Sequence[str], options: dict[str, str]) -> list[str]:

@@ -33,6 +33,21 @@ _SCHEMES_BY_PREFIX = {
     "gemini": "gemini",
 }
 """Schemes of well-known models, by the prefix of their name."""
+_NAMES_OF_VLMEVALKIT = {
+    "llava_v1.5_7b": "hf:llava-hf/llava-1.5-7b-hf",
+    "llava_v1.5_13b": "hf:llava-hf/llava-1.5-13b-hf",
+    "llava_next_mistral_7b": "hf:llava-hf/llava-v1.6-mistral-7b-hf",
+    "llava_next_vicuna_7b": "hf:llava-hf/llava-v1.6-vicuna-7b-hf",
+    "Qwen2-VL-2B-Instruct": "hf:Qwen/Qwen2-VL-2B-Instruct",
+    "Qwen2-VL-7B-Instruct": "hf:Qwen/Qwen2-VL-7B-Instruct",
+    "Qwen2.5-VL-3B-Instruct": "hf:Qwen/Qwen2.5-VL-3B-Instruct",
+    "Qwen2.5-VL-7B-Instruct": "hf:Qwen/Qwen2.5-VL-7B-Instruct",
+    "Qwen2.5-VL-72B-Instruct": "hf:Qwen/Qwen2.5-VL-72B-Instruct",
+    "SmolVLM2": "hf:HuggingFaceTB/SmolVLM2-2.2B-Instruct",
+    "GPT4o": "openai:gpt-4o",
+    "GPT4o_MINI": "openai:gpt-4o-mini",
+}
+"""Model strings of models that VLMEvalKit calls by names of its own (vlmeval/config.py)."""
 
 
 class ModelSpec(Struct, frozen=True):
@@ -99,6 +114,8 @@ def suggested_string(text: str) -> str:
     with suppress(UnknownNameError):
         registry.find_registered("model_checks", "snellen")(ModelSpec(text, "snellen", text, {}))
         return f"snellen:{text}"
+    if text in _NAMES_OF_VLMEVALKIT:
+        return _NAMES_OF_VLMEVALKIT[text]
     for prefix, scheme in _SCHEMES_BY_PREFIX.items():
         if text.startswith(prefix):
             return f"{scheme}:{text}"
