@@ -200,15 +200,28 @@ def test_questions_with_options_are_asked_by_every_protocol(
         (
             "charxiv-descriptive",
             "0-3",
-            "For the current plot, what is the leftmost labeled tick on the x-axis?",
+            "For the current plot, what is the leftmost labeled tick on the x-axis?\n    * Your final answer should be the tick value on the x-axis that is explicitly "
+            "written, including the case when x-axis is shared across multiple subplots. When the x-axis is present on both "
+            "the top and bottom of the plot, answer based on the axis at the bottom. Ignore units or scales that are "
+            "written separately from the tick, such as units and scales from the axis label or the corner of the plot.",
             0,
             ("cat 3",),
         ),
-        ("charxiv-descriptive", "4-2", "What is the number of subplots?", 0, ("sheep 2",)),
+        (
+            "charxiv-descriptive",
+            "4-2",
+            "What is the number of subplots?\n    * Your final answer should be the total number of subplots in the plot.\n    * If the plot does "
+            'not contain subplots, answer "1".',
+            0,
+            ("sheep 2",),
+        ),
         (
             "charxiv-descriptive",
             "5-2",
-            "For the left one, what is the leftmost labeled tick on the x-axis?",
+            "For the left one, what is the leftmost labeled tick on the x-axis?\n    * Your final answer should be the tick value on the x-axis that is explicitly "
+            "written, including the case when x-axis is shared across multiple subplots. When the x-axis is present on both "
+            "the top and bottom of the plot, answer based on the axis at the bottom. Ignore units or scales that are "
+            "written separately from the tick, such as units and scales from the axis label or the corner of the plot.",
             0,
             ("goat 2",),
         ),

@@ -24,6 +24,7 @@ from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.protocols.prompts.templates import declared_templates
 from snellen.records import Request, Sample
 from snellen.registry import names
+from snellen.suites.modern.readers import charxiv_instruction
 
 MODERN = [spec for spec in entries().values() if spec.suite == "modern"]
 PUBLISHED = sn.ScoringSpec(as_published=True)
@@ -555,6 +556,43 @@ def test_questions_about_places_are_built_in_the_declared_words(
     spec = entries()[f"modern/{short}"].from_hub()
     first, *_ = build_benchmark(spec, source=source, to=tmp_path / "built").samples()
     assert re.fullmatch(pattern, first.question, re.DOTALL), first.question
+
+
+def test_charxiv_says_how_to_answer_in_its_makers_words(tmp_path: Path) -> None:
+    # src/constants.py of princeton-nlp/CharXiv (7ebe88f), without blanks at the end.
+    kinds = {
+        "0": "    * Your final answer must be grounded to some text that is explicitly written and relevant to the question "
+        "in the chart.\n    * If you need to answer multiple terms, separate them with commas.\n    * Unless specified in the "
+        "question (such as answering with a letter), you are required to answer the full names of subplots and/or labels "
+        "by default.",
+        "2": "    * Your final answer must be grounded to a number that is exlicitly written and relevant to the question in "
+        "the chart, even if it's an approximate value.\n    * You are allowed to extract numbers within some text when "
+        "needed.",
+        # The reference of the miniature has no decimals.
+        "3": "    * Your final answer must be an exact integer.",
+    }
+    source = modern_tables.write("charxiv-reasoning", tmp_path / "hub")
+    spec = entries()["modern/charxiv-reasoning"]
+    benchmark = build_benchmark(spec.from_hub(), source=source, to=tmp_path / "built")
+    samples = {sample.id: sample for sample in benchmark.samples()}
+    _, renderer = makers_prompt("charxiv-reasoning", (), {"instruction": "1"})
+    for name, words in kinds.items():
+        [request] = next(Vanilla().ask(samples[name], renderer))
+        assert request.messages[0].text == f"Which animal is number {name}?\n{words}"
+    _, of_decimals = makers_prompt("charxiv-reasoning", (), {"instruction": "4.2"})
+    sample = Sample("1", spec.name, QUESTION, tags={"instruction": "4.2"})
+    [request] = next(Vanilla().ask(sample, of_decimals))
+    assert request.messages[0].text.endswith("must be a number with 2 decimal places.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "instruction"),
+    [("4", "12", "4.0"), ("4", "0.25", "4.2"), ("4", "-3.5", "4.1"), ("1", "v1.2", "1")],
+)
+def test_charxivs_numbers_in_general_tell_their_decimals(
+    kind: str, answer: str, instruction: str
+) -> None:
+    assert charxiv_instruction(kind, answer) == instruction
 
 
 def test_a_question_without_words_for_its_tag_is_named() -> None:

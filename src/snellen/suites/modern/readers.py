@@ -73,6 +73,32 @@ def read_charxiv_descriptive(params: dict[str, Any], folder: Path | None) -> Ite
         yield replace(draft, rounds=(replace(turn, question=question),))
 
 
+def read_charxiv_reasoning(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """Yield drafts with the tag `instruction`, which chooses the makers' words for the form of the answer."""
+    for draft in read_hub_rows(params, folder):
+        [turn] = draft.rounds
+        instruction = charxiv_instruction(draft.tags["kind"], turn.texts[0])
+        yield replace(draft, tags={**draft.tags, "instruction": instruction})
+
+
+def charxiv_instruction(kind: str, answer: str) -> str:
+    """Return which of CharXiv's instructions a reasoning question has.
+
+    Args:
+        kind: The kind of answer: 1 is a text in the chart, 2 a text in general, 3 a number in the chart, and 4 a number
+            in general, whose decimals the instruction names.
+        answer: The correct answer.
+
+    Examples:
+        >>> charxiv_instruction("3", "0.25"), charxiv_instruction("4", "0.25"), charxiv_instruction("4", "12")
+        ('3', '4.2', '4.0')
+    """
+    if kind != "4":
+        return kind
+    _, _, decimals = answer.partition(".")
+    return f"4.{len(decimals)}"
+
+
 def read_mvbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """Yield the questions of all tasks. Each task has a file `json/TASK.json` and a folder of clips.
 
