@@ -32,7 +32,7 @@ from snellen.scoring.answers import open_answers
 from snellen.suites.modern.multi_image import remi_right
 from snellen.suites.modern.ocrbench_v2 import field_score, ocrbench_v2_right
 from snellen.suites.modern.readers import OCRBENCH_V2_ABILITIES, ocrbench_v2_ability
-from snellen.suites.modern.short_answers import zerobench
+from snellen.suites.modern.short_answers import websrc_f1, zerobench
 
 # --- relaxed accuracy ----------------------------------------------------------------------------------------------
 
@@ -134,6 +134,12 @@ def test_zerobench_reads_the_last_braces(reply: str, truth: str, right: int) -> 
 def test_fields_of_ocrbench_v2_are_read_as_the_makers_do(reply: str, score: float) -> None:
     gold = "{'Total': ['12.00', '$12.00'], 'date': '1 May'}"
     assert field_score(reply, gold) == pytest.approx(score)
+
+
+def test_websrcs_f1_by_hand() -> None:
+    # {$, 4, ., 20, total} of the reply and {$, 4, ., 20} of the answer share four: 2 * 4 / (5 + 4).
+    assert websrc_f1("Total $4.20 total", ["$4.20"]) == pytest.approx(8 / 9)
+    assert websrc_f1("", ["$4.20"]) == websrc_f1("bus", ["car"]) == 0.0
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from snellen.suites.modern.metrics import ShareByRule
 GRIDS = "counting grid"
 TOUCHING = "touching circles"
 LETTER = "circled letter"
+_WORDS_AND_MARKS = re.compile(r"\w+|[^\w\s]")
 _NUMBER = re.compile(r"\{?(\d+)\}?")
 _ONE_LETTER = re.compile(r"\{?([a-z])\}?")
 _BRACED = re.compile(r"\{(.*?)\}")
@@ -69,6 +70,20 @@ def zerobench(reply: str, references: Sequence[str]) -> float:
     if not in_braces:
         return 0.0
     return float(references[0].strip().lower() in in_braces[-1])
+
+
+@reply_metric(unit="share", title="WebSRC F1")
+def websrc_f1(reply: str, references: Sequence[str]) -> float:
+    """F1 of the words and punctuation marks of a reply against those of the answer, in [0, 1] (lmms-eval's WebSRC).
+
+    How often a word occurs does not count.
+    """
+    reply_parts = set(_WORDS_AND_MARKS.findall(reply.lower()))
+    answer_parts = set(_WORDS_AND_MARKS.findall(references[0].lower()))
+    n_common = len(reply_parts & answer_parts)
+    if not n_common:
+        return 0.0
+    return 2 * n_common / (len(reply_parts) + len(answer_parts))
 
 
 def _bare(text: str) -> str:
