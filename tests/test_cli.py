@@ -617,6 +617,8 @@ def test_flags_of_other_tools_lead_to_how_it_is_said_here(
         ("build q.tsv --open", "questions without options are open"),
         ("build photos --split test", "`snellen build photos:test`"),
         ("build --split=test photos", "`snellen build photos:test`"),
+        ("build --to out photos --split test", "`snellen build photos:test`"),
+        ("build test --split test", "`snellen build test:test`"),
         ("build coco.json --ask count", "`snellen reform coco.json --ask count`"),
         ("reform coco.json --limit 10", "use `--count N` for N questions in total, or `--per-type"),
         ("report RUN --details", "`snellen score RUN --details`"),
@@ -627,6 +629,7 @@ def test_flags_of_other_tools_lead_to_how_it_is_said_here(
         ("score f.xlsx --name x", "use `--to FOLDER`"),
         ("run snellen:tiny q --repeat 3", "use `-p 'repeat?k=3'`"),
         ("run snellen:tiny q --n 3", "or `-p 'instability?m=3'`"),
+        ("run snellen:tiny q --n 1", "use `-p 'repeat?k=5'`"),
     ],
 )
 def test_a_flag_that_a_verb_lacks_leads_to_the_line_that_does_it(

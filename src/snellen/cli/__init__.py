@@ -688,12 +688,12 @@ def _hint_from_line(verb: str, flag: str, words: Sequence[str]) -> str:
         is_about_scoring = flag in score_flags and flag in _flags_of_run()
         if not is_about_scoring:
             return ""
-        run = _first_argument(arguments, flag) or "RUN"
+        run = _first_argument(verb, arguments, flag) or "RUN"
         value = [_value_of(arguments, flag)] if score_flags[flag] else []
         score_line = shlex.join(["snellen", "score", run, flag, *value])
         return f"first score the run so, `{score_line}`, then name that scoring with `--scoring`"
     if flag in ("--split", "--subset"):
-        source = _first_argument(arguments, flag) or "SOURCE"
+        source = _first_argument(verb, arguments, flag) or "SOURCE"
         split = _value_of(arguments, flag) or "SPLIT"
         return f"a split is part of the name: `{shlex.join(['snellen', 'build', f'{source}:{split}'])}`"
     if flag in _flags_of("reform"):
@@ -701,12 +701,15 @@ def _hint_from_line(verb: str, flag: str, words: Sequence[str]) -> str:
     return ""
 
 
-def _first_argument(words: Sequence[str], flag: str) -> str:
-    """Return the first word that is neither a flag nor the value of `flag`; empty if there is none."""
-    value = _value_of(words, flag)
+def _first_argument(verb: str, words: Sequence[str], flag: str) -> str:
+    """Return the first word that is neither a flag nor the value of one, `flag` included; empty if there is none."""
+    flags_with_value = {name for name, has_value in _flags_of(verb).items() if has_value}
+    flags_with_value.add(flag)
+    previous = ""
     for word in words:
-        if not word.startswith("-") and word != value:
+        if not word.startswith("-") and previous not in flags_with_value:
             return word
+        previous = word
     return ""
 
 
@@ -755,7 +758,7 @@ def _hint_for_run(flag: str, words: Sequence[str], usual_hint: str) -> str:
     arguments = words[words.index("run") + 1 :] if "run" in words else []
     if flag in _REPETITION_FLAGS:
         times = _value_of(arguments, flag)
-        times = times if times.isdecimal() else "5"
+        times = times if times.isdecimal() and int(times) > 1 else "5"
         return (
             f"use `-p 'repeat?k={times}'` to send the same requests {times} times, or `-p 'instability?m={times}'` to ask "
             "with other wordings"
