@@ -1230,6 +1230,19 @@ def test_classes_that_the_user_removes_leave_open_questions_by_typed_match(
     assert results.value("typed_match") == 0.5
 
 
+def test_an_entry_whose_questions_list_their_options_stays_a_choice(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows: list[dict[str, str]] = []
+    for number in range(12):
+        asked = f"What colour is {number}?\nA. green\nB. red\nC. blue"
+        rows.append({"question": asked, "answer": "ABC"[number % 3]})
+    Path("listed.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert small.command(capsys, "build", "listed.jsonl", "--no-images")[0] == 0
+    spec = sn.build("listed.toml").spec
+    assert (spec.formulation, spec.metrics) == ("choice", ())
+
+
 def test_images_that_a_parquet_or_arrow_file_only_names_are_found_in_their_folder() -> None:
     kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     cells = [{"bytes": None, "path": name(number)} for number in range(COUNT)]

@@ -276,7 +276,12 @@ def _with_metrics_of_open(spec: BenchmarkSpec) -> BenchmarkSpec:
     """Return an entry with the metrics of open questions if its user removed the `classes` that had made them a choice."""
     params = spec.source.params
     columns = params.get("columns", {})
-    has_options = params.get("classes") or columns.get("options") or columns.get("distractors")
+    has_options = (
+        params.get("classes")
+        or params.get("options_in_question")
+        or columns.get("options")
+        or columns.get("distractors")
+    )
     was_a_choice = spec.source.reader == "table" and spec.formulation == "choice"
     is_about_answers = "answer" in columns and not params.get("make_options")
     if was_a_choice and is_about_answers and not has_options and not spec.metrics:
