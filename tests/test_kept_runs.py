@@ -25,7 +25,7 @@ from snellen.errors import DataError, StoreError
 from snellen.records import ImagePart, Request
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import questions_folder
-from snellen.scoring.kept_scoring import STANDARD, find_scoring
+from snellen.scoring.kept_scoring import STANDARD, find_scoring, is_scored_whole
 from snellen.scoring.scored_run import ScoredBenchmark
 from view_runs import serving, until
 
@@ -657,6 +657,7 @@ def test_stored_scores_by_other_answers_are_not_shown_as_those_of_the_run(
 
     # Nothing says B, so that no reply is right by the corrected answers.
     small.built([{**row, "answer": 1} for row in small.rows(8)], tmp_path / "made")
+    assert not is_scored_whole(Path("runs/run"))  # nor is the standard scoring shown
     code, card, err = small.command(capsys, "card", "runs/run")
     assert code == 0 and "0.0% [0.0" in card
     assert "the answers of mine have changed since it was scored with extractor strict" in err

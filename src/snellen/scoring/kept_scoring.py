@@ -445,9 +445,9 @@ def _write_lines(path: Path, record_groups: Iterable[Collection[Struct]]) -> Non
 
 
 def is_scored_whole(run: Path) -> bool:
-    """Return whether the standard scoring covers all of the run's journals. Raises StoreError for a damaged file."""
+    """Return whether the standard scoring is there and nothing has changed since. Raises StoreError for a damaged file."""
     path = scoring_folder(run, STANDARD) / SCORING
-    return path.exists() and _decoded(path, StoredScoring).journals == _sizes(run)
+    return path.exists() and not changed_since(run, STANDARD)
 
 
 class ScoredReplies(Struct, frozen=True):
