@@ -17,6 +17,7 @@ from snellen.building.benchmark import SET_APART
 from snellen.common.paths import shell_word
 from snellen.errors import interrupted_code
 from snellen.formats.shown_text import short_name
+from snellen.installation import LAB
 from snellen.runs.run_folder import holds_answers
 
 if TYPE_CHECKING:
@@ -392,7 +393,7 @@ def print_built(benchmark: Benchmark, *, with_verification: bool = False) -> Non
     if n_alike:
         warning = (
             f"  warning: {n_alike:,} of {counts.questions:,} questions send the same request as another question "
-            f"but have a different answer (`snellen lint {shell_word(benchmark.name)}` lists some); they would share "
+            f"but have a different answer (`snellen lint {shell_word(benchmark.name)}` of {LAB} lists some); they would share "
             "one reply"
         )
         if not benchmark.spec.same_requests:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from snellen.analysis.paired.differences import PairedDifference, corrected_estimate, is_shown
 from snellen.callers import setting
+from snellen.installation import LAB
 from snellen.metrics.declaration import SHARE
 from snellen.records import Estimate
 from snellen.report.number_text import decimal_text, metric_title, number_text, value_text
@@ -21,7 +22,7 @@ NO_INTERVAL = "too few images for an interval"
 
 def review_advice() -> str:
     """Return what makes uncertain readings of replies certain."""
-    return f"use {setting('judge')}, or label some of them with `snellen audit`"
+    return f"use {setting('judge')}, or label some of them with `snellen audit` of {LAB}"
 
 
 def name_list(names: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from snellen.analysis.paired.differences import (
     is_shown,
 )
 from snellen.callers import for_caller
+from snellen.installation import LAB
 from snellen.reasons import word_reason
 from snellen.records import METHODS, Method
 from snellen.report.headline_table import short_title
@@ -209,7 +210,7 @@ def next_steps(comparison: Comparison) -> list[str]:
         judge = for_caller("--judge MODEL", "judge=MODEL")
         steps.append(
             f"Uncertain readings of replies could reverse a difference: score with {judge}, or label some replies "
-            "(`snellen audit`)."
+            f"(`snellen audit` of {LAB})."
         )
     if on_benchmarks and all(difference.same_replies for difference in on_benchmarks):
         steps.append(

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from snellen.callers import for_caller
 from snellen.common.paths import shell_word
 from snellen.errors import DataError
+from snellen.installation import LAB
 from snellen.models.base import AsyncModel, Model, answers_by_sample
 from snellen.records import IndistinguishableQuestion
 from snellen.runs.finding import SelectedBenchmark
@@ -69,7 +70,7 @@ def _describe_same_requests(sample_ids_by_benchmark: dict[str, list[str]]) -> st
     )
     return (
         "samples with different answers send the same request, so they would share one reply "
-        f"({'; '.join(examples)}); build from files that distinguish them ({lint}), or run with {allowing}"
+        f"({'; '.join(examples)}); build from files that distinguish them ({lint}, of the package {LAB}), or run with {allowing}"
     )
 
 
