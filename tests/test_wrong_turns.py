@@ -680,6 +680,13 @@ def test_a_wide_interval_says_how_many_questions_narrow_it(two_runs: Command) ->
     )
 
 
+def test_an_entry_says_where_its_folder_of_images_is_written(snellen: Command) -> None:
+    assert snellen("build", "questions.tsv")[0] == 0
+    code, _, told = snellen("build", "questions.toml", "--images", "pictures")
+    assert code == 2
+    assert 'for the images, write `images = "pictures"` under `[source.params]`' in told
+
+
 def test_the_hit_rate_is_explained_and_left_out_if_all_replies_were_read(snellen: Command) -> None:
     Path("reply.py").write_text(
         "def words(question, images):\n    return 'red'\n\n"

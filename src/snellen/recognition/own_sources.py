@@ -264,8 +264,12 @@ def _is_run(folder: Path) -> bool:
 def _of_entry(entry: LoadedEntry, where: str, settings: TableSettings, name: str) -> OwnSource:
     if replace(settings, make_options=False, as_annotations=False) != TableSettings():
         noun = for_caller("flags", "keywords")
+        example = ""
+        if settings.images:
+            folder = os.path.relpath(settings.images, Path(entry.where).parent)
+            example = f'; for the images, write `images = "{folder}"` under `[source.params]`'
         raise DataError(
-            f"{where} says what each column is; change it there, and leave the {noun} for columns out"
+            f"{where} says what each column is; change it there, and leave the {noun} for columns out{example}"
         )
     spec = _with_metrics_of_open(entry.spec)
     spec = replace(spec, name=name) if name else spec
