@@ -24,6 +24,7 @@ from source_trees import nodes
 ROOT = Path(snellen.__file__).parent
 LAYERS = (
     (
+        "absent_names",
         "records",
         "errors",
         "callers",

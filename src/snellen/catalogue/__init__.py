@@ -1,6 +1,6 @@
 """The catalogue: suites and their benchmarks, one TOML file per benchmark."""
 
-import snellen
+from snellen.absent_names import hint_at_absent_names
 from snellen.catalogue.entries import (
     BenchmarkSpec,
     ExpectedCounts,
@@ -48,4 +48,4 @@ __all__ = [
     "suites",
 ]
 
-__path__.append(snellen.__path__[-1])  # says what to import instead of a name that is not here
+hint_at_absent_names(__path__)

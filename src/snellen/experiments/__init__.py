@@ -1,5 +1,5 @@
 """Where asking and scoring meet: evaluations, two models until one is better, studies, analyses of groups of models."""
 
-import snellen
+from snellen.absent_names import hint_at_absent_names
 
-__path__.append(snellen.__path__[-1])  # says what to import instead of a name that is not here
+hint_at_absent_names(__path__)

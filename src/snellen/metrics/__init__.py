@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import snellen
+from snellen.absent_names import hint_at_absent_names
 
 
 def __getattr__(name: str) -> Any:
@@ -20,4 +20,4 @@ def __getattr__(name: str) -> Any:
     )
 
 
-__path__.append(snellen.__path__[-1])  # says what to import instead of a name that is not here
+hint_at_absent_names(__path__)

@@ -1,6 +1,6 @@
 """Evaluation protocols: generators without I/O that yield waves of requests and receive responses."""
 
-import snellen
+from snellen.absent_names import hint_at_absent_names
 from snellen.protocols.base import (
     Declaration,
     Protocol,
@@ -11,4 +11,4 @@ from snellen.protocols.base import (
 
 __all__ = ["Declaration", "Protocol", "ProtocolSettings", "RequestGenerator", "parse_protocol"]
 
-__path__.append(snellen.__path__[-1])  # says what to import instead of a name that is not here
+hint_at_absent_names(__path__)

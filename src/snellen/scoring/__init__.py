@@ -1,5 +1,5 @@
 """Judging: the only room that opens answers. Predictions in, scores out."""
 
-import snellen
+from snellen.absent_names import hint_at_absent_names
 
-__path__.append(snellen.__path__[-1])  # says what to import instead of a name that is not here
+hint_at_absent_names(__path__)
