@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,33 +17,14 @@ from snellen.interchange.predictions.shown_options import listed_options
 from snellen.interchange.predictions.taking import FileReading, import_runs, taken_files
 from snellen.recognition.verdicts import verdict_of_cell
 from snellen.runs.run_folder import read_manifest
+from strangers_tables import FEELINGS, N, feeling, lines, table
 
-N = 40
-FEELINGS = ("happy", "sad", "angry", "neutral")
 THINGS = ("a red cube", "a blue ball", "a green cone", "a grey mug")
 
 
 @pytest.fixture(autouse=True)
 def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def lines(name: str, rows: Sequence[dict[str, Any]]) -> str:
-    Path(name).write_text("\n".join(map(json.dumps, rows)))
-    return name
-
-
-def table(name: str, rows: Sequence[dict[str, Any]]) -> str:
-    with Path(name).open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return name
-
-
-def feeling(n: int) -> str:
-    """What a model says that is wrong in one of four."""
-    return FEELINGS[n % 4] if n % 4 else "sad"
 
 
 # --- which column is which -------------------------------------------------------------------------------------------

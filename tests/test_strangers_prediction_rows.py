@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +11,12 @@ import pytest
 import snellen as sn
 from snellen.errors import DataError
 from snellen.runs.run_folder import read_manifest
-
-N = 40
-FEELINGS = ("happy", "sad", "angry", "neutral")
+from strangers_tables import FEELINGS, N, feeling, lines, table
 
 
 @pytest.fixture(autouse=True)
 def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def lines(name: str, rows: Sequence[dict[str, Any]]) -> str:
-    Path(name).write_text("\n".join(map(json.dumps, rows)))
-    return name
-
-
-def table(name: str, rows: Sequence[dict[str, Any]]) -> str:
-    with Path(name).open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return name
-
-
-def feeling(n: int) -> str:
-    """What a model says that is wrong in one of four."""
-    return FEELINGS[n % 4] if n % 4 else "sad"
 
 
 STYLES = ("cubism", "analytical cubism", "baroque", "realism", "mannerism", "pop art")
