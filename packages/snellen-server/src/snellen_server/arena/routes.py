@@ -404,25 +404,30 @@ def _visible_battle(services: Services, battle: Row[Any]) -> ShownBattle:
 
     The models stay hidden until the vote, and the token that allows a vote is included only once there are replies.
     """
-    is_named = battle.state == "voted" or battle.kind in ("named", "chat")
-    can_vote = battle.state == "answered" and battle.kind in VOTED_ON
-    turns = [
-        ShownTurn(
-            question=turn.prompt,
-            left=turn.left.text if turn.left else None,
-            right=turn.right.text if turn.right else None,
-        )
-        for turn in turns_of(battle)
-    ]
+    turns = []
+    for turn in turns_of(battle):
+        left_text = turn.left.text if turn.left else None
+        right_text = turn.right.text if turn.right else None
+        turns.append(ShownTurn(question=turn.prompt, left=left_text, right=right_text))
+
+    left = None
+    right = None
+    if battle.state == "voted" or battle.kind in ("named", "chat"):
+        left = Contender(battle.left, battle.left_version)
+        if battle.right:  # a chat has one model
+            right = Contender(battle.right, battle.right_version)
+    token = None
+    if battle.state == "answered" and battle.kind in VOTED_ON:
+        token = vote_token(services.signer, battle.id, battle.turn_count)
     return ShownBattle(
         id=battle.id,
         kind=battle.kind,
         state=battle.state,
         images=battle.images,
         turns=turns,
-        left=Contender(battle.left, battle.left_version) if is_named else None,
-        right=Contender(battle.right, battle.right_version) if is_named and battle.right else None,
-        token=vote_token(services.signer, battle.id, battle.turn_count) if can_vote else None,
+        left=left,
+        right=right,
+        token=token,
     )
 
 

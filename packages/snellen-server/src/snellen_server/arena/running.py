@@ -277,9 +277,12 @@ class Arena:
         """Return a battle between the two replies of a honeypot, on random sides."""
         honeypot = placed.honeypot
         better_side: Side = self._random.choice(("left", "right"))
-        left, right = honeypot.better, honeypot.worse
-        if better_side == "right":
-            left, right = right, left
+        if better_side == "left":
+            left = honeypot.better
+            right = honeypot.worse
+        else:
+            left = honeypot.worse
+            right = honeypot.better
         turn = BattleTurn(honeypot.question, SideReply(left.reply), SideReply(right.reply))
         return NewBattle(
             kind,
@@ -616,8 +619,13 @@ class Arena:
 
 def leak_patterns(settings: ArenaSettings) -> tuple[re.Pattern[str], ...]:
     """Return patterns of replies that reveal which model of this arena wrote them."""
-    names = [name for model in settings.models for name in (model.name, *model.names)]
-    makers = [model.maker for model in settings.models if model.maker]
+    names: list[str] = []
+    makers: list[str] = []
+    for model in settings.models:
+        names.append(model.name)
+        names.extend(model.names)
+        if model.maker:
+            makers.append(model.maker)
     return names_pattern(names, makers)
 
 
@@ -742,36 +750,36 @@ def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
                 request.benchmark, request.sample_id, prompt, request.images, store
             )
             questions.setdefault(key, question)
-    shared = {
-        (first, second): sorted(replies[first].keys() & replies[second].keys())
-        for first, second in combinations(replies, 2)
-    }
-    return RecordedReplies(
-        contenders, questions, replies, {pair: keys for pair, keys in shared.items() if keys}
-    )
+    shared: dict[tuple[str, str], list[bytes]] = {}
+    """For each pair of models, the questions to which both have a reply."""
+    for first, second in combinations(replies, 2):
+        common_keys = replies[first].keys() & replies[second].keys()
+        if common_keys:
+            shared[first, second] = sorted(common_keys)
+    return RecordedReplies(contenders, questions, replies, shared)
 
 
 def _can_be_shown(exchange: Exchange) -> bool:
     """Return whether an exchange can be part of a battle; see `read_recorded`."""
     request = exchange.request
     response = exchange.response
+    is_reply = response.error is None and response.text is not None
+    is_of_model = request.kind == "generate" and request.role == EVALUATED
+    if not is_reply or not is_of_model:
+        return False
+
     variant = request.variant
-    messages_with_images = [
-        message
-        for message in request.messages
-        if any(isinstance(part, ImagePart) for part in message.content)
-    ]
-    return (
-        request.kind == "generate"
-        and request.role == EVALUATED
-        and response.error is None
-        and response.text is not None
-        and variant.step is None
-        and variant.test == variant.turn == 0
-        and not variant.baseline
-        and len(request.images) <= MAX_IMAGES
-        and len(messages_with_images) <= 1
-    )
+    is_first_presentation = variant.test == 0 and variant.turn == 0
+    if not is_first_presentation or variant.step is not None or variant.baseline:
+        return False
+
+    if len(request.images) > MAX_IMAGES:
+        return False
+    n_messages_with_images = 0
+    for message in request.messages:
+        if any(isinstance(part, ImagePart) for part in message.content):
+            n_messages_with_images += 1
+    return n_messages_with_images <= 1
 
 
 def _whole_reply(exchange: Exchange) -> str:

@@ -137,8 +137,16 @@ def _pairs(battle: Battle) -> Iterator[frozenset[str]]:
 
 def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
     """Convert a vote's database row to a battle of a log; `texts` says whether questions and replies are included."""
+    # The log's id of a judge's vote; a person has one vote on a battle.
+    vote_id = f"{row.id}/{row.judge}" if row.judge else row.id
+    honeypot = row.honeypot
+    if not honeypot and "better" in row.origin:
+        honeypot = "passed"
+    further_fields = dict(row.detail.get("style", {}))
+    if texts:
+        further_fields |= _battle_texts(row)
     return Battle(
-        id=f"{row.id}/{row.judge}" if row.judge else row.id,
+        id=vote_id,
         left=row.left,
         right=row.right,
         outcome=row.outcome,
@@ -155,9 +163,8 @@ def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
         network=row.network,
         question=row.question,
         leak=row.leak,
-        honeypot=row.honeypot or ("passed" if "better" in row.origin else ""),
-        **row.detail.get("style", {}),
-        **(_battle_texts(row) if texts else {}),
+        honeypot=honeypot or "",
+        **further_fields,
     )
 
 
@@ -242,51 +249,71 @@ def standing_of(
     least: int = 1,
     ranked_by: Literal["all", "accounts"] = "all",
 ) -> Standing:
-    """Return the ratings of some votes; what cannot be rated is said in the notes."""
-    now, votes = utc_now(), len(battles)
-    if votes < max(least, 1):
-        return Standing(
-            now,
-            votes,
-            notes=(f"ratings start at {least:,} votes" if least > 1 else "no votes yet",),
-        )
+    """Return the ratings of some votes. Notes say what cannot be rated.
+
+    Args:
+        battles: The battles that were voted on.
+        settings: How votes are rated.
+        least: Number of votes from which on there are ratings.
+        ranked_by: Whether models are ranked by all votes, or by those of people with accounts. The other ratings are
+            shown beside them.
+    """
+    now = utc_now()
+    n_votes = len(battles)
+    if n_votes < max(least, 1):
+        note = f"ratings start at {least:,} votes" if least > 1 else "no votes yet"
+        return Standing(now, n_votes, notes=(note,))
+
     log = vote_log(battles)
-    judges = msgspec.structs.replace(settings, voters="judge", trust=None)
-    has_judges = any(battle.voter_kind == "judge" for battle in battles)
-    judged = _rated(log, judges) if has_judges else None
-    notes = ("by judges: no two models can be compared yet",) if has_judges and not judged else ()
+    judged = None
+    notes: tuple[str, ...] = ()
+    if any(battle.voter_kind == "judge" for battle in battles):
+        judged = _rated(log, msgspec.structs.replace(settings, voters="judge", trust=None))
+        if not judged:
+            notes = ("by judges: no two models can be compared yet",)
+
     of_accounts = msgspec.structs.replace(settings, classes=("account",))
-    ranking, other = (of_accounts, settings) if ranked_by == "accounts" else (settings, of_accounts)
+    if ranked_by == "accounts":
+        ranking_settings = of_accounts
+        other_settings = settings
+    else:
+        ranking_settings = settings
+        other_settings = of_accounts
     try:
-        counted = counted_votes(log, ranking)
+        counted = counted_votes(log, ranking_settings)
     except DataError as error:
         return Standing(
             now,
-            votes,
+            n_votes,
             judged=judged,
             notes=(f"by people: {error}", *notes),
             ranked_by=ranked_by,
-            beside=_rated(log, other),
+            beside=_rated(log, other_settings),
         )
+
     # Neither Elo nor counts of wins have weights, so they take of a network what its share is worth.
     within = within_shares(counted, settings.trust)
-    values = elo_ratings(within, settings)
-    orders = shuffled_elo(within, settings, ORDERS, np.random.default_rng(settings.seed))
-    ranges = zip(within.models, values, orders.min(axis=0), orders.max(axis=0), strict=True)
+    ratings = elo_ratings(within, settings)
+    ratings_by_order = shuffled_elo(within, settings, ORDERS, np.random.default_rng(settings.seed))
+    lowest = ratings_by_order.min(axis=0)
+    highest = ratings_by_order.max(axis=0)
+    elo = []
+    for model, rating, low, high in zip(within.models, ratings, lowest, highest, strict=True):
+        elo.append(EloStanding(model, float(rating), float(low), float(high)))
     return Standing(
         now,
-        votes,
-        _rated(log, ranking),
-        tuple(EloStanding(model, *map(float, numbers)) for model, *numbers in ranges),
+        n_votes,
+        _rated(log, ranking_settings),
+        tuple(elo),
         win_rates(within),
         judged,
         notes,
         provisional_ratings(counted, settings),
         ranked_by,
-        _rated(log, other),
+        _rated(log, other_settings),
         trust_shares(counted),
         counted.excluded_votes,
-        rated_slices(battles, ranking),
+        rated_slices(battles, ranking_settings),
     )
 
 

@@ -96,7 +96,11 @@ def check_voters(votes: Votes) -> tuple[VoterCheck, ...]:
             adjusted=float(adjusted[row]),
         )
         checks.append(check)
-    return tuple(sorted(checks, key=lambda check: (min(check.p_values), check.number)))
+
+    def smallest_p_then_number(check: VoterCheck) -> tuple[float, int]:
+        return min(check.p_values), check.number
+
+    return tuple(sorted(checks, key=smallest_p_then_number))
 
 
 def _voter_names(votes: Votes) -> Sequence[str]:

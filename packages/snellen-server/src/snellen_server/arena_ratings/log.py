@@ -284,15 +284,11 @@ def read_conversation_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseud
     true_names = []
     for state, shown_name in zip(states, shown_names, strict=True):
         true_names.append(state.get("model_name") or shown_name)
-    is_hidden = [name in _HIDDEN for name in shown_names]
-    anonymous = all(is_hidden)
+    anonymous = all(name in _HIDDEN for name in shown_names)
     if not anonymous:
-        differs = any(
-            true_name not in shown_name
-            for true_name, shown_name in zip(true_names, shown_names, strict=True)
-        )
-        if any(is_hidden) or differs:
-            raise NotRated("the names shown differ from those of the conversations")
+        for shown_name, true_name in zip(shown_names, true_names, strict=True):
+            if shown_name in _HIDDEN or true_name not in shown_name:
+                raise NotRated("the names shown differ from those of the conversations")
 
     # A conversation is a list of pairs (role, text) that alternates between prompt and reply.
     conversations = [state["messages"][state.get("offset", 0) :] for state in states]
@@ -577,26 +573,33 @@ def _sound(table: pl.DataFrame) -> tuple[pl.DataFrame, Counter[str]]:
         The valid rows, with missing texts replaced by "", and the number of invalid rows by the first reason that
         applies to each.
     """
-    model = {side: pl.col(side).fill_null("").str.strip_chars() for side in ("left", "right")}
-    is_propensity_valid = (pl.col("propensity") > 0) & (pl.col("propensity") <= 1)
+    left = pl.col("left").fill_null("").str.strip_chars()
+    right = pl.col("right").fill_null("").str.strip_chars()
+    propensity = pl.col("propensity")
     # A comparison with a missing value is missing. `fill_null` says whether a missing value is valid.
-    is_valid = {
-        "no id": pl.col("id").fill_null("") != "",
-        "a model has no name": (model["left"] != "") & (model["right"] != ""),
-        "unknown outcome": pl.col("outcome").is_in(OUTCOMES).fill_null(False),
-        "unknown kind of voter": pl.col("voter_kind").is_in(VOTER_KINDS).fill_null(False),
-        "unknown class of trust": pl.col("trust").is_in(("", *TRUST_CLASSES)).fill_null(True),
-        "unknown result of a honeypot": pl.col("honeypot")
-        .is_in(("", *HONEYPOT_RESULTS))
-        .fill_null(True),
-        "time is not a number": pl.col("time").is_finite().fill_null(True),
-        "propensity not in (0, 1]": is_propensity_valid.fill_null(True),
+    has_id = pl.col("id").fill_null("") != ""
+    has_models = (left != "") & (right != "")
+    is_known_outcome = pl.col("outcome").is_in(OUTCOMES).fill_null(False)
+    is_known_voter_kind = pl.col("voter_kind").is_in(VOTER_KINDS).fill_null(False)
+    is_known_trust = pl.col("trust").is_in(("", *TRUST_CLASSES)).fill_null(True)
+    is_known_honeypot = pl.col("honeypot").is_in(("", *HONEYPOT_RESULTS)).fill_null(True)
+    is_time_valid = pl.col("time").is_finite().fill_null(True)
+    is_propensity_valid = ((propensity > 0) & (propensity <= 1)).fill_null(True)
+    conditions = {
+        "no id": has_id,
+        "a model has no name": has_models,
+        "unknown outcome": is_known_outcome,
+        "unknown kind of voter": is_known_voter_kind,
+        "unknown class of trust": is_known_trust,
+        "unknown result of a honeypot": is_known_honeypot,
+        "time is not a number": is_time_valid,
+        "propensity not in (0, 1]": is_propensity_valid,
     }
-    reasons = [pl.when(~condition).then(pl.lit(reason)) for reason, condition in is_valid.items()]
+    reasons = []
+    for reason, condition in conditions.items():
+        reasons.append(pl.when(~condition).then(pl.lit(reason)))
     marked = table.with_columns(
-        pl.coalesce(reasons).alias("reason"),
-        model["left"].alias("left"),
-        model["right"].alias("right"),
+        pl.coalesce(reasons).alias("reason"), left.alias("left"), right.alias("right")
     )
     invalid_rows = Counter(marked["reason"].drop_nulls().to_list())
     valid_rows = marked.filter(pl.col("reason").is_null()).drop("reason")

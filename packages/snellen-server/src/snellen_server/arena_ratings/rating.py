@@ -769,11 +769,12 @@ def ranked_when_settled(rows: Iterable[ModelRating]) -> tuple[ModelRating, ...]:
     settled = [row for row in rows if is_settled(row)]
     ranked = []
     for row in settled:
-        rank = 1
-        for other in settled:
-            if other.group == row.group and (other.low or 0.0) > (row.high or 0.0):
-                rank += 1
-        ranked.append(msgspec.structs.replace(row, rank=rank))
+        n_better = 0
+        for rival in settled:
+            is_better = (rival.low or 0.0) > (row.high or 0.0)
+            if is_better and rival.group == row.group:
+                n_better += 1
+        ranked.append(msgspec.structs.replace(row, rank=1 + n_better))
     return tuple(ranked)
 
 

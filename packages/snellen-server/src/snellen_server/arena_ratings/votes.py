@@ -172,8 +172,9 @@ def chosen_votes(log: VoteLog, settings: RatingSettings) -> Votes:
     """
     table, excluded_votes = _filtered(log.battles, settings)
     if not table.height:
-        reason_counts = "; ".join(f"{count:,} {reason}" for reason, count in excluded_votes.items())
-        raise DataError(f"no votes are left to rate ({reason_counts or 'the log is empty'})")
+        reason_counts = [f"{count:,} {reason}" for reason, count in excluded_votes.items()]
+        explanation = "; ".join(reason_counts) or "the log is empty"
+        raise DataError(f"no votes are left to rate ({explanation})")
     models = pl.concat([table["left_name"], table["right_name"]]).unique().sort()
     index_of_model = {model: index for index, model in enumerate(models)}
     index_of_outcome = {outcome: index for index, outcome in enumerate(OUTCOMES)}
@@ -254,7 +255,8 @@ def _filtered(table: pl.DataFrame, settings: RatingSettings) -> tuple[pl.DataFra
 def _versioned_name(side: str) -> pl.Expr:
     """Return the column `left_name` or `right_name`: the model with "@" and its version, if it has one."""
     version = pl.col(f"{side}_version")
-    suffix = pl.when(version == "").then(pl.lit("")).otherwise(pl.concat_str(pl.lit("@"), version))
+    version_with_sign = pl.concat_str(pl.lit("@"), version)
+    suffix = pl.when(version == "").then(pl.lit("")).otherwise(version_with_sign)
     return pl.concat_str(pl.col(side), suffix).alias(f"{side}_name")
 
 

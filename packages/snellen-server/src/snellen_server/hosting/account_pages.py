@@ -155,16 +155,19 @@ async def who_am_i(account: AccountDep, caller: CallerDep) -> AccountFacts:
 async def show_keys(account: AccountDep, services: ServicesDep) -> list[KeyFacts]:
     """The keys of this account."""
     keys = await services.database.read(accounts.list_keys, account)
-    return [
-        KeyFacts(
-            id=key.id,
-            title=key.title,
-            scopes=list(key.scopes),
-            created=key.created.isoformat(),
-            expires=key.expires.isoformat() if key.expires else None,
+    facts = []
+    for key in keys:
+        expires = key.expires.isoformat() if key.expires else None
+        facts.append(
+            KeyFacts(
+                id=key.id,
+                title=key.title,
+                scopes=list(key.scopes),
+                created=key.created.isoformat(),
+                expires=expires,
+            )
         )
-        for key in keys
-    ]
+    return facts
 
 
 @router.get("/account", include_in_schema=False)

@@ -264,11 +264,16 @@ ONLY_ENCRYPTED = {"strict-transport-security": "max-age=31536000"}
 def make_hosting(services: Services) -> FastAPI:
     """Return the application of a server; it takes the services over and closes the database when it ends."""
     configuration = services.configuration
-    larger = {
-        path: max_bytes
-        for feature in services.features
-        for path, max_bytes in feature.body_bytes(configuration).items()
-    }
+    larger: dict[str, int] = {}
+    """Maximum bytes of a request, for paths that take larger ones than others."""
+    for feature in services.features:
+        larger.update(feature.body_bytes(configuration))
+    fault_responses: dict[int | str, dict[str, Any]] = {}
+    for code, message in FAULTS.items():
+        fault_responses[code] = {
+            "description": message,
+            "content": {"application/json": {"schema": FAULT}},
+        }
     application = FastAPI(
         title="Snellen",
         version=__version__,
@@ -295,10 +300,7 @@ def make_hosting(services: Services) -> FastAPI:
             RequestValidationError: _not_valid,
             SnellenError: _not_done,
         },
-        responses={
-            code: {"description": message, "content": {"application/json": {"schema": FAULT}}}
-            for code, message in FAULTS.items()
-        },
+        responses=fault_responses,
     )
     application.state.services = services
     for feature in services.features:

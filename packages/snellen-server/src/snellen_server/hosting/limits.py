@@ -132,7 +132,8 @@ class Limiter:
     """Token buckets in memory, by the name of a limit and who asks. Each process counts for itself."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, threading.Lock()
+        self._clock = clock
+        self._lock = threading.Lock()
         self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
 
     def wait(self, name: str, rates: tuple[tuple[str, Rate], ...]) -> float:
@@ -164,5 +165,8 @@ class Limiter:
         return 0.0
 
     def _level(self, key: tuple[str, str], rate: Rate, now: float) -> float:
-        level, then = self._buckets.get(key, (float(rate.count), now))
-        return min(float(rate.count), level + (now - then) * rate.count / rate.seconds)
+        """Return how many requests a caller may send now: a bucket that fills at the rate, up to its count."""
+        full = float(rate.count)
+        level, filled_at = self._buckets.get(key, (full, now))
+        refill = (now - filled_at) * rate.count / rate.seconds
+        return min(full, level + refill)

@@ -108,8 +108,11 @@ def may_use(connection: Connection, caller: Caller, digest: str) -> bool:
 
 def find_image_ref(connection: Connection, digest: str) -> ImageRef | None:
     """Return an uploaded image as requests to models name it, or None if it was deleted."""
-    row = connection.execute(select(picture).where(picture.c.digest == digest)).one_or_none()
-    return ImageRef(row.digest, row.media_type, row.width, row.height) if row else None
+    query = select(picture).where(picture.c.digest == digest)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return None
+    return ImageRef(row.digest, row.media_type, row.width, row.height)
 
 
 @router.post(UPLOAD, status_code=201, tags=["images"], dependencies=[Depends(Limited("pictures"))])

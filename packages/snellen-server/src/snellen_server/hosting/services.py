@@ -39,6 +39,7 @@ from snellen_server.hosting.contributions import BLOCKED_TEXTS, Moderation, Pict
 from snellen_server.hosting.credentials import Passwords, Signer, new_id, open_key
 from snellen_server.hosting.database import Database, UnavailableError, migrate
 from snellen_server.hosting.features import (
+    Collector,
     Feature,
     Job,
     NavigationEntry,
@@ -330,31 +331,35 @@ def open_database(configuration: Configuration) -> Database:
 def open_services(configuration: Configuration) -> Services:
     """Return all services of a configuration; makes the folder and the schema. Raises SnellenError."""
     try:
-        configuration.folder.mkdir(
-            mode=0o700, parents=True, exist_ok=True
-        )  # it holds persons and their sessions
+        # Only for the operator, because it holds persons and their sessions.
+        configuration.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
             f"{configuration.folder} cannot be created ({error.strerror}); choose another folder"
         ) from None
     _keep_private(configuration.folder, has_database=not configuration.database)
     features = shown_features(configuration.features)
+    feature_names = [feature.name for feature in features]
     for name in configuration.feature:
-        if name not in {feature.name for feature in features}:
+        if name not in feature_names:
             raise DataError(
-                f"[feature.{name}]: there is no such feature; features: {', '.join(f.name for f in features)}"
+                f"[feature.{name}]: there is no such feature; features: {', '.join(feature_names)}"
             )
+    limits = [EVERY_REQUEST]
+    jobs: list[Job] = []
+    metrics: list[Collector] = []
     for feature in features:
         _settings(configuration, feature.name, feature.settings or Struct)
-    limits = (EVERY_REQUEST, *(limit for feature in features for limit in feature.limits))
-    if strangers := set(configuration.limits) - {limit.name for limit in limits}:
-        limit_names = ", ".join(limit.name for limit in limits)
+        limits.extend(feature.limits)
+        jobs.extend(feature.jobs)
+        metrics.extend(feature.metrics)
+    limit_names = [limit.name for limit in limits]
+    unknown_limits = sorted(set(configuration.limits).difference(limit_names))
+    if unknown_limits:
         raise DataError(
-            f"[limits]: there is no limit named {sorted(strangers)[0]!r}; known: {limit_names}"
+            f"[limits]: there is no limit named {unknown_limits[0]!r}; known: {', '.join(limit_names)}"
         )
-    registry, collectors = make_collectors(
-        metric for feature in features for metric in feature.metrics
-    )
+    registry, collectors = make_collectors(metrics)
 
     def measure(writes: int, seconds: float) -> None:
         collectors["snellen_commit_writes"].observe(writes)
@@ -376,7 +381,7 @@ def open_services(configuration: Configuration) -> Services:
         ),
         pages=Pages(features),
         passwords=Passwords(),
-        jobs=Jobs([job for feature in features for job in feature.jobs]),
+        jobs=Jobs(jobs),
         metrics=collectors,
         registry=registry,
         limiter=Limiter(),

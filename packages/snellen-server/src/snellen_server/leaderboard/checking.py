@@ -178,14 +178,19 @@ def _read_xlsx(path: Path, limits: UploadLimits, notes: UploadFindings) -> Itera
     except DataError as error:
         raise DataError(str(error).removeprefix(f"{path}: ")) from None
     notes.add("cells with formulas, read as text", count=sheet.formulas)
-    (_, names), *rows = sheet.lines or [(0, {})]
-    columns: dict[int, str] = {}
-    for place, name in names.items():
+    if not sheet.lines:
+        return
+    (_, header), *lines = sheet.lines
+    names: dict[int, str] = {}
+    for column, name in header.items():
         is_option = name in ascii_uppercase
-        columns[place] = name if is_option else name.strip().lower()
-    for _, cells in rows:
-        by_name = {columns[place]: text for place, text in cells.items() if place in columns}
-        yield _table_row(by_name)
+        names[column] = name if is_option else name.strip().lower()
+    for _, cells in lines:
+        cells_by_name = {}
+        for column, text in cells.items():
+            if column in names:
+                cells_by_name[names[column]] = text
+        yield _table_row(cells_by_name)
 
 
 def _table_row(cells: Mapping[str, str]) -> UploadedRow:

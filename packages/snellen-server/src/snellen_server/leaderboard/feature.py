@@ -185,8 +185,19 @@ class Visibility(BaseModel):
 
 async def _board_facts(services: Services, board: Board) -> BoardFacts:
     """Return what the API says about a board, including how much of its budget is spent."""
-    questions = [build_digests(services, member)[0] for member in board_benchmarks(board)]
-    use: BudgetUse = await services.database.read(budget_use, board, questions)
+    digests = []
+    benchmarks = []
+    for benchmark in board_benchmarks(board):
+        digests.append(build_digests(services, benchmark)[0])
+        facts = BoardBenchmarkFacts(
+            name=benchmark.name,
+            title=benchmark.spec.title,
+            samples=benchmark.manifest.counts.samples,
+            n_questions=benchmark.manifest.counts.questions,
+            questions=benchmark.manifest.questions[:12],
+        )
+        benchmarks.append(facts)
+    use: BudgetUse = await services.database.read(budget_use, board, digests)
     return BoardFacts(
         name=board.name,
         title=board.heading,
@@ -198,16 +209,7 @@ async def _board_facts(services: Services, board: Board) -> BoardFacts:
         noise_answers=board.noise_answers,
         budget=board.budget,
         spent=use.spent,
-        benchmarks=[
-            BoardBenchmarkFacts(
-                name=benchmark.name,
-                title=benchmark.spec.title,
-                samples=benchmark.manifest.counts.samples,
-                n_questions=benchmark.manifest.counts.questions,
-                questions=benchmark.manifest.questions[:12],
-            )
-            for benchmark in board_benchmarks(board)
-        ],
+        benchmarks=benchmarks,
     )
 
 

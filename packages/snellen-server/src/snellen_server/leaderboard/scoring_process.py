@@ -289,7 +289,8 @@ def _exact(row: Result, heaviest: float) -> ExactNumber:
     Raises:
         RuntimeError: The metric has no bounds or the result no value, so no amount of noise could hide an answer.
     """
-    metric, estimate = declared_row(row.metric), row.estimate
+    metric = declared_row(row.metric)
+    estimate = row.estimate
     if metric.low is None or metric.high is None or estimate.value is None:
         raise RuntimeError(
             f"{row.metric} of {row.benchmark} has no value between bounds, so no noise is enough"

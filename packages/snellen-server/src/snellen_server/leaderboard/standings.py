@@ -205,11 +205,12 @@ def shown_number(number: PublishedNumber | None) -> str:
     """Return a number and its interval for a page, shares in percent: `71.5 [66.0, 77.0]`; "–" for None."""
     if number is None:
         return "–"
-    if number.unit == "share":
-        texts = [f"{100 * value:.1f}" for value in (number.value, number.low, number.high)]
-    else:
-        texts = [f"{value:.2f}" for value in (number.value, number.low, number.high)]
-    return f"{texts[0]} [{texts[1]}, {texts[2]}]"
+    is_share = number.unit == "share"
+
+    def text(value: float) -> str:
+        return f"{100 * value:.1f}" if is_share else f"{value:.2f}"
+
+    return f"{text(number.value)} [{text(number.low)}, {text(number.high)}]"
 
 
 class BoardSummary(Struct, frozen=True):
