@@ -275,13 +275,15 @@ def show_table(
     if as_json:
         print_records(dict(zip(header, row, strict=True)) for row in rows)
         return
-    texts = [[short_name(cell).replace("\n", " ") for cell in row] for row in rows]
+    texts: list[list[str]] = []
+    for row in rows:
+        texts.append([short_name(cell).replace("\n", " ") for cell in row])
     columns = list(zip(header, *texts, strict=True))
     if not sys.stdout.isatty():
-        widths = [max(len(cell) for cell in column) for column in columns]
+        longest = [max(map(len, column)) for column in columns]
         lines = [title] if title else []
-        for row in (header, *texts):
-            padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        for text_row in (header, *texts):
+            padded = [cell.ljust(width) for cell, width in zip(text_row, longest, strict=True)]
             lines.append("  ".join(padded).rstrip())
         console.out("\n".join(lines))
         return
@@ -291,8 +293,9 @@ def show_table(
     widths = _column_widths(columns, console.width)
     for name, width in zip(header, widths, strict=False):
         table.add_column(name, overflow="fold", width=width)
-    for row in texts:
-        table.add_row(*(Text(cell) for cell in row[: len(widths)]))
+    for text_row in texts:
+        shown_cells = [Text(cell) for cell in text_row[: len(widths)]]
+        table.add_row(*shown_cells)
     console.print(table)
     left_out = header[len(widths) :]
     if left_out:

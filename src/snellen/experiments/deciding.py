@@ -135,41 +135,55 @@ def _start(
         metric: The metric in which they are compared; if empty, the preferred metric of each benchmark.
         progress: Receives the state of each run.
         announce: Receives lines for the user.
+
+    Raises:
+        DataError: If both models are the same one.
     """
-    rounds: list[RunRounds[RandomPart]] = []
-    loaded_models: list[Any] = []
-    for index, model in enumerate(models):
-        model_spec = named_spec.for_model(index, named_spec.question.models[index])
-        # Both models have the same benchmarks, so what is announced of the second one repeats the first.
-        plan = plan_scored_run(model_spec, announce if index == 0 else announce_nothing)
-        loaded, plan = in_own_folder(model, plan, role_models, announce)
-        loaded_models.append(loaded)
-        if index == 1 and plan.folder == rounds[0].plan.folder:
-            plan = _in_separate_folder(plan, loaded_models, role_models)
-        rules = {}
-        for use in plan.benchmarks:
-            rules[use.benchmark.name] = decision_rule(metric or headline_metric(use.benchmark.spec))
-        parts: dict[str, RandomPart] = {}
-        for name, part in empty_parts(plan, rules).items():
-            parts[name] = replace(part, awaits_verdict=True)
-        rounds.append(RunRounds(plan, parts, loaded, role_models, progress))
-    if rounds[0].plan.folder == rounds[1].plan.folder:
-        raise DataError(
-            f"{_sequential()}: both models are {named_spec.question.models[0]}; give two different models"
-        )
-    return rounds
+    first_model, second_model = models
+    first_name, second_name = named_spec.question.models
+    first_plan = plan_scored_run(named_spec.for_model(0, first_name), announce)
+    first_model, first_plan = in_own_folder(first_model, first_plan, role_models, announce)
+    # Both models have the same benchmarks, so announcements about the second plan would repeat the first ones.
+    second_plan = plan_scored_run(named_spec.for_model(1, second_name), announce_nothing)
+    second_model, second_plan = in_own_folder(second_model, second_plan, role_models, announce)
+
+    # Two different models can have the same model string and thus the same automatic folder.
+    is_shared_folder = second_plan.folder == first_plan.folder
+    may_be_renamed = second_plan.has_automatic_name and not isinstance(first_model, str)
+    if (
+        is_shared_folder
+        and may_be_renamed
+        and identity_of(first_model) != identity_of(second_model)
+    ):
+        second_plan = with_name_by_fingerprint(second_plan, second_model, role_models.roles)
+    if second_plan.folder == first_plan.folder:
+        raise DataError(f"{_sequential()}: both models are {first_name}; give two different models")
+
+    return [
+        RunRounds(
+            first_plan, _undecided_parts(first_plan, metric), first_model, role_models, progress
+        ),
+        RunRounds(
+            second_plan, _undecided_parts(second_plan, metric), second_model, role_models, progress
+        ),
+    ]
 
 
-def _in_separate_folder(
-    plan: RunPlan, loaded_models: Sequence[Any], role_models: LazyRoleModels
-) -> RunPlan:
-    """Give the second of two models with the same model string a folder of its own, if the models differ."""
-    first, second = loaded_models
-    if isinstance(first, str) or not plan.has_automatic_name:
-        return plan
-    if identity_of(first) == identity_of(second):
-        return plan
-    return with_name_by_fingerprint(plan, second, role_models.roles)
+def _undecided_parts(plan: RunPlan, metric: str) -> dict[str, RandomPart]:
+    """Return for each benchmark of a run the part to evaluate: no image yet, and random ones until a verdict.
+
+    Args:
+        plan: The run.
+        metric: The metric that decides; if empty, the preferred metric of each benchmark.
+    """
+    rules = {}
+    for use in plan.benchmarks:
+        deciding_metric = metric or headline_metric(use.benchmark.spec)
+        rules[use.benchmark.name] = decision_rule(deciding_metric)
+    parts: dict[str, RandomPart] = {}
+    for name, part in empty_parts(plan, rules).items():
+        parts[name] = replace(part, awaits_verdict=True)
+    return parts
 
 
 def _margin(metric: str, equivalent: float) -> float:

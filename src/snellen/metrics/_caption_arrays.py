@@ -175,8 +175,13 @@ def _idf(corpus: Corpus, counts: Counts) -> Floats:
 def _cosines(corpus: Corpus, counts: Counts, idf: Floats) -> Floats:
     """Return the cosine of each reference with the reply of its image, for the n-grams of one n; shape (references,).
 
-    A caption is a vector of its n-gram counts, weighted by `idf`. In the product, a weight of the reply is clipped to
-    that of the reference, as CIDEr-D prescribes.
+    A caption is a vector with a dimension for each n-gram: the number of times that it occurs, weighted by `idf`. In
+    the product, a weight of the reply is clipped to that of the reference, as CIDEr-D prescribes.
+
+    Args:
+        corpus: The captions: all references, then the reply of each image.
+        counts: How often each n-gram occurs in each caption, a row for each pair that occurs.
+        idf: The weight of each n-gram, by its code.
     """
     is_reference = counts.caption < corpus.n_references
     reference, reference_code, reference_count = counts.where(is_reference)
@@ -187,23 +192,35 @@ def _cosines(corpus: Corpus, counts: Counts, idf: Floats) -> Floats:
     reference_norm = np.sqrt(np.bincount(reference, reference_weight**2, corpus.n_references))
     reply_norm = np.sqrt(np.bincount(image, reply_weight**2, corpus.n_images))
 
-    # Join on (n-gram, image): an n-gram of a reply is paired with the same n-gram in the references of its image.
-    # The keys of the references are sorted, so the partners of a reply's n-gram are a range of rows.
-    reference_keys = reference_code * corpus.n_images + corpus.image_of_reference[reference]
-    reply_keys = reply_code * corpus.n_images + image
-    range_start = np.searchsorted(reference_keys, reply_keys, "left")
-    range_size = np.searchsorted(reference_keys, reply_keys, "right") - range_start
-    # All ranges one after the other: 3 rows from 7 and 2 rows from 20 give 7, 8, 9, 20, 21.
-    position_of_first = np.repeat(np.cumsum(range_size) - range_size, range_size)
-    index_in_range = np.arange(range_size.sum()) - position_of_first
-    rows = np.repeat(range_start, range_size) + index_in_range
-    clipped_weight = np.minimum(np.repeat(reply_weight, range_size), reference_weight[rows])
-    product = clipped_weight * reference_weight[rows]
+    # Pair each n-gram of a reply with the same n-gram in the references of its image. Both have the same key.
+    reference_key = reference_code * corpus.n_images + corpus.image_of_reference[reference]
+    reply_key = reply_code * corpus.n_images + image
+    reply_row, reference_row = _matching_rows(reply_key, reference_key)
+    clipped_weight = np.minimum(reply_weight[reply_row], reference_weight[reference_row])
+    product = clipped_weight * reference_weight[reference_row]
 
-    dot_product = np.bincount(reference[rows], product, corpus.n_references)
+    dot_product = np.bincount(reference[reference_row], product, corpus.n_references)
     norms = reply_norm[corpus.image_of_reference] * reference_norm
     cosine: Floats = dot_product / np.where(norms == 0, 1.0, norms)  # 0 / 1 if a norm is 0
     return cosine
+
+
+def _matching_rows(keys: Ints, sorted_keys: Ints) -> tuple[Ints, Ints]:
+    """Return all pairs of rows with equal keys (a join): the rows of the first table, and those of the second.
+
+    Args:
+        keys: Keys of the first table, shape (N,).
+        sorted_keys: Keys of the second table in ascending order, shape (M,).
+    """
+    # Because the keys are sorted, the partners of a row are a range of rows.
+    range_start = np.searchsorted(sorted_keys, keys, "left")
+    range_size = np.searchsorted(sorted_keys, keys, "right") - range_start
+    first_row = np.repeat(np.arange(len(keys)), range_size)
+    # All ranges one after the other: 3 rows from 7 and 2 rows from 20 give 7, 8, 9, 20, 21.
+    position_of_first = np.repeat(np.cumsum(range_size) - range_size, range_size)
+    index_in_range = np.arange(range_size.sum()) - position_of_first
+    second_row = np.repeat(range_start, range_size) + index_in_range
+    return first_row, second_row
 
 
 def bleu_count_arrays(corpus: Corpus) -> Floats:

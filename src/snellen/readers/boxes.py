@@ -99,16 +99,26 @@ def _format_number(number: float) -> str:
 
 
 def _coordinate_scales(draft: Draft, boxes: BoxParams) -> tuple[float, float]:
-    """Return the factors that turn x and y of the source's box into the coordinates of replies. The image is only
-    opened if pixels are involved."""
+    """Return the factors that convert x and y of the source's box to the coordinates in which the model replies.
+
+    Coordinates are pixels, or numbers from 0 to a side that stands for the whole width and height, such as 1 or 1000.
+
+    Args:
+        draft: The question, whose image is opened only if the factors depend on its size.
+        boxes: The coordinates of the source and of the replies.
+    """
     if boxes.source == boxes.coordinates:
         return 1.0, 1.0
-    needs_size = "pixels" in (boxes.source, boxes.coordinates)
-    width, height = _image_size(draft) if needs_size else (1, 1)
+    if boxes.source == "pixels":
+        width, height = _image_size(draft)
+        side = float(boxes.coordinates)
+        return side / width, side / height
+    # The source has shares of the width and height, from 0 to 1.
     if boxes.coordinates == "pixels":
+        width, height = _image_size(draft)
         return width, height
     side = float(boxes.coordinates)
-    return side / width, side / height
+    return side, side
 
 
 def _coordinates_in_words(draft: Draft, boxes: BoxParams) -> str:

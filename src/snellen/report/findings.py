@@ -454,22 +454,24 @@ def _significantly_lowest(
     return [lowest, *tied]
 
 
-def _is_above(share: Estimate, other: Estimate, widening: float) -> bool:
+def _is_above(share: Estimate, compared_to: Estimate, widening: float) -> bool:
     """Return whether one share is significantly above another.
 
     The interval of the difference is computed from the intervals of both shares (Newcombe 1998, method 10).
 
     Args:
         share: A share with its 95% interval.
-        other: The share to which it is compared.
+        compared_to: The share to which it is compared.
         widening: Factor by which the margin of error is multiplied, as a correction for several comparisons.
     """
-    if share.value is None or share.low is None or other.value is None or other.high is None:
+    if share.value is None or share.low is None:
         return False
-    margin_below_share = share.value - share.low
-    margin_above_other = other.high - other.value
-    margin_of_difference = math.hypot(margin_above_other, margin_below_share)
-    difference = share.value - other.value
+    if compared_to.value is None or compared_to.high is None:
+        return False
+    margin_below = share.value - share.low
+    margin_above_other = compared_to.high - compared_to.value
+    margin_of_difference = math.hypot(margin_above_other, margin_below)
+    difference = share.value - compared_to.value
     return difference > widening * margin_of_difference
 
 

@@ -181,18 +181,21 @@ def _counts_replies(model_row: ModelMethodRow) -> bool:
     That is so if each question has one reply, which is either right or wrong, and if all questions have equal weight.
     """
     rows = list(model_row.headlines.values())
-    if len(rows) > 1 and (model_row.headline is None or model_row.headline.over != "questions"):
-        return False
+    if len(rows) > 1:
+        mean = model_row.headline
+        if mean is None or mean.over != "questions":
+            return False
     for row in rows:
+        if row.unit != SHARE or row.metric not in COUNTED_METRICS:
+            return False
+        if labelled_declaration(row.protocol).n_unbiased != 1:
+            return False
         scored = model_row.reported_run.benchmark(row.benchmark)
-        if scored is None or row.unit != SHARE or row.metric not in COUNTED_METRICS:
+        if scored is None:
             return False
-        declaration = labelled_declaration(row.protocol)
-        if declaration.n_unbiased != 1:
-            return False
-        scores = scored.scores_of(row.metric, row.protocol)
-        if not all(score.value in (0.0, 1.0, None) for score in scores):
-            return False
+        for score in scored.scores_of(row.metric, row.protocol):
+            if score.value not in (0.0, 1.0, None):
+                return False
     return True
 
 

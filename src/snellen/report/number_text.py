@@ -145,8 +145,11 @@ def footnote_mark(number: int, text: str) -> str:
 
 def counts_text(counts: dict[str, int]) -> str:
     """Return counts by name, the most frequent first: `no-match 12, empty 3`; a dash without counts."""
-    by_frequency = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    texts = [f"{name} {count:,}" for name, count in by_frequency]
+    names = sorted(counts)
+    names.sort(
+        key=counts.__getitem__, reverse=True
+    )  # equally frequent ones stay in alphabetical order
+    texts = [f"{name} {counts[name]:,}" for name in names]
     return ", ".join(texts) or DASH
 
 

@@ -297,7 +297,9 @@ def csv_report(reported_runs: Sequence[ReportedRun]) -> str:
 
 def json_report(reported_runs: Sequence[ReportedRun]) -> str:
     """Return all rows as a JSON list, as in `results.json` of a run."""
-    rows = [flat_row(row) for reported_run in reported_runs for row in reported_run.rows]
+    rows = []
+    for reported_run in reported_runs:
+        rows.extend(flat_row(row) for row in reported_run.rows)
     return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
 

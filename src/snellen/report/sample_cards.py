@@ -281,8 +281,11 @@ def shown_exchange(exchange: Exchange) -> ShownExchange:
 
 def _sent_message(message: Message, *, is_last: bool) -> SentMessage:
     """Return a message as the card shows it: its texts, with None for each image."""
-    parts = tuple(None if isinstance(part, ImagePart) else part.text for part in message.content)
-    return SentMessage(message.role, parts, is_last and message.role == "assistant")
+    parts: list[str | None] = []
+    for part in message.content:
+        parts.append(None if isinstance(part, ImagePart) else part.text)
+    is_begun_reply = is_last and message.role == "assistant"
+    return SentMessage(message.role, tuple(parts), is_begun_reply)
 
 
 def _failure(response: Response) -> ShownFailure | None:

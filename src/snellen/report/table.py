@@ -114,7 +114,7 @@ class Table(Struct, frozen=True):
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """What the columns are, then the notes."""
+        """The explanations of the columns, then the notes of the table."""
         hints = [hint_text(name, hint) for name, hint in self.hints.items()]
         return (*hints, *self.own_notes)
 
@@ -210,11 +210,13 @@ def tabulate(
         >>> tabulate("Words", columns, ["cat", "horse"]).rows
         (('cat', 3), ('horse', 5))
     """
-    rows = tuple(tuple(column.cell(item) for column in columns) for item in items)
+    rows = []
+    for item in items:
+        rows.append(tuple(column.cell(item) for column in columns))
     return Table(
         title=title,
         header=tuple(column.heading for column in columns),
-        rows=rows,
+        rows=tuple(rows),
         label_columns=sum(column.is_label for column in columns),
         notes=tuple(notes),
         hints={column.heading: column.hint for column in columns if column.hint},

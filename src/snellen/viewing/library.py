@@ -190,8 +190,14 @@ class RunLibrary:
 
     def is_behind(self, runs: Sequence[ShownRun]) -> bool:
         """Return whether pages are incomplete because some of these runs are not indexed yet."""
-        waiting = (run for run in runs if run.id < 0 and run.manifest and not run.fault)
-        return self.is_indexing or any(waiting)
+        if self.is_indexing:
+            return True
+        for run in runs:
+            is_indexed = run.id >= 0
+            can_be_indexed = bool(run.manifest) and not run.fault
+            if can_be_indexed and not is_indexed:
+                return True
+        return False
 
     def _forget_if_changed(self, states: list[tuple[int, float]]) -> None:
         """Clear the cache if the index has changed; another session may have done so."""

@@ -39,7 +39,7 @@ from snellen.report.sample_cards import (
     shown_reading,
 )
 from snellen.report.samples import OUTCOMES
-from snellen.viewing.failures import failure_clusters
+from snellen.viewing.failures import FailureClusterGroup, failure_clusters
 from snellen.viewing.filters import (
     OUTCOMES_THAT_REVEAL_ANSWERS,
     QUESTIONS_PER_PAGE,
@@ -72,9 +72,9 @@ _json = msgspec.json.Encoder().encode
 
 def _environment(options: PageOptions) -> Environment:
     """Return the template environment of the pages; their templates can import those of reports."""
-    hidden = (
-        () if options.has_answers else (*OUTCOMES_THAT_REVEAL_ANSWERS, *SORTS_THAT_REVEAL_ANSWERS)
-    )
+    hidden: tuple[str, ...] = ()
+    if not options.has_answers:
+        hidden = (*OUTCOMES_THAT_REVEAL_ANSWERS, *SORTS_THAT_REVEAL_ANSWERS)
     environment = templates(
         "snellen.viewing",
         root=options.root,
@@ -164,7 +164,9 @@ class ViewPages:
     """
 
     def __init__(self, library: RunLibrary, options: PageOptions | None = None) -> None:
-        self.library, self._progress, self._options = library, Progress(), options or PageOptions()
+        self.library = library
+        self._progress = Progress()
+        self._options = options or PageOptions()
         self._templates = _environment(self._options)
 
     # --- pages ---------------------------------------------------------------------------------------------------
@@ -179,28 +181,30 @@ class ViewPages:
         run_row = self._run_row(request, run_rows)
         query = request.query_params
         details = self.library.details(run_row.run)
-        protocol = query.get("protocol", "") or (
-            run_row.headline.protocol if run_row.headline else ""
-        )
-        protocol = protocol if protocol in run_row.protocols else next(iter(run_row.protocols), "")
+        protocol = query.get("protocol", "")
+        if not protocol and run_row.headline:
+            protocol = run_row.headline.protocol
+        if protocol not in run_row.protocols:
+            protocol = next(iter(run_row.protocols), "")
         benchmarks = benchmark_rows_of(details, protocol)
         if query.get("sort") == "worst":
             benchmarks.sort(key=BenchmarkRow.worst_first_key)
-        clusters = (
-            self.library.cached(
+        occurring_outcomes: set[str] = set()
+        for row in benchmarks:
+            occurring_outcomes.update(row.outcomes)
+        clusters: list[FailureClusterGroup] = []
+        if self._options.has_answers:  # clusters are of wrong replies
+            clusters = self.library.cached(
                 ("clusters", run_row.run.id, protocol),
                 lambda: failure_clusters(self.library, run_row.run, protocol),
             )
-            if self._options.has_answers
-            else []
-        )
         letters = [letter for letter in details.letters if letter.protocol == protocol]
         values = {
             "run_row": run_row,
             "protocol": protocol,
             "sort": query.get("sort", ""),
             "benchmarks": benchmarks,
-            "occurring": {outcome for row in benchmarks for outcome in row.outcomes},
+            "occurring": occurring_outcomes,
             "notes": metric_notes(benchmarks),
             "numbers": number_table(details.results),
             "thresholds": details.thresholds,
@@ -442,18 +446,28 @@ class ViewPages:
         runs = self.library.runs()
         run_rows = self.run_rows(runs)
         chosen = RunFilter.from_query(request.query_params)
+        tags: set[str] = set()
+        n_archived = 0
+        is_changing = self.library.is_behind(runs)
+        for run_row in run_rows:
+            tags.update(run_row.note.tags)
+            n_archived += run_row.note.archived
+            is_changing = is_changing or run_row.changes
+
+        def count_questions() -> int:
+            [[count]] = self.library.rows("SELECT count(*) FROM question")
+            return int(count)
+
         return {
             "chosen": chosen,
             "run_rows": chosen_rows(run_rows, chosen),
             "total": len(run_rows),
-            "tags": sorted({tag for run_row in run_rows for tag in run_row.note.tags}),
-            "archived": sum(run_row.note.archived for run_row in run_rows),
+            "tags": sorted(tags),
+            "archived": n_archived,
             "trainings": self.trainings(run_rows),
-            "questions": self.library.cached(
-                "questions", lambda: self.library.rows("SELECT count(*) FROM question")[0][0]
-            ),
+            "questions": self.library.cached("questions", count_questions),
             **self._index_state(runs),
-            "is_live": self.library.is_behind(runs) or any(run_row.changes for run_row in run_rows),
+            "is_live": is_changing,
         }
 
     def _index_state(self, runs: Sequence[ShownRun]) -> dict[str, Any]:

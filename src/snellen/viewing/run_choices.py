@@ -33,7 +33,9 @@ class OfferedChoices(Struct, frozen=True):
 
     def unlisted_benchmarks(self, text: str) -> str:
         """Return the benchmarks of a text that are in no list, separated by spaces."""
-        listed = {name for group in self.benchmarks for name in group.names}
+        listed: set[str] = set()
+        for group in self.benchmarks:
+            listed.update(group.names)
         return " ".join(name for name in text.split() if name not in listed)
 
     def unlisted_protocols(self, text: str) -> str:

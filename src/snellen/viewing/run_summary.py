@@ -175,16 +175,20 @@ def details_of(
         thresholds = _thresholds(visible(run, hidden))
     except SnellenError as error:  # the pages of all other runs must still be made
         thresholds_fault = str(error)
+    started_benchmarks = []
+    chance_levels = {}
+    for scored in run.benchmarks:
+        chance_levels[scored.spec.name] = _chance_levels(scored)
+        if has_predictions(scored):
+            started_benchmarks.append(scored.spec.name)
     is_other_scoring = run.stored_in not in (None, run.folder)
     return RunDetails(
-        started_benchmarks=tuple(
-            scored.spec.name for scored in run.benchmarks if has_predictions(scored)
-        ),
+        started_benchmarks=tuple(started_benchmarks),
         results=tuple(shown_rows),
         headlines=headlines,
         outcomes=dict(outcomes),
         letters=tuple(letter_preferences(run.benchmarks)),
-        chance={scored.spec.name: _chance_levels(scored) for scored in run.benchmarks},
+        chance=chance_levels,
         overall=overall_row(rows),
         thresholds=thresholds,
         thresholds_fault=thresholds_fault,

@@ -200,16 +200,20 @@ def doctor_command(require: tuple[str, ...], as_json: bool) -> None:
     For everything that is missing, the command prints how to install it. It sends nothing. The exit code is 1 if
     something is broken, or if an extra that --require names is not completely installed.
     """
-    diagnoses = [*_diagnoses(require)]
+    diagnoses = list(_diagnoses(require))
+    rows = [(row.part, row.name, row.state, row.finding, row.remedy) for row in diagnoses]
     if as_json:
-        rows = [(row.part, row.name, row.state, row.finding, row.remedy) for row in diagnoses]
         show_table("", HEADER, rows, as_json=True)
     else:
         # Remedies are commands to copy, so they have lines of their own below the table.
-        rows = [(row.part, row.name, row.state, row.finding) for row in diagnoses]
-        show_table("", HEADER[:-1], rows, as_json=False)
-    good_extras = {row.name for row in diagnoses if (row.part, row.state) == ("extras", "good")}
-    broken = [row.name for row in diagnoses if row.state == "broken"]
+        show_table("", HEADER[:-1], [row[:-1] for row in rows], as_json=False)
+    good_extras: set[str] = set()
+    broken: list[str] = []
+    for diagnosis in diagnoses:
+        if diagnosis.state == "broken":
+            broken.append(diagnosis.name)
+        elif diagnosis.state == "good" and diagnosis.part == "extras":
+            good_extras.add(diagnosis.name)
     broken += [name for name in require if name not in good_extras]
     if not as_json:
         _print_remedies(diagnoses)

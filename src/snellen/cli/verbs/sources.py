@@ -72,7 +72,11 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
         )
     if remove and to:
         raise DataError("--remove deletes files and --to copies them; use only one of them")
-    chosen = entries().values() if everything else (spec for name in names for spec in select(name))
+    chosen: list[BenchmarkSpec] = []
+    if everything:
+        chosen.extend(entries().values())
+    for name in names:
+        chosen.extend(select(name))
     by_name = {spec.name: spec for spec in chosen}
     specs = [spec for spec in by_name.values() if not spec.source.embedded]
     if not specs:
@@ -99,9 +103,8 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
             announce(str(error))
             refused += 1
             continue
-        console.print(
-            f"{spec.name}: {copy_source(source, to) if to else source.folder}", soft_wrap=True
-        )
+        folder = copy_source(source, to) if to else source.folder
+        console.print(f"{spec.name}: {folder}", soft_wrap=True)
         fetched.append(spec.name)
     if refused:
         raise DataError(
@@ -234,18 +237,25 @@ def verify_command(what: tuple[str, ...], source: Path, strict: bool, as_json: b
     contains one folder per benchmark (see docs/reform-eval.md), or the files themselves. Each difference is shown with
     its reason, if one is known.
     """
+    specs: dict[str, BenchmarkSpec] = {}
+    for name in what:
+        for spec in select(name):
+            specs[spec.name] = spec
     rows: list[tuple[str, ...]] = []
     differing = 0
-    for spec in {spec.name: spec for name in what for spec in select(name)}.values():
+    for spec in specs.values():
         with error_console.status(f"counting {spec.name}"):
             try:
                 counted = count_source(spec, spec.source_in(source))
             except DataError as error:
-                rows.append((spec.name, *[""] * 7, "not read", str(error).splitlines()[0]))
+                no_counts = [""] * 7
+                first_line = str(error).splitlines()[0]
+                rows.append((spec.name, *no_counts, "not read", first_line))
                 differing += 1
                 continue
         row = _row(spec, counted)
-        differing += row[-2] != AS_PUBLISHED
+        if row[-2] != AS_PUBLISHED:
+            differing += 1
         rows.append(row)
     show_table("against the paper's tables", COUNTS_HEADER, rows, as_json)
     if not as_json:
