@@ -32,12 +32,17 @@ def predicted(*readings: Sequence[float]) -> list[Prediction]:
     for test, probabilities in enumerate(readings):
         best = max(range(3), key=lambda place: probabilities[place])
         choice = best if best < 2 else None
-        predictions.append(
-            Prediction(
-                "p", "generation", "b", "q", Variant(test=test), "k", choice=choice,
-                probabilities=tuple(probabilities),
-            )
-        )  # fmt: skip
+        prediction = Prediction(
+            protocol="p",
+            method="generation",
+            benchmark="b",
+            sample_id="q",
+            variant=Variant(test=test),
+            key="k",
+            choice=choice,
+            probabilities=tuple(probabilities),
+        )
+        predictions.append(prediction)
     return predictions
 
 
