@@ -26,6 +26,7 @@ SMALLEST = {
     "interval_coverage": "--scale 0.002 --family share",
     "lint": "200",
     "mmbench": "--questions 8 --kilobytes 4",
+    "published_parts": "",
     "report_size": "2 2 report.html",
     "scoring": "--images 20 --references 2 --choices 24 --rounds 1",
     "sequential": "--runs 1",
