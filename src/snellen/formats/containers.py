@@ -29,6 +29,7 @@ def records_in(content: Any) -> list[Any] | None:
     - an object with one list of records (`{"results": [...], "acc": 0.5}`);
     - an object with a list for each of its parts (`{"val": [...], "test": [...]}`), whose names become the field
       `split`;
+    - objects for each part, with records under the same ids (`{"gpt": {"7": {...}}, "llava": {"7": {...}}}`);
     - such a list for each part, beside facts about it (`{"results": {"gpt": {"acc": 0.5, "rows": [...]}, ...}}`);
     - columns under their names, also as pandas writes them;
     - texts or numbers under their ids (`{"7": "A dog."}`), also several such maps side by side
@@ -43,6 +44,7 @@ def records_in(content: Any) -> list[Any] | None:
     layouts = (
         _in_lists,
         _in_parts_with_facts,
+        _in_parts_by_id,
         _in_columns,
         _in_objects_beside_sums,
         _in_maps_by_id,
@@ -133,6 +135,23 @@ def _in_parts_with_facts(content: Object) -> Records:
                 records.append({PART: key, **texts, **record})
         return records
     return []
+
+
+def _in_parts_by_id(content: Object) -> Records:
+    """Return the records of several parts that have records under the same ids each; empty if there are no such parts."""
+    parts = list(content.values())
+    if len(parts) < 2 or not all(map(_has_ids, parts)):
+        return []
+    if any(part.keys() != parts[0].keys() for part in parts):
+        return []
+    records: Records = []
+    for name, part in content.items():
+        for key, record in part.items():
+            is_record = isinstance(record, dict) and any(map(_is_plain, record.values()))
+            if not is_record:
+                return []
+            records.append({PART: name, ID: key, **record})
+    return records
 
 
 def _field_of_list(part: Any) -> str:
@@ -292,6 +311,10 @@ def _are_settings(values: Object) -> bool:
     return bool in types and str in types and has_numbers
 
 
+MOST_RECORDS = 0.75
+"""The share of the values of an object that have to be records, for the others to be facts about these."""
+
+
 # --- records under their ids ----------------------------------------------------------------------------------------------
 
 
@@ -306,8 +329,14 @@ def _without_facts(content: Object) -> Object:
         return content
     objects_of_records: list[Object] = []
     for value in content.values():
-        if _has_ids(value) and all(isinstance(record, dict) for record in value.values()):
-            objects_of_records.append(value)
+        if not _has_ids(value):
+            continue
+        records = {key: record for key, record in value.items() if isinstance(record, dict)}
+        # A plain fact may stand among records under ids: `{"type": "GEN", "0": {...}, "1": {...}}`.
+        are_all = len(records) == len(value)
+        are_most = len(records) >= MOST_RECORDS * len(value) and _are_ids(records)
+        if are_all or are_most:
+            objects_of_records.append(records)
     return objects_of_records[0] if len(objects_of_records) == 1 else content
 
 
