@@ -36,6 +36,7 @@ _GOLDS = (
     "y_true",
     "true_answer",
     "reference",
+    "annotation",
 )
 
 
