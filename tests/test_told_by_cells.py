@@ -392,3 +392,60 @@ def test_a_vocabulary_with_samples_among_its_words_is_no_log() -> None:
     Path("vocab.json").write_text(json.dumps({"eval": 1, "samples": 2, "a": 3, "b": 4}))
     with pytest.raises(DataError, match="without right answers"):
         import_runs([Path("vocab.json")], FileReading())
+
+
+def test_what_a_model_extracted_from_replies_is_read_as_vlmevalkit_does() -> None:
+    rows = [
+        {
+            "index": n,
+            "question": f"How many are in {n}?",
+            "answer": n % 7,
+            "prediction": f"I count {n % 7} of them, or perhaps {n % 7 + 1}",
+            "res": n % 7 if n % 4 else 9,
+            "log": "Succeed",
+        }
+        for n in range(N)
+    ]
+    path = Path(table("model_gpt.csv", rows))
+    assert sn.score(path).value() == 0.75
+    [taken] = taken_files(path, FileReading(columns={"reply": ("prediction",)}))
+    assert (taken.file.rows[0].reply or "").startswith("I count")
+    without_log = [{name: row[name] for name in row if name != "log"} for row in rows]
+    [taken] = taken_files(Path(table("other.csv", without_log)), FileReading())
+    assert (taken.file.rows[0].reply or "").startswith("I count")
+
+
+def test_annotations_beside_answers_are_the_right_ones() -> None:
+    # As the scripts of Qwen-VL and InternVL write them.
+    rows = [
+        {
+            "question_id": n,
+            "question": f"What is in {n}?",
+            "answer": f"It is {said(n)}.",
+            "annotation": thing(n),
+        }
+        for n in range(N)
+    ]
+    path = Path("vqa.json")
+    path.write_text(json.dumps(rows))
+    [taken] = taken_files(path, FileReading())
+    assert (taken.file.rows[0].reply or "").startswith("It is")
+    assert sn.score(path).value() == 0.75
+    several = [{**row, "annotation": [row["annotation"]] * 10} for row in rows]
+    path.write_text(json.dumps(several))
+    assert taken_files(path, FileReading())[0].file.metrics[0] == "vqa_accuracy"
+
+
+def test_records_under_ids_of_several_models_and_beside_facts() -> None:
+    records = {
+        str(n): {"question": f"What is in {n}?", "answer": thing(n), "prediction": said(n)}
+        for n in range(N)
+    }
+    right = {key: {**record, "prediction": record["answer"]} for key, record in records.items()}
+    Path("models.json").write_text(json.dumps({"llava": records, "qwen": right}))
+    runs = import_runs([Path("models.json")], FileReading())
+    assert [sn.score(run).value() for run in runs] == [0.75, 1.0]
+    # As OpenCompass writes the details of a result.
+    details = {"accuracy": 75.0, "details": {"type": "GEN", **records}}
+    Path("details.json").write_text(json.dumps(details))
+    assert sn.score("details.json").value() == 0.75

@@ -84,6 +84,27 @@ def results_of_programs(reading: TableReading, column: str) -> str:
     return ""
 
 
+EXTRACTED = "res"
+LOG_OF_EXTRACTION = "log"
+"""Columns in which VLMEvalKit keeps what a model extracted from each reply, and how that went."""
+
+
+def extracted_by_model(reading: TableReading) -> str:
+    """The column with what another model extracted from the replies; empty if there is none.
+
+    VLMEvalKit does so for MathVista, MathVision and others before it compares, as their papers do (MathVista, Lu et al.
+    2024, section 3.3). Its numbers follow from it.
+    """
+    if reading.is_reply_given or reading.is_joined:
+        return ""
+    by_name = {folded_name(name): name for name in reading.roles.profiles}
+    if not by_name.keys() >= {EXTRACTED, LOG_OF_EXTRACTION}:
+        return ""
+    column = by_name[EXTRACTED]
+    n_filled = sum(bool(text_in_cell(row.cells.get(column))) for row in reading.rows)
+    return column if n_filled > MOSTLY * len(reading.rows) else ""
+
+
 def are_prompts_repeated(reading: TableReading, column: str) -> bool:
     """Whether nearly all replies begin with their prompts, as those of Hugging Face's `generate` do."""
     if not column or reading.is_of_form:

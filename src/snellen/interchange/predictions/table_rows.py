@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from snellen.callers import setting
 from snellen.common.answer_forms import ANSWER_FORM_DESCRIPTIONS, AnswerForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
@@ -33,6 +34,7 @@ from snellen.interchange.predictions.reply_choice import (
     MOSTLY,
     TableReading,
     are_prompts_repeated,
+    extracted_by_model,
     extracted_letters,
     results_of_programs,
 )
@@ -130,6 +132,12 @@ class RowReader:
             self._reply = of_programs
             self.notes.append(
                 f"the replies in {reply!r} are programs, so what they gave is read, in {of_programs!r}"
+            )
+        if of_model := extracted_by_model(reading):
+            self._reply = of_model
+            self.notes.append(
+                f"what a model extracted from each reply is read, in {of_model!r}, as VLMEvalKit does; "
+                f"{setting('columns', {'reply': reply})} reads the replies themselves"
             )
         self._repeats_prompts = are_prompts_repeated(reading, self._reply)
         if self._repeats_prompts:
