@@ -94,6 +94,20 @@ def is_exported(rows: Sequence[SourceRow]) -> bool:
     return bool(rows) and rows[0].cells.keys() >= _EXPORTED
 
 
+_NUMBER = re.compile(r"\d+")
+
+
+def number_in_reply(reply: str) -> str:
+    """Return the only number in a reply, without brackets and full stops; of any other reply, what these surround.
+
+    Examples:
+        >>> number_in_reply("(2)."), number_in_reply("정답은 3번입니다."), number_in_reply("2 or 3")
+        ('2', '3', '2 or 3')
+    """
+    numbers = set(_NUMBER.findall(reply))
+    return numbers.pop() if len(numbers) == 1 else reply.strip("() .")
+
+
 class RowReader:
     """Makes predictions of rows; what is wrong with rows that are left out is counted in `findings`."""
 
@@ -257,7 +271,7 @@ class RowReader:
             if not reply or not options:
                 continue
             answered += 1
-            digits = reply.strip("() .")
+            digits = self._number_said(reply)
             number = whole_number(digits)
             if number is None or named_option(reply, options, "text") is not None:
                 continue
@@ -273,6 +287,12 @@ class RowReader:
         from_zero = 0 in numbers and max(numbers) < fewest
         from_one = 0 not in numbers and max(numbers) == fewest
         return "index0" if from_zero else "index1" if from_one else "any"
+
+    def _number_said(self, reply: str) -> str:
+        """The number that a reply is, or has where right answers are numbers of options, too."""
+        if self._source.answer_is in ("index0", "index1"):
+            return number_in_reply(reply)
+        return reply.strip("() .")
 
     def _are_numbers_stated(self) -> bool:
         """Whether right answers are numbers of options from 1, and most replies state such a number, too."""
@@ -444,7 +464,7 @@ class RowReader:
             if place < len(row.options):
                 return LETTERS[place]
         if self._reply_form != "any":
-            place = named_option(reply.strip("() ."), row.options, self._reply_form)
+            place = named_option(self._number_said(reply), row.options, self._reply_form)
             if place is not None and named_option(reply, row.options, "text") is None:
                 return (row.labels or LETTERS)[place]
         expected_texts = (*row.options, *row.references, *self._empty_golds)
