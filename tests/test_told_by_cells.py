@@ -50,6 +50,34 @@ def said(n: int) -> str:
 # --- names in any language -------------------------------------------------------------------------------------------
 
 
+def test_numbers_of_options_are_read_in_sentences_of_any_language() -> None:
+    rows = [
+        {
+            "문항": f"그림 {n}에서 옳은 것은?",
+            **{f"보기{place}": f"{animal}{place}" for place, animal in enumerate("개소말닭", 1)},
+            "정답": n % 4 + 1,
+            "모델출력": f"정답은 {n % 4 + 1 if n % 8 else 4}번입니다.",  # wrong where n is 0, 8, 16, 24, 32
+        }
+        for n in range(N)
+    ]
+    assert sn.score(table("items.csv", rows)).value() == 35 / 40
+
+
+def test_short_answers_of_scripts_without_blanks_are_met_by_sentences() -> None:
+    things = ("犬", "猫", "車", "木")
+    rows = [
+        {
+            "質問": f"{n}には何がありますか？",
+            "正解": things[n % 4],
+            "回答文": f"これは{things[n % 4]}です。",
+        }
+        for n in range(N)
+    ]
+    rows[0]["回答文"] = rows[1]["回答文"]
+    rows[2]["回答文"] = rows[1]["回答文"]
+    assert sn.score(table("items.csv", rows)).value() == pytest.approx(38 / 40)
+
+
 @pytest.mark.parametrize(
     ("question", "answer", "reply", "before"),
     [
@@ -61,6 +89,7 @@ def said(n: int) -> str:
         ("câu hỏi", "nhãn", "dự đoán", ""),
         ("问题描述", "真实标签", "模型预测结果", ""),
         ("question", "answer", "content", "It shows "),
+        ("질문", "정답", "모델출력", "그것은 "),
     ],
 )
 def test_replies_are_told_by_the_right_answers_that_they_say(

@@ -27,7 +27,8 @@ from snellen.recognition.named_pairs import rest_of_gold
 from snellen.recognition.profiles import ColumnProfile
 from snellen.recognition.reply_names import FACT_WORDS, MADE_WORDS, are_binary, is_verdict
 
-_WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|\w+")
+_WITHOUT_BLANKS = r"\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+_WORD = re.compile(rf"[{_WITHOUT_BLANKS}]|[^\W{_WITHOUT_BLANKS}]+")
 """A word, or a character of a script that puts no blanks between words, or that adds endings to them, as Korean does."""
 MOSTLY = 0.9
 SURELY = 0.3
@@ -40,8 +41,8 @@ def in_whole_words(text: str) -> str:
     Examples:
         >>> in_whole_words("two dogs") in in_whole_words("I see two dogs."), in_whole_words("dog") in in_whole_words("dogs")
         (True, False)
-        >>> in_whole_words("고양이") in in_whole_words("고양이입니다")
-        True
+        >>> in_whole_words("고양이") in in_whole_words("고양이입니다"), in_whole_words("3") in in_whole_words("정답은 3번")
+        (True, True)
     """
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 

@@ -26,6 +26,7 @@ from snellen.metrics.vqa import typed_match
 from snellen.recognition.answer_types import LONG_TEXT, TEXT, YES_NO, AnswerType, answer_type
 from snellen.recognition.folding import folded, folded_words, whole_number, word_count
 from snellen.recognition.named_option import named_option
+from snellen.recognition.said_in_cells import in_whole_words
 
 
 def as_named(file: PredictionFile) -> PredictionFile:
@@ -803,9 +804,13 @@ def _is_closed_otherwise(row: PredictedRow) -> bool:
 
 
 def _shares_word(row: PredictedRow) -> bool:
-    """Whether a reply and its right answer have a word in common."""
+    """Whether a reply and its right answer have a word in common, or the reply has the answer within a word of Chinese."""
     words = _words_said(row.reply or "")
-    return any(not words.isdisjoint(_words_said(text)) for text in row.references)
+    said = in_whole_words(row.reply or "")
+    return any(
+        not words.isdisjoint(_words_said(text)) or in_whole_words(text) in said
+        for text in row.references
+    )
 
 
 _WORD_SAID = re.compile(r"\w+(?:-\w+)*")
