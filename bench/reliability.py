@@ -46,7 +46,8 @@ from slow_model import PROTOCOLS, Slow  # noqa: E402
 from snellen.building.benchmark import Benchmark  # noqa: E402
 from snellen.errors import SnellenError, StoreError  # noqa: E402
 from snellen.models.client import Clock  # noqa: E402
-from snellen.models.openai import OpenAIModel, OpenAIOptions, Place  # noqa: E402
+from snellen.models.openai import OpenAIModel  # noqa: E402
+from snellen.models.openai_places import OpenAIOptions, Place  # noqa: E402
 from snellen.records import ContinuationScore, Request, Response  # noqa: E402
 from snellen.runs.journal import read_exchanges  # noqa: E402
 from snellen.runs.mending import mend_run  # noqa: E402

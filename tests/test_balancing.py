@@ -23,7 +23,8 @@ from snellen.models.balancing import BalancedServer, BalancedServers
 from snellen.models.client import Clock
 from snellen.models.identity import identifying_string
 from snellen.models.loading import load_model
-from snellen.models.openai import OpenAIModel, OpenAIOptions, Place
+from snellen.models.openai import OpenAIModel
+from snellen.models.openai_places import OpenAIOptions, Place
 from snellen.records import Request, Response
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_progress import RunProgress

@@ -27,7 +27,7 @@ from snellen.extraction import find_extractor
 from snellen.keyword_names import MODEL_OPTIONS, SYNONYMS
 from snellen.metrics.declaration import find_metric
 from snellen.models.hf.load import HfOptions
-from snellen.models.openai import OpenAIOptions
+from snellen.models.openai_places import OpenAIOptions
 from snellen.scoring.answers import open_answers
 
 

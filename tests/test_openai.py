@@ -42,7 +42,8 @@ from snellen.models.connections import HttpReply
 from snellen.models.key_removal import presentable
 from snellen.models.loading import load_model
 from snellen.models.model_strings import parse_spec
-from snellen.models.openai import OpenAIModel, OpenAIOptions, Place, open_openai
+from snellen.models.openai import OpenAIModel, open_openai
+from snellen.models.openai_places import OpenAIOptions, Place
 from snellen.models.retry import Retry
 from snellen.models.server_faults import ServerFault
 from snellen.records import (

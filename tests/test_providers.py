@@ -38,7 +38,8 @@ from snellen.models.client import Clock
 from snellen.models.identity import identifying_string
 from snellen.models.loading import load_model
 from snellen.models.model_strings import model_string, parse_spec
-from snellen.models.openai import OpenAIModel, OpenAIOptions
+from snellen.models.openai import OpenAIModel
+from snellen.models.openai_places import OpenAIOptions
 from snellen.models.options import read_options
 from snellen.models.provider import Provider, ProviderModel, ServiceAddress
 from snellen.models.request_options import declared_reasoning_tokens

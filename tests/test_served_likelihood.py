@@ -35,7 +35,8 @@ from snellen.models import served
 from snellen.models.base import NO_CONTINUATIONS
 from snellen.models.client import Clock
 from snellen.models.loading import load_model
-from snellen.models.openai import OpenAIModel, OpenAIOptions, Place
+from snellen.models.openai import OpenAIModel
+from snellen.models.openai_places import OpenAIOptions, Place
 from snellen.models.served import PromptTokens, border_scores
 from snellen.models.server_faults import ServerFault
 from snellen.records import ImagePart, ImageRef, Message, Request, Response, TextPart, Variant

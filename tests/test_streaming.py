@@ -21,7 +21,7 @@ from snellen.models.base import (
 from snellen.models.chat import read_chat
 from snellen.models.connections import HttpReply
 from snellen.models.loading import load_model
-from snellen.models.openai import ChatStream
+from snellen.models.openai_stream import ChatStream
 from snellen.records import (
     Decoding,
     ImagePart,

@@ -105,10 +105,10 @@ _NAMES: dict[Group, dict[str, Any]] = {
     # By scheme of a model string, for models that can be reached in several ways: `snellen.models.identity.identifying_string`.
     "model_identities": {
         "anthropic": "snellen.models.client:identity_of_service",
-        "azure": "snellen.models.openai:identity_of_deployment",
+        "azure": "snellen.models.openai_places:identity_of_deployment",
         "bedrock": "snellen.models.client:identity_of_service",
         "gemini": "snellen.models.client:identity_of_service",
-        "openai": "snellen.models.openai:identity_of_string",
+        "openai": "snellen.models.openai_places:identity_of_string",
         "vertex": "snellen.models.client:identity_of_service",
     },
     # By scheme of a model string, what can be told of it before anything is built, fetched or loaded.

@@ -41,14 +41,6 @@ Beginning = tuple[int, ...]
 """The first tokens of an option, none or several, after which a further token is scored."""
 
 
-class _Tokens(Struct):
-    tokens: list[int]
-
-
-class _Text(Struct):
-    prompt: str
-
-
 class _Candidate(Struct):
     token: str
     logprob: float
@@ -97,29 +89,9 @@ def tokenize_body(
     return msgspec.json.encode(body)
 
 
-def read_tokens(reply: HttpReply, now: float) -> tuple[int, ...] | ServerFault:
-    """Return the tokens that a server has read in a prompt."""
-    if reply.status != OK:
-        return chat.read_fault(reply, now)
-    try:
-        return tuple(msgspec.json.decode(reply.body, type=_Tokens).tokens)
-    except JSON_FAULTS as error:
-        return no_completion(reply.body, error)
-
-
 def detokenize_body(model: RequestedModel, tokens: Sequence[int]) -> bytes:
     """Return a body that asks for the text of tokens."""
     return msgspec.json.encode({"model": model.model, "tokens": tokens})
-
-
-def read_token_text(reply: HttpReply, now: float) -> str | ServerFault:
-    """Return the text of tokens."""
-    if reply.status != OK:
-        return chat.read_fault(reply, now)
-    try:
-        return msgspec.json.decode(reply.body, type=_Text).prompt
-    except JSON_FAULTS as error:
-        return no_completion(reply.body, error)
 
 
 def next_tokens_body(

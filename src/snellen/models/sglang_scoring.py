@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from snellen.extraction.thoughts import THOUGHTS
 from snellen.formats.json_files import JSON_FAULTS
-from snellen.models import chat
+from snellen.models import chat, token_replies
 from snellen.models.chat import RequestedModel
 from snellen.models.connections import HttpReply
 from snellen.models.request_options import with_extra_fields
@@ -69,14 +69,6 @@ SHARED_FIELDS = (
     "priority",
 )
 """Fields of `extra_body` that mean the same in a chat completion and in `/generate`."""
-
-
-class _Tokens(Struct):
-    tokens: list[int]
-
-
-class _Text(Struct):
-    text: str
 
 
 class _ImageUrl(Struct):
@@ -150,38 +142,26 @@ def conversation_body(
 
 def read_conversation_tokens(reply: HttpReply, now: float) -> tuple[int, ...] | ServerFault:
     """Return the tokens that a server has written of a conversation. A server too old for that is a fatal fault."""
-    if reply.status != OK:
-        fault = chat.read_fault(reply, now)
-        is_unknown = reply.status == HTTPStatus.NOT_FOUND or "required" in fault.detail
-        if not is_unknown:
-            return fault
-        return replace(
-            fault,
-            kind="model",
-            detail=f"{fault.detail}; this SGLang does not tokenise conversations (POST {TOKENIZE_PATH}): "
-            f"use SGLang 0.5.16 or later, or {OTHERWISE}",
-            fatal=True,
-        )
-    try:
-        return tuple(msgspec.json.decode(reply.body, type=_Tokens).tokens)
-    except JSON_FAULTS as error:
-        return no_completion(reply.body, error)
+    tokens = token_replies.read_tokens(reply, now)
+    if reply.status == OK or not isinstance(tokens, ServerFault):
+        return tokens
+    fault = tokens
+    is_unknown = reply.status == HTTPStatus.NOT_FOUND or "required" in fault.detail
+    if not is_unknown:
+        return fault
+    return replace(
+        fault,
+        kind="model",
+        detail=f"{fault.detail}; this SGLang does not tokenise conversations (POST {TOKENIZE_PATH}): "
+        f"use SGLang 0.5.16 or later, or {OTHERWISE}",
+        fatal=True,
+    )
 
 
 def tokens_as_text_body(model: RequestedModel, tokens: Sequence[int]) -> bytes:
     """Return a body that asks for the text of tokens, special tokens included."""
     body = {"model": model.model, "tokens": tokens, "skip_special_tokens": False}
     return msgspec.json.encode(body)
-
-
-def read_text_of_tokens(reply: HttpReply, now: float) -> str | ServerFault:
-    """Return the text that a server has made of tokens."""
-    if reply.status != OK:
-        return chat.read_fault(reply, now)
-    try:
-        return msgspec.json.decode(reply.body, type=_Text).text
-    except JSON_FAULTS as error:
-        return no_completion(reply.body, error)
 
 
 def opened_thought_of(text: str, mark: str) -> str:
