@@ -1,13 +1,17 @@
 """Prints, architecture by architecture, how far answers in mixed windows are from transformers alone.
 
     python bench/mixed_windows.py [--shapes extreme] [model_type ...]
+    python bench/mixed_windows.py --templates FOLDER
 
 Each image-text architecture that transformers registers, small and with random weights, is asked through `hf:` itself:
 one window of options and one of replies, each with requests of 0 to 3 images of different shapes, two turns, a system
 turn and opened replies. The witness is a second copy of model and processor: the processor reads the text of the prompt
 and the images, and the model runs one row, an option at a time. It shares the text of the prompt with Snellen, and no
-code after that. With `--shapes extreme` the images are one pixel high, one pixel wide, a single pixel and very large.
-Options are compared in nats, summed over their tokens; replies of six tokens by their text.
+code after that. With `--shapes extreme` the images are one pixel high, one pixel wide, a single pixel and very large;
+with `--shapes thin`, as narrow as the processors of most families take. Options are compared in nats, summed over their tokens; replies of six tokens by their text.
+
+With `--templates`, models of tests/model_corpus.toml are asked whose own chat template is in the folder, as NAME.jinja or
+in the `chat_template` of NAME.json, and the prompt about an image is compared with that of the model's documentation.
 """
 
 from __future__ import annotations
@@ -15,8 +19,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import logging
 import sys
+import tomllib
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -52,9 +58,11 @@ OPTIONS = ("no", "a green triangle", "two blue squares and a dog")
 SHAPES = {
     "ordinary": ((90, 60), (60, 80), (40, 120)),
     "extreme": ((2000, 1), (1, 2000), (1, 1), (4000, 3000)),
+    "thin": ((300, 2), (2, 300), (3, 3), (1500, 1000)),
 }
 """Widths and heights of the images, in pixels."""
 REPLY_TOKENS = 6
+CORPUS = tomllib.loads((ROOT / "tests" / "model_corpus.toml").read_text(encoding="utf-8"))
 WITHIN = 1e-4
 """Nats by which a sum may differ."""
 
@@ -117,10 +125,9 @@ class Witness:
         self._model_type = model.config.model_type
         self._names = input_names(model)
         self._tokenizer = getattr(processor, "tokenizer", processor)
+        self._has_encoder = bool(getattr(model.config, "is_encoder_decoder", False))
 
     def _inputs(self, text: str, images: Sequence[Any]) -> dict[str, Any]:
-        if getattr(self._model.config, "is_encoder_decoder", False):
-            raise ValueError("the witness runs decoders alone")
         for name in self._names or ():
             # What a processor makes on demand alone, such as the kinds of tokens (Cosmos 3).
             if getattr(self._processor, f"return_{name}", None) is False:
@@ -184,6 +191,9 @@ class Witness:
     @torch.no_grad()
     def score(self, before: str, after: str, images: Sequence[Any]) -> float:
         """Log-probability, in nats, of the text `after` in the tokens that it has behind `before`."""
+        if self._has_encoder:
+            # Its decoder begins with the reply, so no separator from the prompt stands before it.
+            return self._score_decoded(before, after.lstrip(), images)
         inputs, marks = self._context(before, images)
         context = inputs["input_ids"][0].tolist()
         spelled = context[: len(context) - marks]
@@ -197,14 +207,43 @@ class Witness:
         values = logits[-len(tail) - 1 : -1].double().log_softmax(-1)
         return sum(float(value[token]) for value, token in zip(values, tail, strict=True))
 
+    def _score_decoded(self, before: str, after: str, images: Sequence[Any]) -> float:
+        """Return the score of a text by the decoder of an encoder-decoder, whose encoder reads `before`.
+
+        The model is given the tokens as labels, as in training, and shifts them by itself.
+        """
+        spelled = self._tokenizer(after, return_special_tokens_mask=True)
+        labels = list(spelled["input_ids"])
+        for is_special in reversed(spelled["special_tokens_mask"]):
+            if not is_special:
+                break
+            labels.pop()
+        values = self._decoded(self._inputs(before, images), labels).double().log_softmax(-1)
+        return sum(float(value[token]) for value, token in zip(values, labels, strict=True))
+
+    def _decoded(self, inputs: dict[str, Any], labels: Sequence[int]) -> Any:
+        """Return the logits [tokens, vocabulary] that predict each of the labels of a decoder."""
+        output = self._model(**inputs, labels=torch.tensor([list(labels)]), use_cache=False)
+        return output.logits[0]
+
+    def _next_token(self, inputs: dict[str, Any], reply: Sequence[int]) -> int:
+        """Return the likeliest token after a reply."""
+        if self._has_encoder:
+            # The last label is predicted and not read: any token will do.
+            return int(self._decoded(inputs, [*reply, 0])[-1].argmax())
+        extended = self._extended(inputs, reply)
+        return int(self._model(**extended, use_cache=False).logits[0, -1].argmax())
+
     @torch.no_grad()
     def reply(self, before: str, images: Sequence[Any]) -> str:
         """The greedy reply, written by a forward pass over everything for each token."""
-        inputs, _ = self._context(before, images)
+        if self._has_encoder:
+            inputs = self._inputs(before, images)
+        else:
+            inputs, _ = self._context(before, images)
         reply: list[int] = []
         for _ in range(REPLY_TOKENS):
-            extended = self._extended(inputs, reply)
-            token = int(self._model(**extended, use_cache=False).logits[0, -1].argmax())
+            token = self._next_token(inputs, reply)
             reply.append(token)
             if token in self._ends:
                 break
@@ -254,15 +293,48 @@ class Findings:
         return " | ".join([*cells, str(self.refused), str(self.no_witness)])
 
 
-def ask_mixed(name: str, shapes: str = "ordinary") -> Findings:
-    """Ask one architecture two mixed windows, and compare with the witness. `shapes` is a key of SHAPES."""
-    small = make_registered(name)
+def templates_in(folder: Path) -> dict[str, str]:
+    """Return the chat templates in a folder, by the names of models in the corpus."""
+    templates = {}
+    for path in sorted(folder.iterdir()):
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".json":
+            text = json.loads(text)["chat_template"]
+        if path.stem in CORPUS:
+            templates[path.stem] = text
+    return templates
+
+
+def compare_prompt(name: str, conversation: Conversation, image: ImageRef) -> None:
+    """Print how the prompt for "What is it?" about an image differs from that of the model's documentation."""
+    question = Message("user", (ImagePart(image), TextPart("What is it?")))
+    written = conversation.write((question,)).text
+    expected = CORPUS[name]["prompt"]
+    equal = "the documented prompt" if written == expected else f"{written!r}, not {expected!r}"
+    print(f"    {name}: {equal}", file=sys.stderr)
+
+
+def ask_mixed(name: str, shapes: str = "ordinary", template: str | None = None) -> Findings:
+    """Ask one architecture two mixed windows, and compare with the witness.
+
+    Args:
+        name: A model type or, with a template, a model of the corpus.
+        shapes: A key of SHAPES.
+        template: The chat template; None for that of the tests.
+    """
+    if template is None:
+        small = make_registered(name)
+    else:
+        small = make_registered(CORPUS[name]["model_type"], CORPUS[name].get("tokens", {}))
+        small.processor.chat_template = template
     other = deepcopy(small)
     witness = Witness(other.model.eval(), other.processor)
     model = HFModel(name, LoadedModel(small.model.eval(), small.processor, {}), HfOptions())
     conversation = Conversation(other.processor, small.model.config.model_type)
     drawn = Drawn()
     images = [drawn.add(seed, size) for seed, size in enumerate(SHAPES[shapes])]
+    if template is not None:
+        compare_prompt(name, conversation, images[0])
     scored, written = [], []
     for label, messages in conversations(images).items():
         scored.append(
@@ -344,8 +416,10 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", metavar="model_type")
     parser.add_argument("--shapes", choices=SHAPES, default="ordinary")
+    parser.add_argument("--templates", type=Path, metavar="FOLDER")
     given = parser.parse_args()
-    names = given.names or REGISTERED
+    templates = templates_in(given.templates) if given.templates else {}
+    names = given.names or list(templates) or REGISTERED
     torch.set_num_threads(1)
     logging.getLogger("snellen").setLevel(logging.ERROR)
     heads = "model_type | strategy | requests scored | largest difference | replies equal | refused | no witness"
@@ -355,7 +429,7 @@ def main() -> None:
         for name in names:
             try:
                 with contextlib.redirect_stdout(io.StringIO()):
-                    findings = ask_mixed(name, given.shapes)
+                    findings = ask_mixed(name, given.shapes, templates.get(name))
             except CannotBuildError:
                 continue
             except (

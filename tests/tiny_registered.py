@@ -12,8 +12,10 @@ import inspect
 import re
 import sys
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
@@ -127,6 +129,7 @@ class NoVideo:
     """In the place of a video processor, which needs torchvision; an image does not go through it."""
 
     merge_size, temporal_patch_size, model_input_names = 2, 2, ()
+    num_frames, fps = 8, 1
 
 
 @dataclass(frozen=True)
@@ -139,14 +142,39 @@ class Small:
     """What its processor needs besides Pillow; empty if nothing."""
 
 
-def make_registered(name: str) -> Small:
-    """The small model of type `name`. Raises CannotBuildError."""
+def make_processor(
+    name: str,
+    tokens: Mapping[str, str],
+    image_processor: Mapping[str, Any],
+    processor: Mapping[str, Any],
+) -> Any:
+    """The processor of a model type with the settings of a published checkpoint, and a small tokenizer.
+
+    Args:
+        name: The model type.
+        tokens: How the checkpoint spells tokens that the processor names, such as {"image_token": "<|image_pad|>"}.
+        image_processor: Settings of its image processor; the defaults of its class elsewhere.
+        processor: Settings of the processor itself.
+
+    Raises CannotBuildError.
+    """
+    given = OVERRIDES.get(name, Overrides())
+    given = replace(
+        given, image_processor=dict(image_processor), processor={**given.processor, **processor}
+    )
+    settings = tf.CONFIG_MAPPING[name]().to_dict()
+    made, _, _ = _processor(name, settings, given, tokens, shrinks=False)
+    return made
+
+
+def make_registered(name: str, tokens: Mapping[str, str] = MappingProxyType({})) -> Small:
+    """The small model of type `name`; `tokens` are those of `make_processor`. Raises CannotBuildError."""
     given = OVERRIDES.get(name, Overrides())
     if given.reason:
         raise CannotBuildError(given.reason)
     kind = tf.CONFIG_MAPPING[name]
     settings = kind().to_dict()
-    processor, needs, coded = _processor(name, settings, given)
+    processor, needs, coded = _processor(name, settings, given, tokens)
     words = getattr(processor, "tokenizer", processor)
     small = shrunk(
         settings,
@@ -334,7 +362,14 @@ def _names(settings: dict[str, Any]) -> set[str]:
     return found
 
 
-def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[Any, str, set[str]]:
+def _processor(
+    name: str,
+    settings: dict[str, Any],
+    given: Overrides,
+    tokens: Mapping[str, str],
+    *,
+    shrinks: bool = True,
+) -> tuple[Any, str, set[str]]:
     class_name = given.classes[0] if given.classes else PROCESSOR_MAPPING_NAMES.get(name)
     if class_name is None:
         raise CannotBuildError("no processor is registered for it")
@@ -350,7 +385,7 @@ def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[A
         named.discard("image_token")
     written = {part.lower(): text for part, text in TOKEN_WRITTEN.findall(code)}
     extra = {
-        part: written.get(part, f"<|{part}|>")
+        part: tokens.get(part) or written.get(part, f"<|{part}|>")
         for part in sorted(named - {"mask_token", "cls_token", "sep_token"})
     }
     code += "".join(
@@ -365,7 +400,7 @@ def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[A
         sep_token="<|end|>",
         extra_special_tokens=extra,
     )
-    pixels, needs = _image_processor(name, given)
+    pixels, needs = _image_processor(name, given, shrinks=shrinks)
     needs = needs or _imported_by(kind, code)
     parts: dict[str, Any] = {"image_processor": pixels, "tokenizer": words}
     wanted = [
@@ -394,7 +429,7 @@ def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[A
     return made, needs, coded
 
 
-def _image_processor(name: str, given: Overrides) -> tuple[Any, str]:
+def _image_processor(name: str, given: Overrides, *, shrinks: bool) -> tuple[Any, str]:
     names = {"pil": given.classes[1]} if given.classes else IMAGE_PROCESSOR_MAPPING_NAMES.get(name)
     if not names:
         raise CannotBuildError("no image processor is registered for it")
@@ -408,6 +443,8 @@ def _image_processor(name: str, given: Overrides) -> tuple[Any, str]:
         kind = _pil(names["pil"])
     if getattr(kind, "is_dummy", False):
         raise CannotBuildError("its processor needs torchvision")
+    if not shrinks:
+        return kind(**given.image_processor), needs
     small: dict[str, Any] = {}
     for key, value in kind().to_dict().items():
         if isinstance(value, dict) and key in (

@@ -1,0 +1,165 @@
+"""Prompts and image tokens of vision-language models in wide use, against facts of their sources (model_corpus.toml).
+
+Templates of others are not in this repository. Each is written here from what is known of it, so that prompts are made
+of a template in its style; `bench/mixed_windows.py --templates` asks with the real ones, from a folder.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="waits for torch")
+pytest.importorskip("transformers", reason="waits for transformers")
+
+from snellen.models.hf.conversation import Conversation
+from snellen.models.hf.encode import Encoder
+from snellen.models.hf.load import without_warnings
+from snellen.records import ImagePart, ImageRef, Message, TextPart
+from tiny_archs import Pictures
+from tiny_registered import CannotBuildError, make_processor
+
+CORPUS: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("model_corpus.toml").read_text(encoding="utf-8")
+)
+WITH_PROMPT = [name for name, facts in CORPUS.items() if "prompt" in facts]
+WITH_TEMPLATE = [name for name in WITH_PROMPT if not CORPUS[name].get("formats")]
+COUNTED = [
+    (name, size) for name, facts in CORPUS.items() for size in facts.get("counts", {})
+]  # fmt: skip
+
+
+def quoted(text: str) -> str:
+    """A text as a literal of Jinja."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return "{{ '" + escaped + "' }}"
+
+
+def template_of(facts: Mapping[str, Any]) -> str:
+    """A chat template that writes what the facts say."""
+    user_opening, user_closing = map(quoted, facts["user"])
+    reply_opening, reply_closing = map(quoted, facts["assistant"])
+    images = (
+        "{% for part in message['content'] if part['type'] == 'image' %}"
+        + quoted(facts["image"])
+        + "{% endfor %}"
+    )
+    texts = (
+        "{% for part in message['content'] if part['type'] == 'text' %}"
+        "{{ part['text'] }}{% endfor %}"
+    )
+    if facts["system"] == "refused":
+        system = "{{ raise_exception('no system turn with images') }}"
+    else:
+        system_opening, system_closing = map(quoted, facts["system"])
+        system = system_opening + texts + system_closing
+    user = user_opening + images + texts + user_closing
+    if facts.get("image_before_turn"):
+        user = images + user_opening + texts + user_closing
+    default_system = quoted(facts.get("default_system", ""))
+    return (
+        quoted(facts.get("begins", ""))
+        + "{% if messages[0]['role'] != 'system' %}"
+        + default_system
+        + "{% endif %}"
+        + "{% for message in messages %}"
+        + "{% if message['role'] == 'system' %}"
+        + system
+        + "{% elif message['role'] == 'user' %}"
+        + user
+        + "{% else %}"
+        + reply_opening
+        + texts
+        + reply_closing
+        + "{% endif %}{% endfor %}{% if add_generation_prompt %}"
+        + quoted(facts["generation"])
+        + "{% endif %}"
+    )
+
+
+def processor_of(name: str) -> Any:
+    facts = CORPUS[name]
+    try:
+        return make_processor(
+            facts["model_type"],
+            facts.get("tokens", {}),
+            facts.get("image_processor", {}),
+            facts.get("processor", {}),
+        )
+    except (CannotBuildError, ImportError) as error:
+        pytest.skip(f"its processor cannot be made here: {error}")
+
+
+def conversation_of(name: str) -> Conversation:
+    processor = processor_of(name)
+    if not CORPUS[name].get("formats"):
+        processor.chat_template = template_of(CORPUS[name])
+    return Conversation(processor, CORPUS[name]["model_type"])
+
+
+IMAGE = ImageRef("0" * 64, "image/png", 640, 480)
+QUESTION = Message("user", (ImagePart(IMAGE), TextPart("What is it?")))
+SYSTEM = Message("system", (TextPart("Be short."),))
+
+
+@pytest.mark.parametrize("name", WITH_PROMPT)
+def test_the_prompt_is_that_of_the_source(name: str) -> None:
+    prompt = conversation_of(name).write((QUESTION,))
+    assert prompt.text == CORPUS[name]["prompt"]
+    assert prompt.images == (IMAGE,)
+
+
+@pytest.mark.parametrize("name", WITH_TEMPLATE)
+def test_options_follow_the_header_of_a_reply(name: str) -> None:
+    facts = CORPUS[name]
+    conversation = conversation_of(name)
+    prompt = conversation.write_scored((QUESTION,))
+    # By hand: the prompt up to the header, then the opening of a reply as finished turns have it.
+    before_header = facts["prompt"].removesuffix(facts["generation"])
+    opening, closing = facts["assistant"]
+    scored = prompt.with_reply("a dog")
+    assert scored == f"{before_header}{opening}a dog"
+    assert conversation.finish((QUESTION,), prompt, "a dog") == f"{scored}{closing}"
+    assert conversation.opened_thought == facts.get("thought", "")
+
+
+@pytest.mark.parametrize("name", WITH_TEMPLATE)
+def test_a_system_turn_is_written_or_refused(name: str) -> None:
+    facts = CORPUS[name]
+    conversation = conversation_of(name)
+    if facts["system"] == "refused":
+        with pytest.raises(ValueError, match="the chat template rejects the conversation"):
+            conversation.write((SYSTEM, QUESTION))
+        return
+    opening, closing = facts["system"]
+    begins = facts.get("begins", "")
+    question = facts["prompt"].removeprefix(begins + facts.get("default_system", ""))
+    assert conversation.write((SYSTEM, QUESTION)).text == (
+        f"{begins}{opening}Be short.{closing}{question}"
+    )
+
+
+@pytest.mark.parametrize(("name", "size"), COUNTED)
+def test_an_image_has_the_tokens_of_the_published_processor(name: str, size: str) -> None:
+    facts = CORPUS[name]
+    width, _, height = size.partition(" x ")
+    pictures = Pictures()
+    image = pictures.add("red", (int(width), int(height)))
+    processor = processor_of(name)
+    conversation = Conversation(processor, facts["model_type"])
+    prompt = conversation.write((Message("user", (ImagePart(image), TextPart("What?"))),))
+    encoder = Encoder(processor, None)
+    expected = facts["counts"][size]
+    if expected == "refused":
+        with pytest.raises(ValueError, match="aspect ratio"):
+            encoder.encode(prompt, pictures)
+        return
+    with without_warnings():
+        encoded = encoder.encode(prompt, pictures)
+    counted = facts.get("counted") or processor.image_token
+    token = processor.tokenizer.convert_tokens_to_ids(str(counted))
+    assert encoded.ids.count(token) == expected
