@@ -318,6 +318,45 @@ def test_a_run_that_was_not_scored_does_not_hold_up_the_export_of_others(
     assert code != 0 and "none of the 2 runs can be exported" in told
 
 
+def test_runs_that_were_last_scored_in_different_ways_are_opened_by_standard_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows: list[dict[str, str]] = []
+    animals = ("cat", "dog", "cow", "pig")
+    for number in range(12):
+        options = dict(zip("ABCD", animals, strict=True))
+        reply = f"I would go with the {animals[number % 4]} here"
+        rows.append(
+            {
+                "question": f"Which {number}?",
+                **options,
+                "answer": "ABCD"[number % 4],
+                "reply": reply,
+            }
+        )
+    Path("replies.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert small.command(capsys, "score", "replies.jsonl", "--to", "runs/a")[0] == 0
+    shutil.copytree("runs/a", "runs/b")
+    # No reply states its option in a way that the strict extractor reads.
+    assert small.command(capsys, "score", "runs/a", "--extractor", "strict")[0] == 0
+    assert sn.load_run("runs/a").value() == 0.0
+
+    # The replies of both runs are equal, and so is their accuracy.
+    notes: list[str] = []
+    both = sn.load_run(["runs/a", "runs/b"], announce=notes.append)
+    assert [headline.value for headline in both.headlines] == [1.0, 1.0]
+    assert "last scored in different ways" in notes[0]
+    code, _, told = small.command(capsys, "export", "runs/a", "runs/b", "-o", "both.csv")
+    assert code == 0 and "last scored in different ways" in told
+    assert pl.read_csv("both.csv")["score_accuracy"].to_list() == [1.0] * 24
+    with serving(Path("runs"), index=tmp_path / "index.sqlite") as client:
+        until(lambda: "100.0%" in client.get("/run?run=b").text)
+        until(lambda: "Scored with" in client.get("/run?run=a").text)
+        page = client.get("/compare?run=a&run=b").text
+    assert "gave the same reply to every common question" in page
+    assert "last scored in different ways" in page and "only a correct" not in page
+
+
 def test_scores_that_a_comparison_needed_do_not_become_the_ones_that_are_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

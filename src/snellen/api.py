@@ -77,6 +77,7 @@ from snellen.scoring.kept_scoring import (
     CHOSEN_STANDARD,
     are_scored_differently,
     load_scoring,
+    must_be_shown_as_standard,
     scoring_note,
 )
 from snellen.scoring.scored_run import ScoredRun
@@ -751,7 +752,7 @@ def load_run(
         folder: Folder of a run, or of several runs, or a list of folders for runs that share tables and can be compared.
         scoring: Which stored scoring of each run: "latest", "standard", the name of a metric or judge that only one of
             them has, or the name (or the beginning of it) of a folder under the run's `scores`. By default each run is
-            shown as it was scored last.
+            shown as it was scored last, or all by standard settings if that was in different ways and all have these.
         announce: Called with a line for a reader about each run that was scored with other than standard settings:
             which scoring is shown, and which others it has.
 
@@ -769,6 +770,11 @@ def load_run(
     if not folders:
         raise DataError("load_run needs at least one run folder")
     check_named_once(folders)
+    if scoring is None and must_be_shown_as_standard(folders):
+        scoring = CHOSEN_STANDARD
+        announce(
+            "these runs were last scored in different ways, so standard settings are used for all"
+        )
     if scoring is None:
         for run in folders:
             if note := scoring_note(run):

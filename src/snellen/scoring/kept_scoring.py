@@ -305,6 +305,18 @@ def shared_last_scoring(runs: Iterable[Path]) -> str:
     return last_names.pop() if len(last_names) == 1 else STANDARD
 
 
+def must_be_shown_as_standard(runs: Sequence[Path]) -> bool:
+    """Return whether runs were last scored in different ways, and all have an up-to-date scoring by standard settings.
+
+    Their numbers are put beside each other, so that they should be by the same settings.
+    """
+    if not are_scored_differently(runs):
+        return False
+    with suppress(StoreError):  # a damaged file
+        return all(map(is_scored_whole, runs))
+    return False
+
+
 def stored_metrics(run: Path, name: str) -> set[str]:
     """Return the metrics of which a stored scoring has results. Raises StoreError for a damaged file."""
     flat = _decoded(scoring_folder(run, name) / RESULTS, list[dict[str, Any]])

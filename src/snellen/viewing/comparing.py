@@ -27,6 +27,7 @@ from snellen.report.reported_runs import (
 )
 from snellen.scoring.kept_scoring import (
     STANDARD,
+    are_scored_differently,
     is_scored_whole,
     load_scoring,
     shared_last_scoring,
@@ -43,6 +44,12 @@ OVER_SHARED = (
 )
 
 
+SCORED_DIFFERENTLY = (
+    "These runs were last scored in different ways, so standard settings are used for all of them. Questions that "
+    "flipped are not counted."
+)
+
+
 class RunComparison(Struct, frozen=True):
     """What the page of a comparison shows. Charts and tables are blocks as in a report."""
 
@@ -55,6 +62,8 @@ class RunComparison(Struct, frozen=True):
     omitted: dict[str, tuple[str, ...]] = {}
     """Benchmarks that not all of the runs have, by run: they are in no chart, and only in the differences of runs that
     both have them."""
+    note: str = ""
+    """By which scoring the runs are compared, if they were last scored in different ways."""
 
     @property
     def n_omitted(self) -> int:
@@ -65,11 +74,14 @@ def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunCompariso
     """Compare the first of several runs with each of the others, and collect what a page shows of it.
 
     If the runs cannot be compared, the result has only the error message and the questions that changed between the
-    runs.
+    runs. The index has each run as it was scored last, so that no changed questions are counted where that was in
+    different ways.
     """
+    is_scored_alike = not are_scored_differently(run.folder for run in runs)
     flips: list[FlipCounts] = []
-    for other in runs[1:]:
-        flips.extend(flip_counts(library, runs[0], other))
+    if is_scored_alike:
+        for other in runs[1:]:
+            flips.extend(flip_counts(library, runs[0], other))
     try:
         scored_runs = read_scored(runs)
         resamples = RESAMPLES if len(runs) > 2 else 0
@@ -97,6 +109,7 @@ def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunCompariso
         tuple(flips),
         "" if comparison.differences else nothing_in_common(scored_runs),
         other_benchmarks,
+        "" if is_scored_alike else SCORED_DIFFERENTLY,
     )
 
 

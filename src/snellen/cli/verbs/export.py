@@ -35,7 +35,12 @@ from snellen.interchange.publishing import (
 from snellen.registry import find_registered
 from snellen.runs.finding import open_benchmark
 from snellen.runs.run_folder import RUN_MANIFEST, only_run_in, read_manifest, runs_in
-from snellen.scoring.kept_scoring import load_scoring, scoring_note
+from snellen.scoring.kept_scoring import (
+    CHOSEN_STANDARD,
+    load_scoring,
+    must_be_shown_as_standard,
+    scoring_note,
+)
 from snellen.scoring.scored_run import ScoredRun
 
 
@@ -145,6 +150,12 @@ def _scored_runs(folders: Sequence[Path], stored_scoring: str | None) -> list[Sc
     Raises:
         StoreError: No run was scored, or one lacks the chosen scoring.
     """
+    if stored_scoring is None and must_be_shown_as_standard(folders):
+        stored_scoring = CHOSEN_STANDARD
+        announce(
+            "these runs were last scored in different ways, so standard settings are used for all; --scoring chooses "
+            "another scoring that all of them have"
+        )
     if stored_scoring is not None:
         return [load_scoring(run, stored_scoring) for run in folders]
     scored: list[ScoredRun] = []
