@@ -122,7 +122,6 @@ def asked(gold: str, **tags: str) -> Any:
     return SimpleNamespace(
         sample=SimpleNamespace(tags=tags),
         reference_answers=[gold],
-        golds=[gold],
         label="a question",
     )
 

@@ -496,7 +496,8 @@ def texts(lmms: Peer, kit: Peer, read: Sequence[Case], voted: Sequence[Case]) ->
 
     def asked(case: Case) -> Any:
         return SimpleNamespace(
-            sample=SimpleNamespace(tags={"dataset": case.form.partition(":")[0]}), golds=[case.gold]
+            sample=SimpleNamespace(tags={"dataset": case.form.partition(":")[0]}),
+            reference_answers=[case.gold],
         )
 
     def own(case: Case) -> bool:
@@ -532,7 +533,7 @@ def texts(lmms: Peer, kit: Peer, read: Sequence[Case], voted: Sequence[Case]) ->
     second = lmms.names("lmms_eval/tasks/ocrbench_v2/vqa_metric.py")
 
     def own_second(case: Case) -> float:
-        question = SimpleNamespace(sample=SimpleNamespace(tags={}), golds=[case.gold])
+        question = SimpleNamespace(sample=SimpleNamespace(tags={}), reference_answers=[case.gold])
         return round(ocrbench_v2_right(question, SimpleNamespace(text=case.reply)), 9)  # type: ignore[arg-type]
 
     def by_second(case: Case) -> float:
