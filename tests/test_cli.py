@@ -175,6 +175,10 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
             "did you mean level?",
         ),
         (["run", "snellen:oracle"], "name a benchmark to run"),
+        (
+            ["run", "snellen:oracle", "eyechart/shape", "-p", "vanilla", "--method", "likelihood"],
+            "--method likelihood chooses the protocols if none is named, but --protocol vanilla is",
+        ),
         (["run", "hf:./nowhere", "eyechart/shape"], "nowhere"),
         (["run", "exam.toml"], "there is no file exam.toml"),
         (["score", "nowhere"], "there is no folder nowhere"),

@@ -9,7 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from snellen.analysis.stopping_rules import width_rule
-from snellen.errors import PendingBatchesError
+from snellen.callers import setting
+from snellen.errors import DataError, PendingBatchesError
 from snellen.experiments.execution import (
     LazyRoleModels,
     carry_out,
@@ -27,7 +28,7 @@ from snellen.runs.forecast import forecast_requests
 from snellen.runs.rounds import empty_parts
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.runner import RunOutcome
-from snellen.runs.spec import RunSpec
+from snellen.runs.spec import QuestionSpec, RunSpec
 from snellen.scoring.scored_run import (
     ScoredRun,
     cut_reply_sentences,
@@ -78,6 +79,7 @@ def evaluate_spec(
         >>> outcome.scored.manifest.model
         'snellen:oracle'
     """
+    _check_method(spec.question)
     evaluated_models = models or spec.question.models
     models_by_role = roles or dict(spec.question.roles)
     named_spec = check_models(spec, evaluated_models, models_by_role)
@@ -163,6 +165,18 @@ def estimate_requests(spec: RunSpec, announce: Announce = announce_nothing) -> l
         forecast = forecast_requests(plan)
         lines.extend(forecast.lines(spec.execution.price))
     return lines
+
+
+def _check_method(question: QuestionSpec) -> None:
+    """Raise DataError if a method is chosen that has no effect, because protocols are named as well."""
+    if not question.protocols or question.method == "generation":
+        return
+    named = setting("protocols", question.protocols[0])
+    added = setting("protocols", "likelihood")
+    raise DataError(
+        f"{setting('method', question.method)} chooses the protocols if none is named, but {named} is; remove one of "
+        f"them, or name both methods as protocols ({named} and {added})"
+    )
 
 
 def check_finished(finished: Sequence[FinishedRun], budget: float) -> None:
