@@ -89,10 +89,10 @@ def test_a_server_is_not_told_of_pixels_and_prompts_are_all_or_none() -> None:
             "benchmarks": ["modern/mmmu"],
         }
     )
-    assert (
-        "max_pixels=12845056 is not applied: a model openai: cannot be told"
-        in apply_recipe(spec).not_applied
-    )
+    said: list[str] = []
+    not_applied = apply_recipe(spec, announce=said.append).not_applied
+    assert "max_pixels=12845056 is not applied: a model openai: cannot be told" in not_applied
+    assert said[0] == "recipe qwen2.5-vl, 7B: none of its settings is applied"
     model = "hf:openbmb/MiniCPM-V-4"
     both = run_spec({"models": [model], "benchmarks": ["modern/mmmu", "modern/mmsi-bench"]})
     [sentence] = apply_recipe(both).not_applied

@@ -108,8 +108,10 @@ def apply_recipe(
         setting_texts.append(
             _shown(value) if isinstance(value, dict) else f"{setting_name}={value}"
         )
-    stated = ", ".join(setting_texts) or "no setting is stated"
-    announce(f"recipe {recipe.name}, {size}: {stated}")
+    applied = ", ".join(setting_texts)
+    if not applied:
+        applied = "none of its settings is applied" if not_applied else "no setting is stated"
+    announce(f"recipe {recipe.name}, {size}: {applied}")
     for sentence in not_applied:
         announce(f"recipe {recipe.name}: {sentence}")
     return AppliedRecipe(spec.with_question(**fields), recipe, size, tuple(not_applied))
