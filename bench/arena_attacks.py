@@ -253,7 +253,7 @@ def live(seconds: float) -> None:
             f" ({refused} refused)"
         )
         print(f"votes that count: {votes.count}, as those of {votes.voters} voters")
-        print(f"worth {within.count} votes of the class; not counted: {dict(votes.excluded_votes)}")
+        print(f"worth {within.count} votes of the class; not counted: {dict(votes.left_out_votes)}")
 
 
 def vote_with_a_new_cookie(server: RunningServer, image: bytes) -> bool:

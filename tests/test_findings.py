@@ -337,7 +337,7 @@ def test_instruments_are_compared_only_with_each_other(hundred: str) -> None:
     results = sn.evaluate(
         [of_accuracy(0.9, "strong"), of_accuracy(0.5, "weak"), "snellen:oracle"], hundred
     )
-    assert "This summary excludes snellen:oracle: reference baselines, not models." in words(
+    assert "This summary leaves out snellen:oracle: reference baselines, not models." in words(
         results
     ) and "strong is better than weak" in words(results)
     assert words(sn.evaluate("snellen:oracle", hundred)).startswith("snellen:oracle answers 100.0%")

@@ -365,7 +365,7 @@ def test_of_a_large_benchmark_a_report_shows_samples_of_a_random_part_and_counts
     assert part.entries and gallery.choose_gallery(reported_runs) == part
 
     def outcomes(chosen: gallery.Gallery) -> dict[str, int]:
-        counts = dict[str, int](chosen.omitted.items())
+        counts = dict[str, int](chosen.left_out.items())
         for entry in chosen.entries:
             counts[entry.outcome] = counts.get(entry.outcome, 0) + 1
         return counts

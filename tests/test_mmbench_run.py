@@ -670,7 +670,7 @@ def test_models_are_compared_on_the_questions_that_all_of_them_answered(
     ids = [set(run.benchmarks[0].samples) for run in results.runs]
     # 4, 8, 12 were refused by the first, 6 and 12 by the third.
     assert ids == [{"1", "2", "3", "5", "7", "9", "10", "11"}] * 3
-    assert {(one.sample_id, one.reason) for one in results.runs[0].excluded_questions or ()} == {
+    assert {(one.sample_id, one.reason) for one in results.runs[0].left_out_questions or ()} == {
         ("4", "refused"),
         ("8", "refused"),
         ("12", "refused"),
@@ -688,7 +688,7 @@ def test_models_are_compared_on_the_questions_that_all_of_them_answered(
     assert "| mine | shy - a | 100.0% | 0.0% | 100.0 points [20.8, 100.0] n=8" in text
     words = ("--common-answered", "--where", "l1 == 'reasoning'", "-o", "c.html")
     assert small.command(capsys, "report", *map(str, folders), *words)[0] == 0
-    assert "Excluded questions" in Path("c.html").read_text()
+    assert "Questions left out" in Path("c.html").read_text()
 
 
 def test_fewer_questions_are_chosen_by_tag_and_wrong_names_are_refused() -> None:

@@ -478,7 +478,7 @@ def test_what_does_not_fit_is_counted(make: Callable[..., Benchmark]) -> None:
     )
     few = choose_gallery(reported_runs, GalleryLimits(entries=5))
     assert [entry.outcome for entry in few.entries] == ["wrong"] * 4 + ["right"]
-    assert sum(few.omitted.values()) == 35
+    assert sum(few.left_out.values()) == 35
 
 
 def test_protocols_take_turns_among_the_entries(make: Callable[..., Benchmark]) -> None:

@@ -237,7 +237,7 @@ def test_raters_are_flagged_for_one_value_in_more_than_half_of_the_cells_and_for
     assert [(check.checks, check.failed) for check in summary.raters] == [(2, 0), (2, 0), (2, 1)]
     assert all(row.missing == 0 and row.alpha.n == 18 for row in summary.dimensions)
     without = summarise_ratings(key, [half, most, careless], without_flagged=True)
-    assert without.excluded_raters == ("most", "careless") and len(without.raters) == 3
+    assert without.left_out_raters == ("most", "careless") and len(without.raters) == 3
     assert without.models[0].means["fit"].value == pytest.approx((3 + 3 + 2) / 3)
 
 
@@ -309,7 +309,7 @@ def test_a_sheet_in_the_published_layout_gives_the_means_and_alphas_of_a_second_
     values = published_table(tmp_path / f"sheet{suffix}")
     gathered = gather(tmp_path / "plans", [tmp_path / f"sheet{suffix}"], RatingStudy.find(EHUB))
     assert gathered.new_raters == 15 and gathered.notes == (
-        f"sheet{suffix}: rows without a rating, excluded: 1",
+        f"sheet{suffix}: rows without a rating, left out: 1",
     )
     summary = summarise_ratings(read_key(tmp_path / "plans"), gathered.sheets)
     turned = values.astype(float)
@@ -510,7 +510,7 @@ def test_what_cannot_be_rated_is_left_out_and_said(runs: list[Path], tmp_path: P
     replies = replies_of([tmp_path / "failing"])
     assert [reply.reply for reply in replies.replies] == ["(The reply is empty.)", "I am failing"]
     assert replies.notes == (
-        "failing: 1 questions without a reply, excluded",
+        "failing: 1 questions without a reply, left out",
         "replies that contain the name of a model, shown unchanged: 1",
     )
     with pytest.raises(DataError, match="are both of failing; each model is rated once"):

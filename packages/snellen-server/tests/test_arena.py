@@ -384,7 +384,7 @@ def test_models_that_nothing_joins_both_ways_are_not_ranked_across() -> None:
         ("d", 1, 1),
         ("e", 2, None),
     ]
-    assert found.votes == 4 and found.excluded_votes == {APART: 4}
+    assert found.votes == 4 and found.left_out_votes == {APART: 4}
     with pytest.raises(DataError, match="none of the 3 models can be compared"):
         rate_votes(vote_log(battles("a>b", "b>c", "a>c")), SANDWICH)
 
@@ -441,7 +441,7 @@ def test_votes_of_people_and_judges_categories_and_named_battles_are_kept_apart_
     rows[3] = replace(rows[3], right="b")
     rows[5] = replace(rows[5], left_version="2", right_version="1")
     found = rate_votes(vote_log(rows), SANDWICH)
-    assert found.excluded_votes == {
+    assert found.left_out_votes == {
         "votes by models that judge": 1,
         "the names of the models were visible": 1,
         "a model against itself": 1,
@@ -451,7 +451,7 @@ def test_votes_of_people_and_judges_categories_and_named_battles_are_kept_apart_
     with pytest.raises(DataError, match="no votes are left to rate"):
         rate_votes(vote_log(rows), RatingSettings(category="maps"))
     judged = chosen_votes(vote_log(rows), RatingSettings(voters="judge"))
-    assert judged.count == 1 and judged.excluded_votes["votes by people"] == 9
+    assert judged.count == 1 and judged.left_out_votes["votes by people"] == 9
 
 
 def test_each_vote_stands_in_the_records_of_both_models(simulated: VoteLog) -> None:
@@ -510,7 +510,7 @@ def test_a_voter_who_floods_for_one_model_is_found_and_without_that_voter_the_ra
     assert flagged(honest) == set()
     assert flagged(rigged) == {"bought-0-0"}
     cleaned = rate_votes(rigged, RatingSettings(interval="sandwich", leave_out_anomalous=True))
-    assert cleaned.excluded_votes[ANOMALOUS] == 400
+    assert cleaned.left_out_votes[ANOMALOUS] == 400
     ratings = [
         {row.model: row.rating for row in found.models}["model-00"]
         for found in (rate_votes(honest, SANDWICH), rate_votes(rigged, SANDWICH), cleaned)
@@ -526,14 +526,14 @@ def test_a_cap_bounds_what_one_voter_can_do() -> None:
         capped.table["voter"].value_counts()["count"].max() == 20
     )  # The log has votes of two days.
     assert (
-        sum(count for reason, count in capped.excluded_votes.items() if "beyond 10 votes" in reason)
+        sum(count for reason, count in capped.left_out_votes.items() if "beyond 10 votes" in reason)
         == 3400 - capped.count
     )
 
 
 def test_colluding_voters_are_found_one_by_one_and_a_token_counts_once() -> None:
     rigged = log_of(Rigging(model=1, voters=5, votes=30, sent=4))
-    assert rigged.excluded_votes == {VOTED_AGAIN: 450}
+    assert rigged.left_out_votes == {VOTED_AGAIN: 450}
     assert {f"bought-0-{number}" for number in range(5)} == flagged(rigged)
 
 

@@ -60,7 +60,7 @@ def test_bought_votes_move_a_model_only_as_far_as_accounts_leave_open(bought: in
 
 def test_the_page_says_how_many_votes_were_set_apart() -> None:
     rating = rate_votes(mixed_battles(0, 400), TRUSTED)
-    assert rating.excluded_votes[DISAGREEING] >= 400
+    assert rating.left_out_votes[DISAGREEING] >= 400
 
 
 def test_nothing_is_compared_without_enough_known_votes() -> None:

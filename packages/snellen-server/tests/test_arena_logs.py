@@ -112,7 +112,7 @@ def test_conversations_of_fastchat_are_read_with_what_cannot_be_counted_by_reaso
             )
         ]
     )
-    assert log.excluded_votes == {
+    assert log.left_out_votes == {
         "not a vote but a chat": 1,
         "not a vote but another event": 1,
         VOTED_AGAIN: 1,
@@ -181,7 +181,7 @@ def test_cleaned_battles_are_read_and_votes_of_judges_told_from_those_of_people(
     path = tmp_path / "clean_battle_20230522.json"
     path.write_text(json.dumps(rows, indent=2), "utf-8")
     log = read_votes([path], salt=b"1")
-    assert log.excluded_votes == {
+    assert log.left_out_votes == {
         "unknown outcome": 1,
         "a model has no name": 1,
         "not a JSON object": 1,
@@ -227,7 +227,7 @@ def test_all_words_for_two_bad_replies_are_known(tmp_path: Path) -> None:
     rows = [{**CLEAN, "winner": word, "tstamp": n} for n, word in enumerate(words)]
     log = votes_of(rows, tmp_path / "v.json")
     assert log.battles["outcome"].to_list() == ["both bad"] * 4
-    assert not log.excluded_votes
+    assert not log.left_out_votes
 
 
 @pytest.mark.parametrize("name", ["judge_hash", "evaluation_session_id"])
@@ -242,7 +242,7 @@ def test_voters_are_known_by_the_fields_of_later_logs(name: str, tmp_path: Path)
 def test_a_vote_that_is_there_twice_counts_once_and_is_noted(tmp_path: Path) -> None:
     rows = [{**CLEAN, "tstamp": n} for n in range(3)]
     log = votes_of(rows * 2, tmp_path / "v.json")
-    assert (log.battles.height, log.excluded_votes) == (3, {"voted again on the same battle": 3})
+    assert (log.battles.height, log.left_out_votes) == (3, {"voted again on the same battle": 3})
     nameless = [{k: v for k, v in CLEAN.items() if k not in ("judge", "tstamp")}] * 2
     assert votes_of(nameless, tmp_path / "w.json").battles.height == 2
 
@@ -254,7 +254,7 @@ def test_rows_that_the_log_itself_takes_out_are_counted_apart(tmp_path: Path) ->
     ]
     log = votes_of(rows, tmp_path / "v.json")
     assert log.battles.height == 2
-    assert log.excluded_votes == {"taken out by the log's own removal of duplicates (dedup_tag)": 1}
+    assert log.left_out_votes == {"taken out by the log's own removal of duplicates (dedup_tag)": 1}
 
 
 @pytest.mark.parametrize("ending", ["json", "csv"])
@@ -310,7 +310,7 @@ def test_logs_of_the_multimodal_arena_are_read_in_their_order(tmp_path: Path) ->
         None,
     )
     assert two.outcome == "both bad" and one.image != two.image and len(one.image or "") == 32
-    assert log.excluded_votes == {
+    assert log.left_out_votes == {
         "not a vote but a chat": 1,
         "a reply is missing or an error of the server": 1,
         "unknown outcome": 1,
@@ -347,7 +347,7 @@ def test_what_is_written_is_read_again(
     assert sorted(battles_of(log.battles), key=lambda row: row.id) == sorted(
         rows, key=lambda row: row.id
     )
-    assert not log.excluded_votes and log.forms == ("snellen",)
+    assert not log.left_out_votes and log.forms == ("snellen",)
 
 
 def test_own_rows_that_are_no_battles_are_counted_in_either_form(tmp_path: Path) -> None:
@@ -362,14 +362,14 @@ def test_own_rows_that_are_no_battles_are_counted_in_either_form(tmp_path: Path)
         *({**good, "id": str(n), name: value} for n, (name, value, _) in enumerate(bad, 2)),
     ]
     expected = {reason: 1 for _, _, reason in bad}
-    assert read_votes([lines(tmp_path / "v.jsonl", *rows)]).excluded_votes == expected
+    assert read_votes([lines(tmp_path / "v.jsonl", *rows)]).left_out_votes == expected
     path = tmp_path / "v.parquet"
     pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
-    assert read_votes([path]).excluded_votes == expected
+    assert read_votes([path]).left_out_votes == expected
     odd = lines(
         tmp_path / "odd.jsonl", good, {**good, "outcome": "draw"}, {**good, "colour": "red"}
     )
-    assert read_votes([odd]).excluded_votes == {"missing fields or wrong types": 2}
+    assert read_votes([odd]).left_out_votes == {"missing fields or wrong types": 2}
 
 
 def test_files_that_are_no_logs_are_refused_with_what_was_found(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_voters_of_many_networks_who_come_together_are_found() -> None:
     voters = counted.table["voter"]
     bought_left = int(voters.str.starts_with("bought").sum())
     assert bought_left < 25
-    assert counted.excluded_votes[TOGETHER] < 600  # of which 500 are bought
+    assert counted.left_out_votes[TOGETHER] < 600  # of which 500 are bought
     rating, _ = points(honest(battles), TRUSTED)
     assert abs(points(battles, TRUSTED)[0] - rating) < 10
 
@@ -116,8 +116,8 @@ def test_voters_of_many_networks_who_come_together_are_found() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_honest_votes_raise_no_alarm(seed: int) -> None:
     counted = counted_votes(VoteLog(honest(attacked(1, 1, seed))), TRUSTED)
-    assert TOGETHER not in counted.excluded_votes
-    assert counted.excluded_votes.get(ANOMALOUS, 0) < 100
+    assert TOGETHER not in counted.left_out_votes
+    assert counted.left_out_votes.get(ANOMALOUS, 0) < 100
 
 
 # --- weights -----------------------------------------------------------------------------------------------------
@@ -177,14 +177,14 @@ def test_each_class_has_its_weight_and_one_without_weight_is_left_out() -> None:
         "account": (10, pytest.approx(10 / 15)),
         "anonymous": (20, pytest.approx(5 / 15)),
     }
-    assert votes.excluded_votes == {"of a class without weight": 5}
+    assert votes.left_out_votes == {"of a class without weight": 5}
 
 
 def test_ratings_without_trust_are_as_they_were() -> None:
     """A log of others has no classes, and its numbers are those of every vote alike."""
     battles = simulated_battles(CROWD, np.random.default_rng(1))
     votes = counted_votes(VoteLog(battles), OPEN)
-    assert (votes.weight == 1).all() and not votes.excluded_votes
+    assert (votes.weight == 1).all() and not votes.left_out_votes
 
 
 def test_leaks_repeats_and_honeypots_are_set_apart_by_reason() -> None:
@@ -201,7 +201,7 @@ def test_leaks_repeats_and_honeypots_are_set_apart_by_reason() -> None:
     battles += [vote(100 + i, voter="foul", network="foul", honeypot="failed") for i in range(3)]
     battles += [vote(110 + i, voter="foul", network="foul", question=f"f{i}") for i in range(4)]
     votes = counted_votes(log(*battles), RatingSettings(trust=TrustSettings(count_together=True)))
-    assert votes.excluded_votes == {HONEYPOT: 23, FAILED: 4, LEAKED: 3, REPEATED: 4}
+    assert votes.left_out_votes == {HONEYPOT: 23, FAILED: 4, LEAKED: 3, REPEATED: 4}
     assert "fair" in set(votes.table["voter"])
 
 
@@ -434,10 +434,10 @@ def test_the_page_says_what_counted(server: RunningServer) -> None:
     assert standing is not None
     assert {share.trust for share in standing.shares} >= {"account", "anonymous"}
     assert sum(share.weight for share in standing.shares) == pytest.approx(1)
-    assert standing.excluded_votes[LEAKED] >= 1
+    assert standing.left_out_votes[LEAKED] >= 1
     page = server.visitor().get("/arena/ratings").text
     assert "What counted" in page and "with an account" in page
-    assert f"{standing.excluded_votes[LEAKED]} {LEAKED}" in page
+    assert f"{standing.left_out_votes[LEAKED]} {LEAKED}" in page
     assert "at most 0.2% of all weight" in page
 
 

@@ -16,7 +16,7 @@ from snellen.protocols.base import UNDECLARED, labelled_declaration
 from snellen.reasons import Reason
 from snellen.records import Answer, Prediction
 from snellen.runs.run_folder import BenchmarkUse
-from snellen.scoring.scored_run import ExcludedQuestion, ScoredBenchmark, ScoredRun, by_row
+from snellen.scoring.scored_run import LeftOutQuestion, ScoredBenchmark, ScoredRun, by_row
 
 Key = tuple[str, str]
 """Benchmark and sample."""
@@ -107,14 +107,14 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
     note = f"only the {len(common_keys):,} of {len(all_keys):,} questions that all {len(runs)} runs answered"
     restricted_runs = []
     for run, reasons in zip(runs, reasons_by_run, strict=True):
-        excluded_questions: list[ExcludedQuestion] = []
+        left_out_questions: list[LeftOutQuestion] = []
         for key in all_keys:
             if key not in common_keys:
                 reason, detail = reasons.get(key, NEVER) or (None, "")
-                excluded_questions.append(ExcludedQuestion(*key, reason, detail))
+                left_out_questions.append(LeftOutQuestion(*key, reason, detail))
         restricted_run = _noted(narrow_run(run, common_keys), note)
         restricted_runs.append(
-            replace(restricted_run, excluded_questions=tuple(excluded_questions))
+            replace(restricted_run, left_out_questions=tuple(left_out_questions))
         )
     return restricted_runs
 

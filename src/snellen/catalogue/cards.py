@@ -117,7 +117,7 @@ def _training_data(model: str, cards: dict[str, ModelCard]) -> tuple[str, ...]:
     datasets = find_card(model, cards).trained_on
     if datasets is None:
         raise DataError(
-            f"the card of {model} does not list its training data, so no benchmark can be excluded for it; write "
+            f"the card of {model} does not list its training data, so no benchmark can be left out for it; write "
             f"a card that does ({setting('cards', 'FILE')})"
         )
     return datasets

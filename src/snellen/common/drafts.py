@@ -1,4 +1,4 @@
-"""Records that readers yield: drafts of questions, annotated images, and items that are excluded, with the reason."""
+"""Records that readers yield: drafts of questions, annotated images, and items that are left out, with the reason."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class Draft(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Notes about the file for the user; a reader may attach them to any draft."""
     set_apart: tuple[str, ...] = ()
-    """Why the question is excluded from the benchmark and stored next to it; empty for other questions."""
+    """Why the question is left out from the benchmark and stored next to it; empty for other questions."""
     stratum: str = ""
     """Group that sampling balances, such as the answer, the category of an object or the type of the question."""
 
@@ -339,12 +339,12 @@ def without_exclusions(
 ) -> Iterator[Draft]:
     """Yield the drafts among drafts and exclusions (records of which no question is made).
 
-    The last draft gets notes on how many items were excluded, and why.
+    The last draft gets notes on how many items were left out, and why.
 
     Args:
         items: The drafts and exclusions.
         path: The file that they come from, for notes and messages.
-        expected: Notes for reasons that are expected: each is given if no item was excluded for its reason.
+        expected: Notes for reasons that are expected: each is given if no item was left out for its reason.
 
     Raises:
         DataError: There is no draft.

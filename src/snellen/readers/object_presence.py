@@ -74,8 +74,8 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     if not image_folders:
         image_folders = [path.parent]
     number = 0
-    n_excluded = len(all_pictures) - len(eligible)
-    note = f"{path.name}: {len(sample)} of {len(all_pictures)} images; {n_excluded} have too few objects"
+    n_left_out = len(all_pictures) - len(eligible)
+    note = f"{path.name}: {len(sample)} of {len(all_pictures)} images; {n_left_out} have too few objects"
     for picture, labelled_names in zip(sample, object_questions(sample, chosen, rng), strict=True):
         file = base_of(picture.image, image_folders, picture.where) / picture.image
         for name, label in labelled_names:

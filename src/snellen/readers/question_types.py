@@ -277,7 +277,7 @@ def attributes_in(picture: AnnotatedImage) -> list[dict[str, str]]:
 def single_objects(picture: AnnotatedImage) -> dict[str, AnnotatedObject]:
     """Return the objects of an image by name, without those whose name another object of the image has, too.
 
-    Crowds are omitted, and so are names of which not all objects in the image are annotated.
+    Crowds are left out, and so are names of which not all objects in the image are annotated.
     """
     objects_by_name: dict[str, list[AnnotatedObject]] = {}
     for item in picture.objects:

@@ -6,7 +6,7 @@ Layouts:
 - `coco-text`: `COCO_Text.json` (v1.4) and `train2014`
 - `icdar`: one `gt_img_1.txt` per image (`x1,y1,...,x4,y4,TEXT`) and `ch4_test_images`
 
-Words that the annotators call illegible or not English are excluded and counted.
+Words that the annotators call illegible or not English are left out and counted.
 
 Images of single words (CUTE80, IC15, IIIT5K, COCO-Text, WordArt) come with label lists, as provided by the sites and
 by recognition toolkits:

@@ -23,7 +23,7 @@ class _QuestionCounts(NamedTuple):
     common: int
 
 
-class _ExcludedQuestionRow(NamedTuple):
+class _LeftOutQuestionRow(NamedTuple):
     benchmark: str
     question: str
     reasons: list[str]
@@ -31,9 +31,9 @@ class _ExcludedQuestionRow(NamedTuple):
 
 def common_question_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return tables about the questions that all models answered; none if the runs were not restricted to these."""
-    if any(reported_run.run.excluded_questions is None for reported_run in reported_runs):
+    if any(reported_run.run.left_out_questions is None for reported_run in reported_runs):
         return []
-    return [_count_table(reported_runs), *_excluded_question_tables(reported_runs)]
+    return [_count_table(reported_runs), *_left_out_question_tables(reported_runs)]
 
 
 def _count_table(reported_runs: Sequence[ReportedRun]) -> Table:
@@ -47,20 +47,20 @@ def _count_table(reported_runs: Sequence[ReportedRun]) -> Table:
     ]
     rows: list[_QuestionCounts] = []
     for reported_run in reported_runs:
-        excluded_questions = reported_run.run.excluded_questions or ()
+        left_out_questions = reported_run.run.left_out_questions or ()
         reasons: Counter[str] = Counter()
-        for question in excluded_questions:
+        for question in left_out_questions:
             if question.reason:
                 reasons[word_reason(question.reason, question.detail)] += 1
         common = sum(len(scored.samples) for scored in reported_run.run.benchmarks)
         rows.append(
-            _QuestionCounts(reported_run.label, common + len(excluded_questions), reasons, common)
+            _QuestionCounts(reported_run.label, common + len(left_out_questions), reasons, common)
         )
     note = "All values in this report, except request counts, are over the questions that all models answered."
     return tabulate("Common questions", columns, rows, [note])
 
 
-def _excluded_question_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
+def _left_out_question_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
     """Return a table of the questions that some model did not answer, with the reason for each such model.
 
     Returns:
@@ -68,7 +68,7 @@ def _excluded_question_tables(reported_runs: Sequence[ReportedRun]) -> list[Tabl
     """
     reasons_by_question: dict[tuple[str, str], list[str]] = defaultdict(list)
     for reported_run in reported_runs:
-        for question in reported_run.run.excluded_questions or ():
+        for question in reported_run.run.left_out_questions or ():
             reasons = reasons_by_question[question.benchmark, question.sample_id]
             if question.reason:
                 reason = word_reason(question.reason, question.detail)
@@ -76,16 +76,16 @@ def _excluded_question_tables(reported_runs: Sequence[ReportedRun]) -> list[Tabl
     if not reasons_by_question:
         return []
 
-    columns: list[Column[_ExcludedQuestionRow]] = [
+    columns: list[Column[_LeftOutQuestionRow]] = [
         Column("benchmark", lambda row: row.benchmark, is_label=True),
         Column("question", lambda row: row.question, is_label=True),
         Column("why", lambda row: "; ".join(row.reasons)),
     ]
     rows = [
-        _ExcludedQuestionRow(benchmark, sample_id, reasons)
+        _LeftOutQuestionRow(benchmark, sample_id, reasons)
         for (benchmark, sample_id), reasons in reasons_by_question.items()
     ]
     notes: list[str] = []
     if len(rows) > MAX_LISTED:
         notes.append(f"The first {MAX_LISTED} of {len(rows):,}.")
-    return [tabulate("Excluded questions", columns, rows[:MAX_LISTED], notes)]
+    return [tabulate("Questions left out", columns, rows[:MAX_LISTED], notes)]

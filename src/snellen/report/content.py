@@ -72,12 +72,12 @@ class RadarOrBarsBlock(Struct, frozen=True):
 
 
 class SamplesBlock(Struct, frozen=True):
-    """The sample browser: cards, filters with their choices, and the numbers of omitted samples by reason."""
+    """The sample browser: cards, filters with their choices, and the number of samples left out by reason."""
 
     block: ClassVar[str] = "samples"
     cards: tuple[SampleCard, ...]
     filters: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    omitted: tuple[tuple[str, int], ...]
+    left_out: tuple[tuple[str, int], ...]
 
 
 class ShownImage(Struct, frozen=True):

@@ -123,14 +123,14 @@ def _run_cautions(
         chosen: Labels of the runs that chose their own questions.
     """
     cautions: list[str] = []
-    excluded_names = [
+    left_out_names = [
         reported_run.label
         for reported_run in accurate
         if reported_run not in described and reported_run.run.convention == "standard"
     ]
-    if excluded_names:
+    if left_out_names:
         cautions.append(
-            f"This summary excludes {name_list(excluded_names)}: reference baselines, not models."
+            f"This summary leaves out {name_list(left_out_names)}: reference baselines, not models."
         )
 
     stopped_early = [

@@ -245,7 +245,7 @@ def _samples(reported_runs: Sequence[ReportedRun], gallery: Gallery) -> SamplesB
         ("protocol", _as_choices(protocols)),
         ("outcome", _as_choices(outcomes)),
     )
-    return SamplesBlock(tuple(cards), choices, tuple(gallery.omitted.items()))
+    return SamplesBlock(tuple(cards), choices, tuple(gallery.left_out.items()))
 
 
 def _as_choices(values: Iterable[str]) -> tuple[tuple[str, str], ...]:

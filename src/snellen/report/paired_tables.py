@@ -171,10 +171,10 @@ def _benchmark_table(differences: Sequence[PairedDifference], comparison: Compar
         "Differences are paired by question, over the questions for which both have a value, so the difficulty "
         "of questions cancels out. Intervals and p-values are clustered by image.",
     ]
-    n_excluded = sum(difference.only_one_has_value for difference in differences)
-    if n_excluded:
+    n_left_out = sum(difference.only_one_has_value for difference in differences)
+    if n_left_out:
         notes.append(
-            f"{n_excluded:,} questions have a value in only one of two runs and are excluded."
+            f"{n_left_out:,} questions have a value in only one of two runs and are left out."
         )
     for benchmark, holders in comparison.partial.items():
         notes.append(f"{benchmark}: only in {', '.join(holders)}.")

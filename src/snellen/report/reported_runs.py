@@ -414,7 +414,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
         """Return an estimate together with the secondary estimates that table cells show next to it.
 
         These are the same metric over parsed replies only, the bounds that unparsed replies leave, and, after an audit, the
-        estimate before its correction. They are omitted if they are equal to the estimate, which is so unless a reply is
+        estimate before its correction. They are left out if they are equal to the estimate, which is so unless a reply is
         missing or unparsed.
         """
         results = self.reported_run.results_by_key

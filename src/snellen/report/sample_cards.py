@@ -216,7 +216,7 @@ def _picture(
     if image.digest in numbers:
         alternative_text = f"Image of {entry.sample.id}, {image.width} by {image.height} pixels"
         return Picture(numbers[image.digest], alternative_text, image.width, image.height)
-    reason = "omitted: the page is full"
+    reason = "left out: the page is full"
     if image.digest in gallery.missing:
         reason = "missing from the benchmark's folder"
     return Picture(None, f"image {image.digest[:12]} {reason}")

@@ -114,7 +114,7 @@ class Gallery(Struct, frozen=True):
     """Data URIs by digest."""
     missing: frozenset[str]
     """Digests of images that are no longer in their benchmark's folder."""
-    omitted: dict[Outcome, int]
+    left_out: dict[Outcome, int]
     """Number of questions that are not shown."""
 
 
@@ -137,25 +137,27 @@ def choose_gallery(
     most_not_right = min(limits.not_right, n_per_cell - most_right)
 
     chosen: list[GalleryEntry] = []
-    omitted_counts: Counter[Outcome] = Counter()
+    left_out_counts: Counter[Outcome] = Counter()
     for model, reported_run in enumerate(reported_runs):
         for scored in reported_run.run.benchmarks:
             included_ids = random_part(scored)
             entries = list(question_entries(model, scored, included_ids))
             chosen.extend(_pick(entries, most_not_right, most_right))
             if included_ids is None:
-                omitted_counts.update(entry.outcome for entry in entries)
+                left_out_counts.update(entry.outcome for entry in entries)
             else:
-                omitted_counts.update(_all_outcomes(scored))
+                left_out_counts.update(_all_outcomes(scored))
     if len(chosen) > limits.entries:
         chosen = _evenly_spaced(chosen, limits.entries)
-    omitted_counts.subtract(entry.outcome for entry in chosen)
+    left_out_counts.subtract(entry.outcome for entry in chosen)
 
     chosen.sort(key=_display_order)
     images, missing = _read_images(reported_runs, chosen, limits.image_bytes)
-    omitted = {outcome: omitted_counts[outcome] for outcome in OUTCOMES if omitted_counts[outcome]}
+    left_out = {
+        outcome: left_out_counts[outcome] for outcome in OUTCOMES if left_out_counts[outcome]
+    }
     return Gallery(
-        tuple(chosen), _read_chosen_exchanges(reported_runs, chosen), images, missing, omitted
+        tuple(chosen), _read_chosen_exchanges(reported_runs, chosen), images, missing, left_out
     )
 
 

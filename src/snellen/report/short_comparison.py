@@ -175,17 +175,17 @@ def _difference_note(comparison: Comparison, minus: str) -> str:
 
 def _exclusion_notes(comparison: Comparison) -> list[str]:
     """Return notes on what a comparison leaves out: questions and benchmarks for which only one run has a value."""
-    n_excluded = 0
+    n_left_out = 0
     for difference in comparison.differences:
         if difference.scope == "benchmark":
-            n_excluded += difference.only_one_has_value
+            n_left_out += difference.only_one_has_value
 
     notes: list[str] = []
-    if n_excluded:
-        notes.append(f"{n_excluded:,} questions have a value in only one run and are excluded.")
+    if n_left_out:
+        notes.append(f"{n_left_out:,} questions have a value in only one run and are left out.")
     if comparison.partial:
         names = ", ".join(sorted(comparison.partial))
-        notes.append(f"Excluded, because not all runs have them: {names}.")
+        notes.append(f"Left out, because not all runs have them: {names}.")
     return notes
 
 

@@ -254,7 +254,7 @@ def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
         )
     if labels - {"of answered", "after audit"}:
         notes.append(
-            "Unparsed replies are scored as wrong. `of parsed` excludes them, and questions without another "
+            "Unparsed replies are scored as wrong. `of parsed` leaves them out, and questions without another "
             "reply; `at most` scores them as correct. Both bound the effect of unparsed replies, but do not "
             "account for misread replies."
         )

@@ -419,7 +419,7 @@ class BatchSender:
     def _find_batch_id(self, submission: Submission) -> str:
         """Ask the service for the id of a batch whose submission it did not confirm.
 
-        Batches with a known id are other batches, so they are excluded.
+        Batches with a known id are other batches, so they are left out.
 
         Returns:
             The id; empty if the service has no such batch.

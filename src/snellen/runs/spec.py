@@ -110,7 +110,7 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     held_out_for: Annotated[
         tuple[str, ...],
         Option(
-            "Exclude benchmarks whose data one of these models was trained on, according to their "
+            "Leave out benchmarks whose data one of these models was trained on, according to their "
             "model cards.",
             metavar="CARD,...",
         ),

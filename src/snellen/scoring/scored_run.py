@@ -224,7 +224,7 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
         return chance, frozenset(labels)
 
 
-class ExcludedQuestion(Struct, frozen=True):
+class LeftOutQuestion(Struct, frozen=True):
     """A question that a comparison leaves out. `reason` is None for a run that answered it."""
 
     benchmark: str
@@ -291,7 +291,7 @@ class ScoredRun(Struct, frozen=True):
     """Requests, tokens and seconds by benchmark and protocol."""
     price: TokenPrice | None = None
     """Price of the evaluated model's tokens, if the user gave one."""
-    excluded_questions: tuple[ExcludedQuestion, ...] | None = None
+    left_out_questions: tuple[LeftOutQuestion, ...] | None = None
     """Questions left out of a comparison on commonly answered questions; None outside such a comparison."""
     counterpart: ScoredRun | None = None
     """For a run scored as published, the same replies scored by the standard rules."""

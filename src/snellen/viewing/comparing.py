@@ -59,15 +59,15 @@ class RunComparison(Struct, frozen=True):
     flips: tuple[FlipCounts, ...]
     fault: str = ""
     """Why the numbers were not compared."""
-    omitted: dict[str, tuple[str, ...]] = {}
+    left_out: dict[str, tuple[str, ...]] = {}
     """Benchmarks that not all of the runs have, by run: they are in no chart, and only in the differences of runs that
     both have them."""
     note: str = ""
     """By which scoring the runs are compared, if they were last scored in different ways."""
 
     @property
-    def n_omitted(self) -> int:
-        return len(set().union(*self.omitted.values()))
+    def n_left_out(self) -> int:
+        return len(set().union(*self.left_out.values()))
 
 
 def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:

@@ -434,10 +434,10 @@ def report_command(
     The HTML report is one file that opens offline. It has tables, charts, and samples with image, prompt, reply and how
     the reply was read. Snellen scores the runs first, as `snellen score` does with the same flags. If the answers are
     not on this machine, the report shows the scores that were stored with these flags. With --common-answered, all
-    models are compared on the same questions, and the report lists the excluded ones with the reasons.
+    models are compared on the same questions, and the report lists the ones left out with the reasons.
 
     The datasheet of a benchmark, given by name or folder, describes what it contains, how it was made and what was
-    excluded, how simple rules and models without images score on it, and whether it is certified. Runs that you name
+    left out, how simple rules and models without images score on it, and whether it is certified. Runs that you name
     after it are used as evidence of models without images. See docs/datasheets.md.
     """
     given = runs

@@ -157,7 +157,7 @@ def _by_row(file: PredictionFile) -> PredictionFile:
 
 
 def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
-    """Group the rows of a file by question. Rows that contradict each other are excluded and noted."""
+    """Group the rows of a file by question. Rows that contradict each other are left out and noted."""
     contradictions = Findings()
     groups: dict[str, dict[int, list[PredictedRow]]] = defaultdict(lambda: defaultdict(list))
     dialogues = {row.id for row in file.rows if row.turn is not None}

@@ -158,14 +158,14 @@ class LeaveOut(Struct, frozen=True, forbid_unknown_fields=True):
     when: str = ""
     """A condition on the record's fields."""
     empty: str = ""
-    """A template of a single field; records are excluded whose field is empty after the template's transforms.
+    """A template of a single field; records are left out whose field is empty after the template's transforms.
 
     If the field is required and was empty before the transforms, its record is damaged, which is an error.
     """
     same: tuple[str, str] | None = None
-    """Two templates; records are excluded for which they are equal apart from case, articles and punctuation."""
+    """Two templates; records are left out for which they are equal apart from case, articles and punctuation."""
     matches: tuple[str, str] | None = None
-    """A template and a regular expression; records are excluded whose text matches it somewhere, ignoring case."""
+    """A template and a regular expression; records are left out whose text matches it somewhere, ignoring case."""
     none_met: str = ""
     """A note for the user if the rule excludes no record although it should."""
 
@@ -248,7 +248,7 @@ class Mapping(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
     group: str = ""
     """A template with the same value for all questions about an image; by default, its content identifies an image."""
     tags: dict[str, str] = msgspec.field(default_factory=dict)
-    """Templates by tag name; empty tags are omitted."""
+    """Templates by tag name; empty tags are left out."""
     answer_tags: dict[str, str] = msgspec.field(default_factory=dict)
     """Templates by name for tags that reveal the answer."""
     stratum: str = ""

@@ -131,7 +131,7 @@ def _vcr_drafts(
 ) -> Iterator[Draft | Exclusion]:
     """Yield a draft for each question with one of the ids, or for all questions if `ids` is None.
 
-    VCR's texts have tags in place of names, numbers of objects; the drafts have names. A question is excluded if
+    VCR's texts have tags in place of names, numbers of objects; the drafts have names. A question is left out if
     two of its options are then equal.
     """
     for where, item in json_lines(path, _Question):

@@ -133,7 +133,7 @@ def lint_command(
         )
     if output and len(opened) > 1:
         raise DataError(
-            f"-o writes one list, but {len(opened)} benchmarks are named; omit it, or run the command once for each"
+            f"-o writes one list, but {len(opened)} benchmarks are named; leave it out, or run the command once for each"
         )
     scored = as_scored_last(folders, ScoringSpec(), JudgeSpec(), announce)
     text_only_findings = _blind(opened, model, limit, runs) if model else {}

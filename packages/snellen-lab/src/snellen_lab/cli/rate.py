@@ -115,7 +115,7 @@ def sheet(folder: Path, file: Path) -> None:
 @rate_command.command()
 @FOLDER
 @click.argument("runs", nargs=-1, required=True, type=PATH)
-@click.option("--without-flagged", is_flag=True, help="Exclude flagged raters.")
+@click.option("--without-flagged", is_flag=True, help="Leave out flagged raters.")
 def give(folder: Path, runs: tuple[Path, ...], without_flagged: bool) -> None:
     """Add the ratings of their replies to RUNS, where they count like any other metric.
 
@@ -133,7 +133,7 @@ def give(folder: Path, runs: tuple[Path, ...], without_flagged: bool) -> None:
 
 @rate_command.command()
 @FOLDER
-@click.option("--without-flagged", is_flag=True, help="Exclude flagged raters.")
+@click.option("--without-flagged", is_flag=True, help="Leave out flagged raters.")
 @click.option("--z", "standardised", is_flag=True, help="Show means of z-scores by rater.")
 @click.option("--seed", default=0, help="Random seed of the bootstrap of alpha.  [0]")
 @json_flag

@@ -124,7 +124,7 @@ def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
         The requests with their replies, and how many exchanges are left out, by reason.
     """
     first_replies: dict[tuple[str, str, int], tuple[Request, str]] = {}
-    n_excluded: Counter[str] = Counter()
+    n_left_out: Counter[str] = Counter()
     failed_questions: set[tuple[str, str, int]] = set()
     for exchange in read_exchanges(run):
         request = exchange.request
@@ -134,13 +134,13 @@ def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
         if exchange.response.error is not None or exchange.response.text is None:
             failed_questions.add(question_key)
         elif question_key in first_replies:
-            n_excluded["additional presentations of a question, excluded"] += 1
+            n_left_out["additional presentations of a question, left out"] += 1
         else:
             first_replies[question_key] = (request, exchange.response.text)
     without_reply = failed_questions - set(first_replies)
     if without_reply:
-        n_excluded["questions without a reply, excluded"] = len(without_reply)
-    return list(first_replies.values()), n_excluded
+        n_left_out["questions without a reply, left out"] = len(without_reply)
+    return list(first_replies.values()), n_left_out
 
 
 def _rated(model: str, request: Request, text: str) -> RatedReply:

@@ -270,10 +270,10 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
 
     notes = list(table.notes)
     if n_skipped:
-        notes.append(f"rows without a rating, excluded: {n_skipped}")
+        notes.append(f"rows without a rating, left out: {n_skipped}")
     unread_names = [title[:40] for title in other_titles if title != FORM]
     if unread_names:
-        notes.append(f"columns that are not ratings, excluded: {', '.join(unread_names)}")
+        notes.append(f"columns that are not ratings, left out: {', '.join(unread_names)}")
     return ReadSheets(tuple(sheets), tuple(notes))
 
 

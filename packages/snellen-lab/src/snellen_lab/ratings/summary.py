@@ -72,7 +72,7 @@ class RatingSummary(Struct, frozen=True):
     models: tuple[ModelRatings, ...]
     dimensions: tuple[DimensionAgreement, ...]
     raters: tuple[RaterCheck, ...]
-    excluded_raters: tuple[str, ...] = ()
+    left_out_raters: tuple[str, ...] = ()
     """Raters whose ratings were left out."""
 
 
@@ -104,7 +104,7 @@ def summarise_ratings(
             ratings.agreement(dimension.name, seed) for dimension in key.study.dimensions
         ),
         raters=tuple(_rater_check(key, sheet) for sheet in sheets),
-        excluded_raters=tuple(sheet.rater for sheet in sheets if sheet not in sheets_that_count),
+        left_out_raters=tuple(sheet.rater for sheet in sheets if sheet not in sheets_that_count),
     )
 
 

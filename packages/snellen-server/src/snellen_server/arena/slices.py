@@ -65,7 +65,7 @@ def rated_slices(battles: Sequence[Battle], settings: RatingSettings) -> tuple[R
     """Rate the votes at equal style, then the votes of each category and of each language.
 
     Only the `MOST_SLICES` largest categories and languages with at least `LEAST_VOTES` votes are rated. Slices that
-    cannot be rated are omitted.
+    cannot be rated are left out.
     """
     with_sandwich = replace(settings, interval="sandwich")
     log = vote_log(battles)

@@ -216,7 +216,7 @@ class Standing(Struct, frozen=True):
     """The same by the votes of the others: of accounts alone, or of all."""
     shares: tuple[TrustShare, ...] = ()
     """What each class of trust has of the counted votes and of their weight."""
-    excluded_votes: Mapping[str, int] = field(default_factory=dict[str, int], name="left_out")
+    left_out_votes: Mapping[str, int] = field(default_factory=dict[str, int], name="left_out")
     """Votes that do not count in `rating`, by reason."""
     slices: tuple[RatingSlice, ...] = ()
     """Ratings at equal style, by category and by language."""
@@ -312,7 +312,7 @@ def standing_of(
         ranked_by,
         _rated(log, other_settings),
         trust_shares(counted),
-        counted.excluded_votes,
+        counted.left_out_votes,
         rated_slices(battles, ranking_settings),
     )
 

@@ -2,7 +2,7 @@
 
 Votes that someone buys one by one, from many networks over many days, differ from honest ones only in the model that
 they favour. If enough voters with accounts or invitations have voted, their ratings predict how often each model wins.
-If a model does significantly better or worse in anonymous votes, the anonymous votes on it are excluded. So anonymous
+If a model does significantly better or worse in anonymous votes, the anonymous votes on it are left out. So anonymous
 voters make ratings more precise, but cannot contradict the votes of voters with accounts.
 """
 
@@ -54,7 +54,7 @@ def disagreeing_votes(votes: Votes, trust: TrustSettings) -> Array:
         return is_excluded
 
     # Ratings by known voters, and what they predict for each vote.
-    known_cells = voter_cells(votes.where(is_known, excluded_as=""))
+    known_cells = voter_cells(votes.where(is_known, left_out_as=""))
     outcomes = rated_outcomes(known_cells.counts, both_bad_is_tie=False)
     log_odds, covariance = fit_with_prior(pair_model(known_cells), outcomes, PRIOR_SPREAD)
     expected = 1 / (1 + np.exp(log_odds[votes.right] - log_odds[votes.left]))

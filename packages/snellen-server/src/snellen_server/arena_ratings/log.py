@@ -1,7 +1,7 @@
 """Logs of votes: read in any known form, checked row by row, and written as JSON lines or Parquet.
 
 A row is a battle: the replies of two models to one prompt, and the vote between them. Logs of other arenas are
-converted to battles too. Rows that are not votes, or cannot be read, are excluded and counted by reason.
+converted to battles too. Rows that are not votes, or cannot be read, are left out and counted by reason.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ _HEADING = re.compile(r"<h3>[^:]*: (.*)</h3>\s*", re.DOTALL)
 _HIDDEN = ("", "Model A", "Model B")
 
 
-class NotRated(Exception):  # noqa: N818 - not an error, but the reason why a row is excluded
+class NotRated(Exception):  # noqa: N818 - not an error, but the reason why a row is left out
     """Raised for a row of a log that is not a vote that can be rated; its text is the reason."""
 
 
@@ -173,7 +173,7 @@ NOT_SAMPLED = "taken out by the log's own removal of duplicates (dedup_tag)"
 def read_clean_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle:
     """Read a battle in the form of FastChat's `clean_battle_data.py` and LMArena's data sets; model_a is on the left.
 
-    Rows that LMArena's removal of frequent prompts has dropped are excluded, as they are in its leaderboard.
+    Rows that LMArena's removal of frequent prompts has dropped are left out, as they are in its leaderboard.
     """
     tag = row.get("dedup_tag")
     if isinstance(tag, Mapping) and tag.get("sampled") is False:
@@ -437,7 +437,7 @@ class VoteLog:
     """Battles in a table with the columns of `SCHEMA`, sorted by time, and the numbers of excluded rows."""
 
     battles: pl.DataFrame
-    excluded_votes: Mapping[str, int] = field(default_factory=dict)
+    left_out_votes: Mapping[str, int] = field(default_factory=dict)
     """Number of excluded rows by reason."""
     forms: tuple[str, ...] = ()
     """The form of each file."""
@@ -445,7 +445,7 @@ class VoteLog:
     @property
     def row_count(self) -> int:
         """Number of rows that were read, including excluded ones."""
-        return self.battles.height + sum(self.excluded_votes.values())
+        return self.battles.height + sum(self.left_out_votes.values())
 
 
 def read_votes(paths: Sequence[Path], *, salt: bytes | None = None) -> VoteLog:
@@ -464,7 +464,7 @@ def read_votes(paths: Sequence[Path], *, salt: bytes | None = None) -> VoteLog:
     """
     pseudonyms = Pseudonyms(secrets.token_bytes(16) if salt is None else salt)
     tables: list[pl.DataFrame] = []
-    excluded_votes: Counter[str] = Counter()
+    left_out_votes: Counter[str] = Counter()
     forms: list[str] = []
     for path in paths:
         table, reasons, form = _read(path, pseudonyms)
@@ -476,9 +476,9 @@ def read_votes(paths: Sequence[Path], *, salt: bytes | None = None) -> VoteLog:
                 f"{path}: no votes ({reason_counts or 'the file is empty'}); {_known_forms()}"
             )
         tables.append(table)
-        excluded_votes += reasons
+        left_out_votes += reasons
         forms.append(form)
-    return _ordered(pl.concat(tables), excluded_votes, tuple(forms))
+    return _ordered(pl.concat(tables), left_out_votes, tuple(forms))
 
 
 def vote_log(battles: Iterable[Battle]) -> VoteLog:
@@ -512,15 +512,15 @@ def write_votes(path: Path, table: pl.DataFrame) -> None:
         raise DataError(f"{path}: votes are written as .jsonl or .parquet")
 
 
-def _ordered(table: pl.DataFrame, excluded_votes: Counter[str], forms: tuple[str, ...]) -> VoteLog:
+def _ordered(table: pl.DataFrame, left_out_votes: Counter[str], forms: tuple[str, ...]) -> VoteLog:
     """Return a log of these battles, sorted by time, with only the first vote of each battle id.
 
-    Later votes on a battle are added to `excluded_votes`.
+    Later votes on a battle are added to `left_out_votes`.
     """
     by_time = table.sort("time", nulls_last=False, maintain_order=True)
     first_votes = by_time.unique("id", keep="first", maintain_order=True)
-    excluded_votes[VOTED_AGAIN] += by_time.height - first_votes.height
-    return VoteLog(first_votes, dict(+excluded_votes), forms)
+    left_out_votes[VOTED_AGAIN] += by_time.height - first_votes.height
+    return VoteLog(first_votes, dict(+left_out_votes), forms)
 
 
 def _read(path: Path, pseudonyms: Pseudonyms) -> tuple[pl.DataFrame, Counter[str], str]:
@@ -616,7 +616,7 @@ def _read_rows(
     """Convert rows of a log to battles.
 
     Returns:
-        The table of battles, how many rows were excluded for each reason, and the name of the log's form (or "").
+        The table of battles, how many rows were left out for each reason, and the name of the log's form (or "").
     """
     excluded_rows: Counter[str] = Counter()
     form: LogForm | None = None

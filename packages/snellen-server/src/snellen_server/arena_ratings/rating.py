@@ -110,7 +110,7 @@ class ArenaRating(Struct, frozen=True):
     """Rated votes with the outcome `both bad`. By default they are counted but do not change ratings."""
     unknown_voters: int
     """Votes without a known voter; intervals count each as the vote of a different voter."""
-    excluded_votes: Mapping[str, int] = field(name="left_out")
+    left_out_votes: Mapping[str, int] = field(name="left_out")
     """Number of excluded votes by reason."""
     models: tuple[ModelRating, ...]
     """Sorted by group, then by rating, the best first."""
@@ -159,9 +159,9 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
             group_rows.append(row)
         rows += sorted(group_rows, key=lambda row: (-(row.rating or 0.0), row.model))
 
-    excluded_votes = dict(votes.excluded_votes)
+    left_out_votes = dict(votes.left_out_votes)
     if votes.count > rated:
-        excluded_votes[APART] = votes.count - rated
+        left_out_votes[APART] = votes.count - rated
     left_won = votes.outcome == LEFT
     right_won = votes.outcome == RIGHT
     left_share = voter_share(left_won.astype(float), left_won | right_won, votes.voter)
@@ -172,7 +172,7 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
         voters=votes.voters,
         both_bad=both_bad,
         unknown_voters=votes.unknown_voters,
-        excluded_votes=excluded_votes,
+        left_out_votes=left_out_votes,
         models=tuple(rows),
         terms=tuple(terms),
         left_share=left_share,
@@ -193,7 +193,7 @@ def counted_votes(log: VoteLog, settings: RatingSettings) -> Votes:
     if trust is not None and not trust.count_anomalous:
         exclude_anomalous = True
     if exclude_anomalous:
-        votes = votes.where(~_by_anomalous_voter(votes, trust), excluded_as=ANOMALOUS)
+        votes = votes.where(~_by_anomalous_voter(votes, trust), left_out_as=ANOMALOUS)
     if trust is not None:
         votes = with_trust_weights(votes, trust)
     if not votes.count:
@@ -349,7 +349,7 @@ def _fit_style(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
     if settings.both_bad_is_tie:
         rated_votes = votes
     else:
-        rated_votes = votes.where(votes.outcome != BOTH_BAD, excluded_as="both bad")
+        rated_votes = votes.where(votes.outcome != BOTH_BAD, left_out_as="both bad")
     style = style_differences(rated_votes.table)
     best, covariance = fit_with_style(rated_votes, settings, style)
     lows, highs = _normal_interval(best, covariance)
@@ -487,7 +487,7 @@ def _votes_within(votes: Votes, group: tuple[int, ...]) -> Votes:
     index_in_group = np.full(len(votes.models), -1)
     index_in_group[list(group)] = np.arange(len(group))
     is_inside = (index_in_group[votes.left] >= 0) & (index_in_group[votes.right] >= 0)
-    group_votes = votes.where(is_inside, excluded_as=APART)
+    group_votes = votes.where(is_inside, left_out_as=APART)
     return replace(
         group_votes,
         models=tuple(votes.models[model] for model in group),
@@ -783,7 +783,7 @@ def provisional_ratings(votes: Votes, settings: RatingSettings) -> tuple[ModelRa
     if settings.both_bad_is_tie:
         rated_votes = votes
     else:
-        rated_votes = votes.where(votes.outcome != BOTH_BAD, excluded_as="both bad")
+        rated_votes = votes.where(votes.outcome != BOTH_BAD, left_out_as="both bad")
     if not rated_votes.count:
         return ()
     cells = voter_cells(replace(rated_votes, weight=_one_vote_per_voter_and_pair(rated_votes)))

@@ -57,7 +57,7 @@ def style_differences(table: pl.DataFrame) -> dict[str, Array]:
     """Return the style covariates by name: differences between left and right reply, each of shape (N,).
 
     They are standardised to mean 0 and standard deviation 1. Length is the difference of log(characters + 1); a count
-    of Markdown elements is (l - r) / (l + r + 1). A covariate that is the same in all votes is omitted.
+    of Markdown elements is (l - r) / (l + r + 1). A covariate that is the same in all votes is left out.
 
     Raises:
         DataError: If a vote has neither its replies nor their style, or no covariate remains.

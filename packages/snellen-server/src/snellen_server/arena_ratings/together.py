@@ -5,8 +5,8 @@ together. The ratings say how likely each outcome is. If rigged votes multiply t
 `odds`, each outcome is more (or less) likely by a factor, whose expected value in honest votes is at most 1. The
 product of these factors, over the votes since the start that makes it largest, is a CUSUM statistic (Page 1954). In n
 honest votes it exceeds e^h with a probability of at most n e^-h (Lorden 1971; Shin, Ramdas and Rinaldo 2023,
-"E-detectors"). If it does, all votes from its start to its peak are excluded, also those against the model, so that
-the honest ones among them are excluded in a balanced way.
+"E-detectors"). If it does, all votes from its start to its peak are left out, also those against the model, so that
+the honest ones among them are left out in a balanced way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from snellen_server.arena_ratings.bradley_terry import (
 from snellen_server.arena_ratings.votes import BOTH_BAD, LEFT, TIE, Array, Votes
 
 FALSE_ALARMS = 0.01
-"""Upper bound of the probability that any vote in a log of honest votes is excluded."""
+"""Upper bound of the probability that any vote in a log of honest votes is left out."""
 ODDS = (1.5, 2.0, 4.0)
 """Factors by which rigged votes are assumed to improve, or worsen, a model's odds of winning; each is tested."""
 ROUNDS = 20
@@ -58,7 +58,7 @@ def voted_together(votes: Votes, is_tested: Array) -> Array:
     # Rigged votes for one model make the votes against all others look rigged, too. So only the worst series is
     # removed, and the ratings are fitted again without it.
     for _ in range(ROUNDS):
-        log_odds = _fitted_log_odds(votes.where(~is_rigged, excluded_as=""))
+        log_odds = _fitted_log_odds(votes.where(~is_rigged, left_out_as=""))
         series = _most_suspicious_series(votes, suspects & ~is_rigged, log_odds, threshold)
         if series is None:
             break

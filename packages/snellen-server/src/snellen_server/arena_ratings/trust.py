@@ -29,7 +29,7 @@ WEIGHTLESS = "of a class without weight"
 HONEST_FAILURES = 0.1
 """Probability that an honest voter fails a honeypot: not everyone prefers the reply that is known to be better."""
 FAILURE_LIMIT = 0.01
-"""A voter's votes are excluded if an honest voter has as many failures with a probability below this."""
+"""A voter's votes are left out if an honest voter has as many failures with a probability below this."""
 
 
 class TrustShare(Struct, frozen=True):
@@ -46,29 +46,29 @@ class TrustShare(Struct, frozen=True):
 def without_distrusted(votes: Votes, trust: TrustSettings) -> Votes:
     """Return the votes that the settings of trust let count, with unchanged weights.
 
-    The other votes are counted by reason in the result's `excluded_votes`. Votes on honeypots (battles with a known
+    The other votes are counted by reason in the result's `left_out_votes`. Votes on honeypots (battles with a known
     better reply) test voters and never count themselves.
     """
     ids_of_failed_voters = _failed_honeypots(votes)
     is_honeypot = (votes.table["honeypot"] != "").to_numpy()
-    counted = votes.where(~is_honeypot, excluded_as=HONEYPOT)
+    counted = votes.where(~is_honeypot, left_out_as=HONEYPOT)
     if not trust.count_failed:
         has_failed = np.isin(counted.table["id"].to_numpy(), ids_of_failed_voters)
-        counted = counted.where(~has_failed, excluded_as=FAILED)
+        counted = counted.where(~has_failed, left_out_as=FAILED)
     has_weight = [trust.weight(name) > 0 for name in counted.table["trust"]]
-    counted = counted.where(np.array(has_weight, dtype=bool), excluded_as=WEIGHTLESS)
+    counted = counted.where(np.array(has_weight, dtype=bool), left_out_as=WEIGHTLESS)
     if not trust.count_leaks:
         has_leak = (counted.table["leak"] != "").to_numpy()
-        counted = counted.where(~has_leak, excluded_as=LEAKED)
+        counted = counted.where(~has_leak, left_out_as=LEAKED)
     if not trust.count_repeats:
-        counted = counted.where(_is_first_on_question(counted), excluded_as=REPEATED)
+        counted = counted.where(_is_first_on_question(counted), left_out_as=REPEATED)
     if not trust.count_together:
         # With weights, so that the votes of one large network do not become the norm that others are compared with.
         weighted = with_trust_weights(counted, trust)
         is_together = voted_together(weighted, _is_networked(counted, trust))
-        counted = counted.where(~is_together, excluded_as=TOGETHER)
+        counted = counted.where(~is_together, left_out_as=TOGETHER)
     if not trust.count_disagreeing:
-        counted = counted.where(~disagreeing_votes(counted, trust), excluded_as=DISAGREEING)
+        counted = counted.where(~disagreeing_votes(counted, trust), left_out_as=DISAGREEING)
     return counted
 
 
@@ -110,11 +110,11 @@ def within_shares(votes: Votes, trust: TrustSettings | None, least: int = 0) -> 
     earlier_votes = _earlier_weight_of_voter(votes.voter, np.ones(votes.count))
     is_within_share = (earlier_weight < limit) | (earlier_votes < least)
     is_networked = _is_networked(votes, trust)
-    return votes.where(~is_networked | is_within_share, excluded_as="beyond the share of a network")
+    return votes.where(~is_networked | is_within_share, left_out_as="beyond the share of a network")
 
 
 def trust_shares(votes: Votes) -> tuple[TrustShare, ...]:
-    """Return how much the votes of each class of voters count; classes without votes are omitted."""
+    """Return how much the votes of each class of voters count; classes without votes are left out."""
     total = float(votes.weight.sum())
     shares = []
     for name in (*TRUST_CLASSES, ""):

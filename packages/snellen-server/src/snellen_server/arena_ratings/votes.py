@@ -127,7 +127,7 @@ class Votes:
     """(N,) weight of the vote, with mean 1."""
     table: pl.DataFrame
     """The same votes with all columns of `log.SCHEMA`, one row per vote."""
-    excluded_votes: Mapping[str, int]
+    left_out_votes: Mapping[str, int]
     """Number of votes that do not count, by reason."""
 
     @property
@@ -143,13 +143,13 @@ class Votes:
         """Number of votes without a known voter."""
         return int(self.table["voter"].null_count())
 
-    def where(self, is_kept: Array, excluded_as: str) -> Votes:
-        """Return the votes where `is_kept` (N,) is true, and count the others as excluded for the reason `excluded_as`.
+    def where(self, is_kept: Array, left_out_as: str) -> Votes:
+        """Return the votes where `is_kept` (N,) is true, and count the others as excluded for the reason `left_out_as`.
 
         Models keep their indices and votes keep their weights; the remaining voters are numbered from 0 again.
         """
-        excluded_votes = Counter(self.excluded_votes)
-        excluded_votes[excluded_as] += int((~is_kept).sum())
+        left_out_votes = Counter(self.left_out_votes)
+        left_out_votes[left_out_as] += int((~is_kept).sum())
         return Votes(
             models=self.models,
             left=self.left[is_kept],
@@ -158,21 +158,21 @@ class Votes:
             voter=_numbers_by_first_vote(self.voter[is_kept]),
             weight=self.weight[is_kept],
             table=self.table.filter(pl.Series(is_kept)),
-            excluded_votes=dict(+excluded_votes),  # without reasons that excluded no vote
+            left_out_votes=dict(+left_out_votes),  # without reasons that excluded no vote
         )
 
 
 def chosen_votes(log: VoteLog, settings: RatingSettings) -> Votes:
     """Return the votes of a log that the settings select, as arrays. Anomalous voters are still included.
 
-    The votes that are not selected are counted by reason in `excluded_votes`.
+    The votes that are not selected are counted by reason in `left_out_votes`.
 
     Raises:
         DataError: If no vote remains, or the settings weigh votes by propensity and a vote has none.
     """
-    table, excluded_votes = _filtered(log.battles, settings)
+    table, left_out_votes = _filtered(log.battles, settings)
     if not table.height:
-        reason_counts = [f"{count:,} {reason}" for reason, count in excluded_votes.items()]
+        reason_counts = [f"{count:,} {reason}" for reason, count in left_out_votes.items()]
         explanation = "; ".join(reason_counts) or "the log is empty"
         raise DataError(f"no votes are left to rate ({explanation})")
     models = pl.concat([table["left_name"], table["right_name"]]).unique().sort()
@@ -186,7 +186,7 @@ def chosen_votes(log: VoteLog, settings: RatingSettings) -> Votes:
         voter=_voter_numbers(table, settings.trust),
         weight=_weights(table, settings.weighting),
         table=table,
-        excluded_votes={**log.excluded_votes, **excluded_votes},
+        left_out_votes={**log.left_out_votes, **left_out_votes},
     )
 
 
@@ -243,13 +243,13 @@ def _filtered(table: pl.DataFrame, settings: RatingSettings) -> tuple[pl.DataFra
         reason = f"beyond {settings.cap:,} votes of a voter on a day"
         conditions[reason] = pl.col("voter").is_null() | (earlier_votes_of_day < settings.cap)
 
-    excluded_votes: dict[str, int] = {}
+    left_out_votes: dict[str, int] = {}
     for reason, condition in conditions.items():
         kept = rows.filter(condition)
         if kept.height < rows.height:
-            excluded_votes[reason] = rows.height - kept.height
+            left_out_votes[reason] = rows.height - kept.height
         rows = kept
-    return rows, excluded_votes
+    return rows, left_out_votes
 
 
 def _versioned_name(side: str) -> pl.Expr:

@@ -43,7 +43,7 @@ _CHOICE = (
     click.option(
         "--without-anomalous",
         is_flag=True,
-        help="Exclude voters whose votes are anomalous.",
+        help="Leave out voters whose votes are anomalous.",
     ),
 )
 _RATING = (
@@ -273,7 +273,7 @@ def _read(logs: tuple[Path, ...]) -> VoteLog:
     from snellen_server.arena_ratings.log import read_votes
 
     log = read_votes(logs)
-    for reason, count in sorted(log.excluded_votes.items()):
+    for reason, count in sorted(log.left_out_votes.items()):
         announce(f"note: {count:,} of {log.row_count:,} rows left out: {reason}")
     return log
 
@@ -339,7 +339,7 @@ def _print_rating_notes(rating: ArenaRating) -> None:
         announce(
             f"note: {rating.unknown_voters:,} votes have no voter; each counts as a vote by a different voter"
         )
-    for reason, count in sorted(rating.excluded_votes.items()):
+    for reason, count in sorted(rating.left_out_votes.items()):
         announce(f"left out: {count:,} {reason}")
     if any(model.rating is not None and model.low is None for model in rating.models):
         announce("note: all votes are by one voter, so there are no intervals")

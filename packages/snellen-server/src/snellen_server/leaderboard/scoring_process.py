@@ -218,7 +218,7 @@ def _readings(scored: ScoredRun) -> bytes:
 def _numbers(scored: ScoredRun, benchmark: Benchmark, task: ScoringTask) -> Iterator[ExactNumber]:
     """Yield the main result of a benchmark, for all questions and for parts of them.
 
-    A part is omitted if it, or the rest of the questions, is so small that its result would reveal single answers.
+    A part is left out if it, or the rest of the questions, is so small that its result would reveal single answers.
     """
     [scored_benchmark] = scored.benchmarks
     rows = aggregate_run(scored)

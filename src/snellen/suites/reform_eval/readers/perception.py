@@ -521,7 +521,7 @@ def read_vizwiz_quality(params: dict[str, Any], folder: Path | None) -> Iterator
 def _vizwiz_drafts(path: Path, pictures: Path, chosen: VizwizParams) -> Iterator[Draft | Exclusion]:
     """Yield a question about the quality of each image, or an exclusion.
 
-    Five workers vote on each image. It is excluded if the first verdict does not lead the next by enough votes, or
+    Five workers vote on each image. It is left out if the first verdict does not lead the next by enough votes, or
     names no particular flaw.
     """
     for where, item in list_items(path, "items", read_json(path, list[msgspec.Raw]), QualityRecord):
