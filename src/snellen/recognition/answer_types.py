@@ -126,35 +126,40 @@ def answer_type(references: Sequence[Sequence[str]]) -> AnswerType:
     if not answered:
         return TEXT
     firsts = [texts[0].strip() for texts in answered]
-    folded = Counter(_folded(text) for text in firsts)
-    pair = _yes_no(folded)
+    counts = Counter(_folded(text) for text in firsts)
+    pair = _yes_no(counts)
     if pair == ("yes", "no"):
         return YES_OR_NO
     if pair is not None:
         return AnswerType("yes-no", _as_written(pair, firsts), why=" or ".join(pair))
-    if _share(len(texts) >= FEWEST_ANNOTATORS for texts in answered) >= SHARE:
-        words = [len(text.split()) for texts in answered for text in texts]
-        if sum(words) / len(words) < CAPTION_WORDS:
-            why = (
-                f"{ANNOTATORS} answers of annotators"
-                if len(answered[0]) == ANNOTATORS
-                else "answers of annotators"
-            )
-            return AnswerType("vqa", metrics=("vqa_accuracy", "typed_match"), why=why)
-        return AnswerType("caption", metrics=("cider", "rouge_l"), why="captions")
-    if (
-        _share(_BOX.fullmatch(text) is not None and len(_figures(text)) == 4 for text in firsts)
-        >= SHARE
-    ):
+
+    has_annotators = _share(len(texts) >= FEWEST_ANNOTATORS for texts in answered) >= SHARE
+    if has_annotators:
+        n_words = 0
+        n_texts = 0
+        for texts in answered:
+            n_words += sum(len(text.split()) for text in texts)
+            n_texts += len(texts)
+        if n_words / n_texts >= CAPTION_WORDS:
+            return AnswerType("caption", metrics=("cider", "rouge_l"), why="captions")
+        why = "answers of annotators"
+        if len(answered[0]) == ANNOTATORS:
+            why = f"{ANNOTATORS} {why}"
+        return AnswerType("vqa", metrics=("vqa_accuracy", "typed_match"), why=why)
+
+    lists_of_numbers = [text for text in firsts if _BOX.fullmatch(text)]
+    n_boxes = sum(len(_figures(text)) == 4 for text in lists_of_numbers)
+    if n_boxes / len(firsts) >= SHARE:
         return AnswerType("box", metrics=("boxes",), why="boxes")
-    if _share(_BOX.fullmatch(text) is not None for text in firsts) >= SHARE:
+    if len(lists_of_numbers) / len(firsts) >= SHARE:
         return LIST
     if _share(_NUMBER.fullmatch(text) is not None for text in firsts) >= SHARE:
         return AnswerType("number", metrics=("number_accuracy", "typed_match"), why="numbers")
-    in_latex = _share(_LATEX.search(text) is not None for text in firsts)
-    if in_latex >= EXPRESSIONS and _share(map(_is_mathematical, firsts)) >= SHARE:
+    share_in_latex = _share(_LATEX.search(text) is not None for text in firsts)
+    if share_in_latex >= EXPRESSIONS and _share(map(_is_mathematical, firsts)) >= SHARE:
         return EXPRESSION
-    if classes := _classes(folded):
+    classes = _classes(counts)
+    if classes:
         return AnswerType("classes", _as_written(classes, firsts), why=f"{len(classes)} classes")
     if median(map(word_count, firsts)) >= LONG_TEXT_WORDS and _are_prose(firsts):
         return LONG_TEXT
@@ -176,11 +181,14 @@ def final_answer(solution: str) -> str:
 
 
 def _are_prose(texts: Sequence[str]) -> bool:
-    """Whether texts are sentences, and not mostly JSON objects, lists of numbers or programs."""
-    characters = "".join("".join(text.split()) for text in texts)
-    letters = sum(character.isalpha() for character in characters)
-    in_brackets = _share(text.startswith(("{", "[")) for text in texts)
-    return letters >= LETTERS_IN_PROSE * len(characters) and in_brackets < 1 - SHARE
+    """Return whether texts are sentences, and not mostly JSON objects, lists of numbers or programs."""
+    n_characters = 0
+    n_letters = 0
+    for text in texts:
+        n_characters += len("".join(text.split()))
+        n_letters += sum(character.isalpha() for character in text)
+    share_in_brackets = _share(text.startswith(("{", "[")) for text in texts)
+    return n_letters >= LETTERS_IN_PROSE * n_characters and share_in_brackets < 1 - SHARE
 
 
 def _folded(text: str) -> str:
@@ -193,9 +201,11 @@ def _share(flags: Iterable[bool]) -> float:
 
 
 def _is_mathematical(text: str) -> bool:
-    """Whether an answer is a number, an expression, or a letter or two that may be variables."""
-    has_figures = any(character.isdigit() for character in text) and len(text.split()) < 10
-    return _LATEX.search(text) is not None or has_figures or len(text) < 3
+    """Return whether an answer is a number, an expression, or a letter or two that may be variables."""
+    if len(text) < 3 or _LATEX.search(text) is not None:
+        return True
+    has_digit = any(character.isdigit() for character in text)
+    return has_digit and len(text.split()) < 10
 
 
 def _figures(text: str) -> list[str]:
@@ -203,29 +213,45 @@ def _figures(text: str) -> list[str]:
 
 
 def _yes_no(folded: Counter[str]) -> tuple[str, str] | None:
-    """The pair of yes and no that all answers are of; both do not have to occur, as in a small part of a benchmark."""
+    """Return the pair of yes and no that all answers are of, such as true and false; None if there is none.
+
+    A small part of a benchmark may have only one of the two, which is enough if it is yes or true.
+    """
     for pair in YES_NO:
-        if folded.keys() <= set(pair) and (len(folded) == 2 or pair[0] in ("yes", "true")):
+        if not folded.keys() <= set(pair):
+            continue
+        has_both = len(folded) == 2
+        if has_both or pair[0] in ("yes", "true"):
             return pair
     return None
 
 
 def _classes(folded: Counter[str]) -> tuple[str, ...]:
-    """The few answers that all questions have, each of them often; the most frequent first."""
-    is_few = 2 <= len(folded) <= MOST_CLASSES
-    is_often = min(folded.values()) >= FEWEST_PER_CLASS
-    are_short = all(len(text.split()) <= LONGEST_CLASS for text in folded)
-    are_words = not any(_NUMBER.fullmatch(text) or len(text) < 2 for text in folded)
-    if not (is_few and is_often and are_short and are_words):
+    """Return the classes of the answers: few different short texts, each of them often. Empty for other answers."""
+    if not 2 <= len(folded) <= MOST_CLASSES:
         return ()
+    if min(folded.values()) < FEWEST_PER_CLASS:
+        return ()
+    for text in folded:
+        is_word = len(text) > 1 and not _NUMBER.fullmatch(text)
+        if not is_word or len(text.split()) > LONGEST_CLASS:
+            return ()
     return tuple(sorted(folded))
 
 
 def _as_written(classes: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
-    """Classes as the file writes them most often."""
-    written: dict[str, Counter[str]] = {name: Counter() for name in classes}
+    """Return the classes as the answers of a file write them most often.
+
+    Args:
+        classes: The classes in small letters, without punctuation.
+        texts: The answers.
+    """
+    spellings: dict[str, Counter[str]] = {name: Counter() for name in classes}
     for text in texts:
-        written[_folded(text)][text.strip().rstrip(".!").strip()] += 1
-    return tuple(
-        counts.most_common(1)[0][0] if counts else name for name, counts in written.items()
-    )
+        spelling = text.strip().rstrip(".!").strip()
+        spellings[_folded(text)][spelling] += 1
+    written = []
+    for name, counts in spellings.items():
+        most_common = counts.most_common(1)
+        written.append(most_common[0][0] if most_common else name)
+    return tuple(written)

@@ -139,8 +139,9 @@ def _class_splits(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def _parquet_files(folder: Path) -> Iterator[str]:
     """Yield the Parquet files below a folder, relative to it."""
-    for place, inner_folders, files in os.walk(folder):
+    for visited_folder, inner_folders, files in os.walk(folder):
+        # os.walk visits the folders that remain in this list.
         inner_folders[:] = [name for name in inner_folders if not name.startswith(".")]
         for name in files:
             if name.endswith(PARQUET) and not name.startswith("."):
-                yield (Path(place) / name).relative_to(folder).as_posix()
+                yield (Path(visited_folder) / name).relative_to(folder).as_posix()

@@ -65,6 +65,9 @@ def word_count(text: str) -> int:
         (3, 4, 0)
     """
     n_characters = len(_WITHOUT_BLANKS.findall(text))
-    others = _WITHOUT_BLANKS.sub(" ", text)
-    n_words = sum(any(map(str.isalnum, word)) for word in others.split())
+    in_other_scripts = _WITHOUT_BLANKS.sub(" ", text)
+    n_words = 0
+    for word in in_other_scripts.split():
+        if any(character.isalnum() for character in word):
+            n_words += 1
     return n_words + (n_characters + 1) // 2

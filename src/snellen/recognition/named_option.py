@@ -110,32 +110,42 @@ def named_option(
 
 
 def _by_column(text: str, columns: Sequence[str], options: Sequence[str]) -> int | None:
-    """The place of the column that an answer is called like, if its name is longer than a letter."""
+    """Return the index of the column that an answer names, if its name is longer than a letter; otherwise None."""
     name = folded_name(text)
+    if len(name) < 2:
+        return None
     names = [folded_name(column) for column in columns[: len(options)]]
-    return names.index(name) if len(name) > 1 and name in names else None
+    return names.index(name) if name in names else None
 
 
 def _by_label(text: str, options: Sequence[str], labels: Sequence[str]) -> int | None:
-    shown = list(labels) or list(LETTERS[: len(options)])
-    label = text if text in shown else label_of(text)
-    if label in shown:
-        return shown.index(label)
-    is_number_of_one = label.isdecimal() and 1 <= int(label) <= len(options)
-    return int(label) - 1 if is_number_of_one and label != text else None
+    """Return the index of the option whose label a text is or begins with; None if there is none.
+
+    A number that is written like a label (`(2)`, `Option 2`) counts from 1.
+    """
+    shown_labels = list(labels) or list(LETTERS[: len(options)])
+    label = text if text in shown_labels else label_of(text)
+    if label in shown_labels:
+        return shown_labels.index(label)
+    if label == text or not label.isdecimal():
+        return None
+    number = int(label)
+    return number - 1 if 1 <= number <= len(options) else None
 
 
 def _by_text(text: str, options: Sequence[str]) -> int | None:
-    """The only option with this text; as it is, or else without what toolkits change."""
-    for shape in (str.strip, folded):
-        wanted = shape(text)
-        places = [
-            place
-            for place, option in enumerate(options)
-            if shape(unicodedata.normalize("NFKC", option)) == wanted
-        ]
-        if len(places) == 1:
-            return places[0]
+    """Return the index of the only option with this text, as it is or else without what toolkits change.
+
+    None if there is none, or several.
+    """
+    for simplify in (str.strip, folded):
+        simple_text = simplify(text)
+        matches = []
+        for index, option in enumerate(options):
+            if simplify(unicodedata.normalize("NFKC", option)) == simple_text:
+                matches.append(index)
+        if len(matches) == 1:
+            return matches[0]
     return None
 
 
@@ -148,17 +158,18 @@ def _by_index(text: str, options: Sequence[str], first: int = 0) -> int | None:
 
 
 def _by_words(text: str, options: Sequence[str]) -> int | None:
-    """The only option that has some words, or a word that begins so.
+    """Return the index of the only option that has some words, or a word that begins with them; otherwise None.
 
-    A letter or a number that may be a place is no such word: 1 need not mean `1 cat`.
+    A letter or a number that may be an index does not count as a word: 1 need not mean `1 cat`.
     """
-    words = folded(text)
-    number = whole_number(words)
-    may_be_place = number is not None and number <= len(options)
-    if not words or may_be_place or bare_label(words):
+    folded_text = folded(text)
+    number = whole_number(folded_text)
+    may_be_index = number is not None and number <= len(options)
+    if not folded_text or may_be_index or bare_label(folded_text):
         return None
-    padded = [f" {folded(option)} " for option in options]
-    containing = [place for place, option in enumerate(padded) if f" {words} " in option]
-    if not containing and len(words) >= SHORTEST_BEGINNING:
-        containing = [place for place, option in enumerate(padded) if f" {words}" in option]
-    return containing[0] if len(containing) == 1 else None
+    # With a space on both sides, a text is only found at the borders of words.
+    padded_options = [f" {folded(option)} " for option in options]
+    matches = [i for i, option in enumerate(padded_options) if f" {folded_text} " in option]
+    if not matches and len(folded_text) >= SHORTEST_BEGINNING:
+        matches = [i for i, option in enumerate(padded_options) if f" {folded_text}" in option]
+    return matches[0] if len(matches) == 1 else None

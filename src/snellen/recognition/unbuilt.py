@@ -46,5 +46,10 @@ def _own_data(path: Path) -> Path | None:
 
 
 def _holds_questions(folder: Path) -> bool:
-    files = islice(folder.rglob("*"), MOST_LOOKED_AT)
-    return any(is_image(file) or (file.is_file() and is_row_file(file)) for file in files)
+    """Return whether a folder has images or files of rows, among the first files that are found in it."""
+    for file in islice(folder.rglob("*"), MOST_LOOKED_AT):
+        if is_image(file):
+            return True
+        if file.is_file() and is_row_file(file):
+            return True
+    return False

@@ -530,8 +530,11 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
     tallies = _stored(folder / COUNTS, QuestionCounts, _OfBenchmark)
     scores = _stored(folder / SCORES, Score, _OfRow)
     convention = "as-published" if description.scoring.as_published else "standard"
-    flat = _decoded(folder / RESULTS, list[dict[str, Any]])
-    rows = tuple(row for row in map(result_of_flat, flat) if row.convention == convention)
+    results = []
+    for flat in _decoded(folder / RESULTS, list[dict[str, Any]]):
+        result = result_of_flat(flat)
+        if result.convention == convention:
+            results.append(result)
     errata_by_name = {errata.benchmark: errata for errata in description.errata}
     benchmarks = []
     for use in manifest.benchmarks:
@@ -575,7 +578,7 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
         description.roles,
         description.extent,
         counterpart=counterpart,
-        stored_rows=rows,
+        stored_rows=tuple(results),
         stored_in=folder,
     )
 

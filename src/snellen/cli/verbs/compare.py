@@ -167,18 +167,18 @@ def compare_command(
     has_flags_for_models = equivalent is not None or bool(protocols or exam)
     _check_flags(sequential, has_flags_for_models=has_flags_for_models)
     if sequential:
-        run_flags = {}
+        flags_of_runs = {}
         for name, value in given_settings.items():
             if name not in _COMPARISON_FIELDS:
-                run_flags[name] = value
-        settings = flags_given(run_flags)
+                flags_of_runs[name] = value
+        run_settings = flags_given(flags_of_runs)
         if protocols:
-            settings["protocols"] = protocols
+            run_settings["protocols"] = protocols
         if subset.where:
-            settings["where"] = subset.where
+            run_settings["where"] = subset.where
         if compare.seed:
-            settings["seed"] = compare.seed
-        _run_both(runs, equivalent or 0.0, compare.metrics, settings, exam, as_json)
+            run_settings["seed"] = compare.seed
+        _run_both(runs, equivalent or 0.0, compare.metrics, run_settings, exam, as_json)
         return
 
     _check_no_models(runs)
@@ -204,23 +204,27 @@ def compare_command(
     narrowed = results.only(where=subset.where, common_answered=subset.common_answered)
     # For two runs, ranks say no more than the difference, so only files contain them.
     has_ranks = bool(outputs) or len(scored) > 2
-    comparison = narrowed.compare(**asdict(compare if has_ranks else replace(compare, resamples=0)))
+    if not has_ranks:
+        compare = replace(compare, resamples=0)
+    comparison = narrowed.compare(**asdict(compare))
     for folder, reason in comparison.left_out.items():
         announce(f"{folder} is left out of the comparison: {reason}")
-    narrowed = Results([run for run in narrowed.runs if str(run.folder) not in comparison.left_out])
+    compared_runs = [run for run in narrowed.runs if str(run.folder) not in comparison.left_out]
+    compared = Results(compared_runs)
     for path in outputs:
         _write(comparison, path)
     if as_json:
         _print_differences(comparison)
         return
     if not compare.metrics:
-        _show_verdict(narrowed, comparison)
+        _show_verdict(compared, comparison)
     if with_details:
-        _show_tables(comparison, narrowed)
+        _show_tables(comparison, compared)
     else:
         _show_short(comparison)
-    compared_folders = [run.folder for run in narrowed.runs]
-    viewed = compared_folders if comparison.left_out else runs
+    viewed: Sequence[str | Path] = runs
+    if comparison.left_out:
+        viewed = [run.folder for run in compared_runs]
     announce_next(f"{command_line('view', *viewed)} shows the questions that flipped")
 
 

@@ -117,37 +117,53 @@ def list_command(
         _show_sources(what, words, where, as_json)
         return
     if what != WHAT[0]:
-        header, rows = (_LISTS.get(what) or registry.find_registered("listings", what))()
+        make_list = _LISTS.get(what) or registry.find_registered("listings", what)
+        header, rows = make_list()
         show_table(what, header, rows, as_json)
     elif built:
         header, rows = benchmark_table(words, where, built=True)
         if not rows:
-            built_ones = "no built benchmark matches" if words or where else "nothing is built yet"
-            raise DataError(
-                f"{built_ones}; `snellen build FILE` makes a benchmark of your questions"
-            )
+            reason = "no built benchmark matches" if words or where else "nothing is built yet"
+            raise DataError(f"{reason}; `snellen build FILE` makes a benchmark of your questions")
         show_table("built", header, rows, as_json)
     elif words or where or as_json or not console.is_terminal:
-        header, rows = benchmark_table(words, where)
-        if not rows and len(words) == 1:  # as `snellen run` takes it
-            from snellen.catalogue.selection import select
-
-            with suppress(UnknownNameError):
-                rows = [
-                    row
-                    for spec in select(words[0])
-                    for row in benchmark_table((spec.name,), where)[1]
-                ]
-                rows = list(dict.fromkeys(rows))  # a name may begin another one
-        if not rows:
-            near = difflib.get_close_matches(words[0], all_lists(), n=1) if words else []
-            hint = "`snellen list` shows all, `snellen list --built` those built on this machine"
-            if near:
-                hint = f"did you mean `snellen list {near[0]}`?"
-            raise DataError(f"no benchmark matches {' and '.join(words) or where}; {hint}")
+        header, rows = _matching_benchmarks(words, where)
         show_table(what, header, rows, as_json)
     else:
         _show_by_suite()
+
+
+def _matching_benchmarks(words: Sequence[str], where: str) -> Listing:
+    """Return a table of the benchmarks that have all of some words and meet a condition.
+
+    A single word that matches none is taken as `snellen run` takes it: as a name, glob or suite.
+
+    Args:
+        words: The words.
+        where: The condition; may be empty.
+
+    Raises:
+        DataError: If no benchmark matches.
+    """
+    from snellen.catalogue.selection import select
+
+    header, rows = benchmark_table(words, where)
+    if not rows and len(words) == 1:
+        unique_rows: dict[tuple[str, ...], None] = {}  # a name may begin another one
+        with suppress(UnknownNameError):
+            for spec in select(words[0]):
+                _, rows_of_benchmark = benchmark_table((spec.name,), where)
+                unique_rows.update(dict.fromkeys(rows_of_benchmark))
+        rows = list(unique_rows)
+    if rows:
+        return header, rows
+
+    hint = "`snellen list` shows all, `snellen list --built` those built on this machine"
+    if words:
+        similar_lists = difflib.get_close_matches(words[0], all_lists(), n=1)
+        if similar_lists:
+            hint = f"did you mean `snellen list {similar_lists[0]}`?"
+    raise DataError(f"no benchmark matches {' and '.join(words) or where}; {hint}")
 
 
 def _show_data(as_json: bool) -> None:
@@ -160,15 +176,18 @@ def _show_data(as_json: bool) -> None:
     if as_json:
         print_records(kept_entries)
         return
-    rows: Rows = [
-        (entry.name, entry.kind, format_bytes(entry.size), entry.state, ", ".join(entry.benchmarks))
-        for entry in kept_entries
-    ]
+    rows: Rows = []
+    total_bytes = 0
+    unused_bytes = 0
+    for entry in kept_entries:
+        benchmarks = ", ".join(entry.benchmarks)
+        rows.append((entry.name, entry.kind, format_bytes(entry.size), entry.state, benchmarks))
+        total_bytes += entry.size
+        if entry.state == "unused":
+            unused_bytes += entry.size
     show_table(DATA, ("name", "kind", "size", "state", "benchmarks"), rows, as_json=False)
-    unused = sum(entry.size for entry in kept_entries if entry.state == "unused")
-    total = format_bytes(sum(entry.size for entry in kept_entries))
     console.print(
-        f"{total} in {data_folder()} and the hub's cache; {format_bytes(unused)} are unused",
+        f"{format_bytes(total_bytes)} in {data_folder()} and the hub's cache; {format_bytes(unused_bytes)} are unused",
         soft_wrap=True,
     )
 

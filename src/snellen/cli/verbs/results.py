@@ -440,65 +440,72 @@ def report_command(
     left out, how simple rules and models without images score on it, and whether it is certified. Runs that you name
     after it are used as evidence of models without images. See docs/datasheets.md.
     """
-    given = runs
-    runs = tuple(runs_in(given))
-    benchmarks = [path for path in runs if not _looks_like_a_run(path)]
+    # An argument is a run, a folder of runs, or a benchmark.
+    benchmarks: list[Path] = []
+    folders: list[Path] = []
+    for path in runs_in(runs):
+        if _looks_like_a_run(path):
+            folders.append(path)
+        else:
+            benchmarks.append(path)
     if benchmarks:
-        if useless := flags_on_line(but=("runs", "outputs", *OF_BENCHMARKS)):
+        flags_of_runs = flags_on_line(but=("runs", "outputs", *OF_BENCHMARKS))
+        if flags_of_runs:
             raise DataError(
-                f"{', '.join(useless)} applies to reports on runs, but {benchmarks[0]} is a benchmark; remove it"
+                f"{', '.join(flags_of_runs)} applies to reports on runs, but {benchmarks[0]} is a benchmark; remove it"
             )
-        blind = [path for path in runs if path not in benchmarks]
-        _report_benchmark(
-            [str(path) for path in benchmarks],
-            blind,
-            outputs,
-            error_limit,
-            strict=strict,
-            as_json=as_json,
-        )
+        names = [str(path) for path in benchmarks]
+        _report_benchmark(names, folders, outputs, error_limit, strict=strict, as_json=as_json)
         return
-    if useless := flags_on_line(only=OF_BENCHMARKS):
+    flags_of_benchmarks = flags_on_line(only=OF_BENCHMARKS)
+    if flags_of_benchmarks:
         raise DataError(
-            f"{', '.join(useless)} applies to the datasheet of a benchmark, but these are runs; remove it"
+            f"{', '.join(flags_of_benchmarks)} applies to the datasheet of a benchmark, but these are runs; remove it"
         )
     if figures:
         check_figure_format(figure_format)
-    scoring, judge = scoring_from_flags(flags), judge_from_flags(flags)
+
+    # Score the runs, or open their stored scores.
+    scoring = scoring_from_flags(flags)
+    judge = judge_from_flags(flags)
     if with_standard and not scoring.as_published:
         raise DataError("--with-standard needs --as-published")
-    plain = replace(scoring, as_published=False)
-    standard = (
-        score_folders(runs, plain, judge, announce, may_use_stored=True) if with_standard else []
-    )
-    scored = as_scored_last(runs, scoring, judge, announce, stored_scoring)
-    if all(run.scoring == ScoringSpec() for run in scored) and not judge.models:
+    standard: list[ScoredRun] = []
+    if with_standard:
+        plain = replace(scoring, as_published=False)
+        standard = score_folders(folders, plain, judge, announce, may_use_stored=True)
+    scored = as_scored_last(folders, scoring, judge, announce, stored_scoring)
+    has_default_scoring = all(run.scoring == ScoringSpec() for run in scored)
+    if has_default_scoring and not judge.models:
         scored = [with_judged_rows(run) for run in scored]
-    priced = Results([replace(run, price=price) for run in (*standard, *scored)])
-    results = priced.only(where=where, common_answered=common_answered)
+    priced_runs = [replace(run, price=price) for run in (*standard, *scored)]
+    results = Results(priced_runs).only(where=where, common_answered=common_answered)
     if scoring.metrics:
         for sentence in missing_values(results.runs, results.rows):
             announce(sentence)
+
+    # Write the files.
     paths = outputs or (report_path(scored),)
-    further = []
+    further_sections = []
     if against:
         if all(path.suffix not in WITH_SECTIONS for path in paths):
             raise DataError(
                 f"--against adds a section, which only {', '.join(WITH_SECTIONS)} files support; give such a file "
                 "with -o"
             )
-        further.append(_why_it_differs(results.runs, against))
+        further_sections.append(_why_it_differs(results.runs, against))
     if scoring.as_published and "papers" not in registry.targets("report_sections"):
         _announce_absent_papers(scored)
     for path in paths:
-        console.print(str(results.report(path, further)), soft_wrap=True)
+        written = results.report(path, further_sections)
+        console.print(str(written), soft_wrap=True)
     if figures:
-        console.print(
-            f"{len(results.figures(figures, figure_format))} figures: {figures}", soft_wrap=True
-        )
+        n_figures = len(results.figures(figures, figure_format))
+        console.print(f"{n_figures} figures: {figures}", soft_wrap=True)
     if tables:
-        console.print(f"{len(results.latex_tables(tables))} tables: {tables}", soft_wrap=True)
-    announce_next_of_runs(runs, given)
+        n_tables = len(results.latex_tables(tables))
+        console.print(f"{n_tables} tables: {tables}", soft_wrap=True)
+    announce_next_of_runs(folders, runs)
 
 
 WITH_SECTIONS = (".html", ".md", ".tex")

@@ -51,15 +51,23 @@ def object_lists(rows: Sequence[SourceRow]) -> ObjectLists | None:
 
 
 def _fit(rows: Sequence[SourceRow], wrong: str, mentioned: str, in_image: str) -> bool:
-    """Whether the wrong objects are the mentioned ones that are not in the image, in nearly all rows."""
+    """Return whether the wrong objects are the mentioned ones that are not in the image, in nearly all rows.
+
+    Args:
+        rows: The rows.
+        wrong: Column of the wrong objects.
+        mentioned: Column of the objects that the reply mentions.
+        in_image: Column of the objects in the image.
+    """
     n_fitting = 0
     n_with_wrong = 0
     for row in rows:
-        said = _set(row.cells, mentioned)
-        expected = said - _set(row.cells, in_image)
-        given = _set(row.cells, wrong)
-        n_fitting += given == expected
-        n_with_wrong += bool(given)
+        expected_wrong = _set(row.cells, mentioned) - _set(row.cells, in_image)
+        stated_wrong = _set(row.cells, wrong)
+        if stated_wrong == expected_wrong:
+            n_fitting += 1
+        if stated_wrong:
+            n_with_wrong += 1
     return n_with_wrong >= FEWEST_WRONG and n_fitting >= MOSTLY * len(rows)
 
 
@@ -68,11 +76,19 @@ def _set(cells: Mapping[str, Any], name: str) -> frozenset[str]:
 
 
 def _objects(cell: Any) -> list[str] | None:
-    """Return the objects in a list; of a pair of a word and its object the object. None for anything else."""
+    """Return the objects in a list of texts; None for anything else.
+
+    An item may also be a pair of a word and its object.
+    """
     if not isinstance(cell, list):
         return None
-    objects = [item[-1] if isinstance(item, list) and item else item for item in cell]
-    return objects if all(isinstance(item, str) for item in objects) else None
+    objects = []
+    for item in cell:
+        name = item[-1] if isinstance(item, list) and item else item
+        if not isinstance(name, str):
+            return None
+        objects.append(name)
+    return objects
 
 
 def rows_of_lists(
