@@ -25,7 +25,7 @@ _OLDER = (".egg-info", ".egg-link", ".egg", ".zip")
 
 
 def distribution(package: str = PACKAGE) -> Distribution | None:
-    """What this environment knows of a package; None where it is not installed, or its folder only put on the path."""
+    """Return the metadata of an installed package; None if it is not installed, or its folder is only on the path."""
     from importlib.metadata import Distribution, PackageNotFoundError
 
     try:
@@ -35,7 +35,7 @@ def distribution(package: str = PACKAGE) -> Distribution | None:
 
 
 def origin() -> dict[str, Any]:
-    """Where Snellen was installed from, as PEP 610 records it (`direct_url.json`); empty when from a package index."""
+    """Return the origin of this installation, as PEP 610 records it (`direct_url.json`); empty for a package index."""
     import json
 
     package = distribution()
@@ -194,9 +194,9 @@ def _read(file: str, folders: Mapping[str, str]) -> Iterator[bytes]:
 
 @cache
 def _folders(path: tuple[str, ...]) -> Mapping[str, str] | None:
-    """Where the metadata of each package is (`NAME-VERSION.dist-info`), by normalised name.
+    """Return the folder with the metadata of each package (`NAME-VERSION.dist-info`), by normalised name.
 
-    None where a package is installed in another way, which `importlib.metadata` alone finds; that takes 40 ms, a tenth
+    None if a package is installed in another way, which `importlib.metadata` alone finds; that takes 40 ms, a tenth
     of a short command. The modules for paths take 4 ms, and so are not used here.
     """
     folders: dict[str, str] = {}

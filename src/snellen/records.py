@@ -621,13 +621,13 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def probability(self) -> float:
-        """How probable `choice` is, or, if it is None, that the reply gives no answer."""
+        """Probability of `choice` or, if it is None, that the reply gives no answer."""
         if not self.probabilities:
             return 1.0
         return self.probabilities[-1 if self.choice is None else self.choice]
 
     def probability_of(self, options: Collection[int]) -> float:
-        """How probable it is that the reply means one of these options: its expected score if they are correct."""
+        """Return the probability that the reply means one of these options: its expected score if they are correct."""
         if not self.probabilities:
             return float(self.choice in options)
         return sum(self.probabilities[option] for option in options)

@@ -379,7 +379,7 @@ def names(group: Group) -> list[str]:
 
 
 def targets(group: Group) -> dict[str, Any]:
-    """What the names of a group stand for: those of this process first, then those of other packages and of suites."""
+    """Return the targets of a group by name: those of this process first, then those of other packages and of suites."""
     own = _NAMES[group]
     return {**own, **_added(group), **own}
 
@@ -390,7 +390,7 @@ def of_other_packages() -> dict[Group, list[str]]:
 
 
 def key_of_targets(group: Group) -> Hashable:
-    """What changes whenever `targets(group)` does, at less cost: the key of what is kept about them."""
+    """Return a value that changes whenever `targets(group)` does, but costs less: a key for caches of them."""
     own: Hashable = tuple(_NAMES[group].items())
     try:
         hash(own)

@@ -124,7 +124,7 @@ class ErrorBound(Struct, frozen=True, omit_defaults=True):
 
     @property
     def sentence(self) -> str:
-        """What a review of random questions shows: `At most 2.1% of the questions are bad, with 95% confidence: ...`."""
+        """The result of a review of random questions: `At most 2.1% of the questions are bad, with 95% confidence: ...`."""
         agreement = "" if self.kappa is None else f" (kappa {self.kappa:.2f})"
         removed = f", {self.removed:,} removed" if self.removed else ""
         share = percent_at_most(self.at_most)

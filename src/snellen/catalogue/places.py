@@ -81,7 +81,7 @@ class HubSource(
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Of all files that are read."""
+        """Patterns of all files that are read."""
         return (*self.rows, *self.images, *self.beside, *self.archives)
 
 

@@ -150,7 +150,7 @@ class PublishedNumber(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def mark(self) -> str:
-        """How lists and reports mark the number: `reproduced (3 of 4)`, or as Snellen's own."""
+        """The mark of the number in lists and reports: `reproduced (3 of 4)`, or as Snellen's own."""
         if not self.is_reproduced:
             return OWN_NUMBER
         return f"reproduced ({self.n_reproduced} of {len(self.reproductions)})"

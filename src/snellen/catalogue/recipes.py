@@ -121,7 +121,7 @@ class VendorRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return msgspec.structs.replace(self.settings, **changes)
 
     def printed_for(self, size: str) -> Iterator[tuple[PrintedNumber, float]]:
-        """Return the published numbers of a model size with their values."""
+        """Yield the published numbers of a model size with their values."""
         for number in self.numbers:
             if size in number.values:
                 yield number, number.values[size]

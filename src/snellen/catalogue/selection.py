@@ -142,7 +142,7 @@ def _by_first_words(pattern: str) -> Iterator[tuple[str, list[str]]]:
 
     `mmbench dev en` is split into `mmbench` and `deven` if a benchmark is called `mmbench`.
 
-    Returns:
+    Yields:
         For each way, the further words without blanks, and the benchmarks. The longest short name comes first.
     """
     names_by_letters: dict[str, list[str]] = {}

@@ -197,7 +197,7 @@ class WrittenSubmission(Protocol):
 
     @property
     def missing(self) -> str:
-        """What is missing and how to get it; empty when nothing is."""
+        """The missing parts and how to get them; empty if nothing is missing."""
 
 
 class SubmissionWriter(Protocol):

@@ -65,7 +65,7 @@ class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
 
     @property
     def probability(self) -> float:
-        """How probable `choice` is, or, if it is None, that the reply gives no answer."""
+        """Probability of `choice` or, if it is None, that the reply gives no answer."""
         if not self.probabilities:
             return 1.0
         return self.probabilities[-1 if self.choice is None else self.choice]

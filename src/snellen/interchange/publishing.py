@@ -241,7 +241,7 @@ class LeaderboardClient:
         self._token = token
 
     def boards(self) -> list[BoardHere]:
-        """What may be submitted to. Raises StoreError when the server cannot be reached or refuses."""
+        """Return the boards that take submissions. Raises StoreError if the server cannot be reached or refuses."""
         return self._ask("/api/v1/boards", list[BoardHere])
 
     def submit(self, board: str, content: bytes, fields: Mapping[str, str]) -> SentSubmission:

@@ -283,7 +283,7 @@ class Likelihood(ProtocolSettings, frozen=True):
 
     @property
     def perturbed(self) -> tuple[str, ...]:
-        """What differs between presentations: only the template, since options are not shown."""
+        """The differences between presentations: only the template, because options are not shown."""
         return ("template",) if self.m > 1 else ()
 
     @property

@@ -209,7 +209,7 @@ def _flower_images(folder: Path | None, by_folder: str, listed: str) -> Iterator
 def _class_folder_images(split: Path) -> Iterator[tuple[str, Path, int]]:
     """Yield the images in a folder that has a subfolder for each class, called by the number of the class.
 
-    Returns:
+    Yields:
         For each image its location for messages, its file and its class number.
     """
     in_order_of_numbers = sorted(split.iterdir(), key=lambda path: (len(path.name), path.name))

@@ -141,7 +141,7 @@ class ScoringSettings(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What the scoring is, for people: its metrics, its judges and the other settings that are not the standard ones.
+        """Title of the scoring: its metrics, its judges and the other settings that are not the standard ones.
 
         Examples:
             >>> ScoringSettings(ScoringSpec(metrics=("anls",), extractor="strict"), JudgeSpec()).title
@@ -169,7 +169,7 @@ class ScoringSettings(Struct, frozen=True):
 
     @property
     def standard(self) -> ScoringSettings:
-        """The same settings with the standard instead of published rules."""
+        """These settings with the standard instead of published rules."""
         return replace(self, scoring=replace(self.scoring, as_published=False))
 
 

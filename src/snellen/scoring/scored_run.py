@@ -191,7 +191,7 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
 
     @property
     def n_with_options(self) -> int:
-        """How many of its questions have options."""
+        """Number of its questions that have options."""
         return sum(bool(turn.options) for sample in self.samples.values() for turn in sample.rounds)
 
     @property

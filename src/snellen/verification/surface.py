@@ -93,8 +93,10 @@ _LOOSE_ENDS = frozenset("in on of".split())
 
 
 def _repeated(material: CheckMaterial) -> CheckOutcome:
-    """The same question about the same image again: the later one is at fault where the answers are the same, both
-    where the answer of one is a wrong option of the other."""
+    """Find questions that are asked again about the same image.
+
+    If the answers are the same, the later question is at fault; if the answer of one is a wrong option of the other,
+    both are."""
     by_question: dict[object, list[LintQuestion]] = defaultdict(list)
     scenes = _scenes(material)
     questions = material.lint.questions

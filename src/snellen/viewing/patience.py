@@ -161,7 +161,7 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 def http_protocol(is_exempt: Exempt = lambda address: False) -> Callable[..., PatientProtocol]:
-    """What `uvicorn.Config` takes as `http`. An exempt address may have any number of connections, as a proxy has.
+    """Return a value for `http` of `uvicorn.Config`. An exempt address may have any number of connections, as a proxy has.
 
     Examples:
         >>> settings = {"http": http_protocol()}  # uvicorn.Config(application, **settings)

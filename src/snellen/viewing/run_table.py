@@ -93,7 +93,7 @@ class RunTableRow(Struct, frozen=True):
 
     @property
     def benchmarks_text(self) -> str:
-        """What the run was evaluated on: the name of its only benchmark, or the suites of several: `mmbench, pope (5)`."""
+        """The benchmarks of the run: the name of its only one, or the suites of several: `mmbench, pope (5)`."""
         if len(self.benchmarks) < 2:
             return "".join(self.benchmarks)
         suites = list(dict.fromkeys(name.split("/")[0] for name in self.benchmarks))

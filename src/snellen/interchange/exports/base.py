@@ -522,7 +522,7 @@ def _exchange_columns(exchange: Exchange | None) -> dict[str, Any]:
 
 
 def message_text(message: Message) -> str:
-    """What a message says, with a sign in the place of each image."""
+    """Return the text of a message, with a mark in place of each image."""
     return "".join(
         PICTURE if isinstance(part, ImagePart) else part.text for part in message.content
     )

@@ -67,7 +67,7 @@ def without_prompt(reply: str, asked: Asked) -> str:
 
 
 def _turns(messages: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the user and what the assistant said in a conversation, in order."""
+    """Return the messages of the user and those of the assistant in a conversation, in order."""
     user: list[str] = []
     assistant: list[str] = []
     for number, message in enumerate(messages):

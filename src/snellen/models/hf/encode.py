@@ -56,7 +56,7 @@ class EncodedPrompt:
 
     @cached_property
     def form(self) -> str:
-        """What prompts must have in common to share a batch in which only tokens are padded.
+        """Text that is the same for prompts which can share a batch in which only tokens are padded.
 
         This is the number of images and clips, and the names, number formats and shapes of all inputs except the ids,
         without the number of rows and of tokens.

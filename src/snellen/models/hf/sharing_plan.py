@@ -46,7 +46,7 @@ class FastPaths:
 
     @property
     def rows_name(self) -> str:
-        """How scores are computed, as in "tree, picture shared, features kept, trunks kept"."""
+        """Description of how scores are computed, as in "tree, picture shared, features kept, trunks kept"."""
         if self.way == "plain":
             return "plain"
         if self.way == "full rows":

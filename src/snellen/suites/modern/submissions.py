@@ -53,7 +53,7 @@ class AnswerSummary(Struct, frozen=True):
 
     @property
     def missing(self) -> str:
-        """What is left out and how to get it; empty when nothing is."""
+        """The questions that are left out and how to get their replies; empty if there are none."""
         total = self.rows + len(self.never) + len(self.failed)
         reasons = []
         if self.never:

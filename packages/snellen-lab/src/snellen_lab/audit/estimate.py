@@ -93,7 +93,7 @@ class ReadingCell(Struct, frozen=True):
 
     @property
     def margins(self) -> tuple[float, float]:
-        """How far the mean may be below and above `right`, as shares of the number."""
+        """Margins of error of the mean below and above `right`, as shares of the number."""
         if math.isinf(self.labelled):
             return 0.0, 0.0
         low = 0.0

@@ -297,7 +297,7 @@ async def rated_image(study: str, digest: str, rater: PersonDep, services: Servi
 
 @router.get(f"{ROOT}/{{study}}/mine.json", include_in_schema=False)
 async def own_ratings(study: str, rater: PersonDep, services: ServicesDep) -> Response:
-    """What the rater gave, as the offline form saves it: for `snellen rate read`."""
+    """The ratings of the rater, as the offline form saves them: for `snellen rate read`."""
     opened = await _form(services, study)
     ratings = await services.database.read(ratings_of, opened.form, rater)
     saved = {
@@ -312,7 +312,7 @@ async def own_ratings(study: str, rater: PersonDep, services: ServicesDep) -> Re
 
 @router.get(f"{ROOT}/{{study}}/ratings.csv", include_in_schema=False)
 async def all_ratings(study: str, admin: AdminDep, services: ServicesDep) -> Response:
-    """What all raters gave, a row each: for `snellen rate read`."""
+    """The ratings of all raters, a row each: for `snellen rate read`."""
     opened = await _form(services, study)
     sheets = await services.database.read(all_sheets, opened)
 

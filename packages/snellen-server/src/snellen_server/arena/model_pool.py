@@ -328,7 +328,7 @@ class ModelPool:
 
     @property
     def fault(self) -> str | None:
-        """What keeps battles from being fought, in words that anybody may read."""
+        """Why battles cannot take place, in a sentence for everyone; None if they can."""
         if len(self.models) < 2 or sum(model.replies for model in self.models.values()) >= 2:
             return None
         if self.is_loading:

@@ -63,8 +63,9 @@ def utc_now() -> datetime:
 
 
 def create_declared(*tables: Table) -> None:
-    """What the first revision of a branch does while it is the only one: make tables as they are declared. Whoever adds
-    a second one writes out in the first what the tables were before."""
+    """Create the tables as they are declared: the first revision of a branch, while it is the only one.
+
+    If you add a second revision, write out in the first one how the tables were before."""
     for table in tables:
         table.create(alembic.op.get_bind())
 

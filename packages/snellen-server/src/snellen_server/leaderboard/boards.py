@@ -78,7 +78,7 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def sets(self) -> int:
-        """How many sets of benchmarks there are, with the first."""
+        """Number of sets of benchmarks, including the first."""
         return 1 + len(self.rotation)
 
     @property

@@ -114,7 +114,7 @@ class BoardBenchmarkFacts(BaseModel):
 
 
 class BoardFacts(BaseModel):
-    """What may be submitted to."""
+    """The boards that take submissions."""
 
     name: str
     title: str
@@ -239,7 +239,7 @@ def _entry_address(entry: Submission) -> str:
 
 @router.get(API_BOARDS, tags=["leaderboard"])
 async def show_boards(services: ServicesDep) -> list[BoardFacts]:
-    """What may be submitted to."""
+    """The boards that take submissions."""
     boards = [_checked_board(board) for board in settings_of(services).boards]
     return [await _board_facts(services, board) for board in boards]
 
