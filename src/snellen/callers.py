@@ -135,10 +135,13 @@ def _plain(value: Any) -> str:
 
 
 def _in_python(value: Any) -> str:
+    """Return a value as a Python keyword takes it; a list of one item as that item."""
+    if isinstance(value, str):
+        return repr(value)
     if isinstance(value, Mapping):
-        pairs = (f"{key!r}: {_in_python(each)}" for key, each in value.items())
+        pairs = [f"{key!r}: {_in_python(inner)}" for key, inner in value.items()]
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, (list, tuple)):
-        items = [_in_python(each) for each in value]
+        items = [_in_python(item) for item in value]
         return items[0] if len(items) == 1 else "[" + ", ".join(items) + "]"
-    return repr(value) if isinstance(value, str) else _plain(value)
+    return _plain(value)

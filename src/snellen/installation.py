@@ -136,24 +136,39 @@ def entry_points_of(prefix: str) -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _entry_points(prefix: str, path: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
-    folders = _folders(path)
-    if folders is not None:
-        ours = (text for text in _read(_ENTRY_POINTS, folders) if f"[{prefix}".encode() in text)
-        points = (point for text in ours for point in _points(text.decode()))
-    else:
-        from importlib.metadata import entry_points
+    """Return the value of each entry point by group and name, for groups that begin with a prefix.
 
-        all_points = entry_points()
-        points = (
-            (group, point.name, point.value)
-            for group in all_points.groups
-            for point in all_points.select(group=group)
-        )
+    Args:
+        prefix: The beginning of the groups.
+        path: The folders in which packages are searched, as in `sys.path`.
+    """
     groups: dict[str, dict[str, str]] = {}
-    for group, name, value in points:
+    for group, name, value in _all_entry_points(prefix, _folders(path)):
         if group.startswith(prefix):
             groups.setdefault(group, {})[name] = value
     return groups
+
+
+def _all_entry_points(
+    prefix: str, folders: Mapping[str, str] | None
+) -> Iterator[tuple[str, str, str]]:
+    """Yield group, name and value of the entry points of all packages that have a group with a prefix.
+
+    Args:
+        prefix: The beginning of the group.
+        folders: Folder of the metadata of each package; None to search with `importlib.metadata`, which is slower.
+    """
+    if folders is not None:
+        for text in _read(_ENTRY_POINTS, folders):
+            if f"[{prefix}".encode() in text:
+                yield from _points(text.decode())
+        return
+    from importlib.metadata import entry_points
+
+    all_points = entry_points()
+    for group in all_points.groups:
+        for point in all_points.select(group=group):
+            yield group, point.name, point.value
 
 
 def _points(text: str) -> Iterator[tuple[str, str, str]]:

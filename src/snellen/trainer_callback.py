@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +160,8 @@ class EvaluationCallback(transformers.TrainerCallback):
 
     def all_results(self) -> Results:
         """Return the results of all steps together, as a report of the training shows them."""
-        runs = [run for _, results in sorted(self.results.items()) for run in results.runs]
-        return Results(runs)
+        runs_by_step = [self.results[step].runs for step in sorted(self.results)]
+        return Results(list(chain.from_iterable(runs_by_step)))
 
 
 def _evaluates(args: Any) -> bool:

@@ -320,9 +320,13 @@ class ImageFinder:
 
     def of_number(self, cell: object) -> list[Path]:
         """Return the images whose names are the number in a cell, padded with zeros as in COCO: `000042.jpg` for `42`."""
-        folder, _, number = str(cell).strip().replace("\\", "/").rpartition("/")
-        paths = self._paths.by_number.get(number, [])
-        return [Path(path) for path in paths if not self._is_other_split(path, _folded(folder))]
+        named_path = str(cell).strip().replace("\\", "/")
+        named_folder, _, number = named_path.rpartition("/")
+        images = []
+        for path in self._paths.by_number.get(number, []):
+            if not self._is_other_split(path, _folded(named_folder)):
+                images.append(Path(path))
+        return images
 
     def _is_other_split(self, path: str, folder: str) -> bool:
         """Return whether an image is in the folder of one split, such as `train`, and a cell names the folder of another."""

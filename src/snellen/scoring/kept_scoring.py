@@ -651,8 +651,11 @@ def _words_of(run: Path, name: str) -> set[str]:
 
 def _sizes(run: Path) -> dict[str, int]:
     """Return the size in bytes of each journal of a run, and of its file of ratings, by file name."""
-    ratings = [run / RATINGS] if (run / RATINGS).exists() else []
-    return {path.name: path.stat().st_size for path in (*journals(run), *ratings)}
+    sizes = {path.name: path.stat().st_size for path in journals(run)}
+    ratings = run / RATINGS
+    if ratings.exists():
+        sizes[ratings.name] = ratings.stat().st_size
+    return sizes
 
 
 class _OfBenchmark(Struct, frozen=True, gc=False):
