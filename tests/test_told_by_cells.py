@@ -478,3 +478,34 @@ def test_records_under_ids_of_several_models_and_beside_facts() -> None:
     details = {"accuracy": 75.0, "details": {"type": "GEN", **records}}
     Path("details.json").write_text(json.dumps(details))
     assert sn.score("details.json").value() == 0.75
+
+
+def test_points_are_one_reply_each_also_where_many_are_missing() -> None:
+    # As ScreenSpot-Pro's script writes them; a third has no point, and of the others each second one is in its box.
+    rows = [
+        {
+            "img_path": f"{n}.png",
+            "prompt": f"Close window {n}",
+            "bbox": [10, 10, 50, 40],
+            "pred": None if n % 3 == 0 else [20.5, 30.25] if n % 2 else [200.5, 300.25],
+        }
+        for n in range(60)
+    ]
+    Path("points.json").write_text(json.dumps(rows))
+    [taken] = taken_files(Path("points.json"), FileReading())
+    assert len(taken.file.rows) == 60 and taken.file.metrics[0] == "points"
+    assert sn.score("points.json").value() == pytest.approx(20 / 60)
+
+
+def test_a_column_that_is_marked_as_right_and_met_far_more_often_has_the_right_answers() -> None:
+    # The value stands in each tenth reply, and the verdict in three of four.
+    rows = [
+        {
+            "image": f"{n}.jpg",
+            "ground_truth_value": n + 100,
+            "expected_verdict": ("SAFE", "UNSAFE")[n % 2],
+            "model_response": f"Q1: {n + 100 if n % 10 == 0 else 7} bar. Q2: {('SAFE', 'UNSAFE')[n % 2 if n % 4 else 1]}.",
+        }
+        for n in range(N)
+    ]
+    assert sn.score(table("gauges.csv", rows)).value() == 0.75

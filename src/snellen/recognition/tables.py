@@ -624,8 +624,11 @@ class _Assignment:
         ]
         pointing = [
             name
-            for name, profile in free.items()
-            if is_name_of_reply(name) and profile.lists > 0.5 and name not in boxes
+            for name, profile in self._profiles.items()
+            if (name in free or name in self._roles["reply"])
+            and is_name_of_reply(name)
+            and profile.lists > 0.5
+            and name not in boxes
         ]
         reply = self._profiles.get(self._roles["reply"][0])
         says_where = reply is not None and 2 * sum(
@@ -734,7 +737,10 @@ class _Assignment:
                 candidates.append(name)
         shares = self._shares_in_replies((*chosen, *candidates), replies[0])
         best = max(candidates, key=lambda name: shares[name], default="")
-        if not best or shares[chosen[0]] > HARDLY or shares[best] < OFTEN_MET:
+        is_hardly_met = shares[chosen[0]] <= HARDLY
+        if best and rest_of_gold(best):
+            is_hardly_met = is_hardly_met or MORE_OFTEN * shares[chosen[0]] <= shares[best]
+        if not best or not is_hardly_met or shares[best] < OFTEN_MET:
             return
         self._roles["answer"] = (best,)
         self._doubts = [doubt for doubt in self._doubts if doubt.role != "answer"]
@@ -1099,6 +1105,8 @@ _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
 HARDLY = 0.05
 OFTEN_MET = 0.2
 """Shares of the replies in which the cells of a column of right answers stand at most, and those of a better one at least."""
+MORE_OFTEN = 4
+"""How many times as often as the first a better column stands in replies, whose name says that it is right."""
 ALL = 0.99
 """The share of the rows in which cells have to be alike, for two columns to say the same."""
 FEWEST_JUDGED = 3

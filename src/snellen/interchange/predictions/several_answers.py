@@ -155,6 +155,8 @@ def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
     n_equal = 0
     lengths: set[int] = set()
     for gold_cell, reply_cell in answers:
+        if reply_cell in (None, "", []):
+            continue  # a row without a reply tells nothing
         rows += 1
         gold, reply = list_in_answer(gold_cell), list_in_answer(reply_cell)
         if not gold or not reply:
