@@ -233,7 +233,7 @@ def test_grades_without_replies_are_refused_with_their_mean() -> None:
     grades = (0.0, 0.5, 1.0, 0.1)
     # As MM-Vet's evaluator writes them; the mean of the four is 0.4.
     content = {
-        f"v1_{n}": {"model": "gpt-4", "content": [str(grades[n % 4])], "score": [grades[n % 4]]}
+        f"v1_{n}": {"model": ["gpt-4"], "content": [str(grades[n % 4])], "score": [grades[n % 4]]}
         for n in range(N)
     }
     Path("grade.json").write_text(json.dumps(content))

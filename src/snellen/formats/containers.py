@@ -361,7 +361,7 @@ def _nested(content: Object, path: tuple[str, ...] = ()) -> Records | None:
                 records.append({ID: "/".join(record_path), **record})
         elif not isinstance(value, dict) or not value:
             return None
-        elif any(_is_plain(inner) for inner in value.values()) or _is_item(value):
+        elif any(map(_is_plain, value.values())) or _is_item(value) or _are_in_brackets(value):
             records.append({ID: "/".join(value_path), **value})
         else:
             inner_records = _nested(value, value_path)
@@ -383,6 +383,12 @@ def _is_item(value: Object) -> bool:
         if all(_is_plain(item) for item in inner):
             n_lists_of_values += 1
     return n_lists_of_records == 1 and n_lists_of_values > 0
+
+
+def _are_in_brackets(value: Object) -> bool:
+    """Return whether each field of an object is a list of one plain value, as MM-Vet's evaluator writes grades."""
+    lists = [inner for inner in value.values() if isinstance(inner, list) and len(inner) == 1]
+    return len(lists) == len(value) > 1 and all(_is_plain(inner[0]) for inner in lists)
 
 
 # --- questions in lists ---------------------------------------------------------------------------------------------------
