@@ -59,7 +59,12 @@ def blind_right(question: AskedQuestion, prediction: Prediction) -> float:
     return float(blind_answer(reply, question.sample.tags.get("task", "")) == truth)
 
 
-@reply_metric(unit="share", title="ZeroBench", interval="mean")
+@reply_metric(
+    unit="share",
+    title="ZeroBench",
+    interval="mean",
+    limit="an answer that is not in braces is not read",
+)
 def zerobench(reply: str, references: Sequence[str]) -> float:
     """1 if the last text in braces of a reply holds the ground truth, in lower case, else 0.
 
