@@ -248,6 +248,18 @@ def test_presentations_of_an_export_are_read_back_as_those_of_their_questions(
         assert (read.protocol, read.value, read.n, read.ci) == (protocol, own.value, 12, own.ci)
 
 
+def test_an_export_under_two_protocols_keeps_that_of_several_presentations(tmp_path: Path) -> None:
+    benchmark = small.built(small.rows(12, pictures=12), tmp_path / "made")
+    model = sn.Scripted(lambda request: "(A)")  # CircularEval stops early at nearly all questions
+    protocols = ["vanilla", "circular"]
+    results = sn.evaluate(model, str(benchmark.folder), protocols, name="run")
+    again = sn.score(results.export("csv", "replies.csv")[0])
+    [own] = [row for row in results.rows if _is_whole(row, "circular_accuracy")]
+    [read] = [row for row in again.rows if _is_whole(row, "circular_accuracy")]
+    assert (read.protocol, read.value, read.ci) == (own.protocol, own.value, own.ci)
+    assert read.estimate.absent == own.estimate.absent == 0
+
+
 def test_an_export_without_the_orders_of_options_is_refused(tmp_path: Path) -> None:
     """The replies name the labels of options in orders that are not in the file."""
     benchmark = small.built(small.rows(12, pictures=12), tmp_path / "made")

@@ -407,13 +407,19 @@ def _label(
 
 
 def _stated_protocol(placed: Sequence[PlacedRow]) -> str:
-    """Return the protocol with several presentations that all rows state; empty if they state none."""
+    """Return the one protocol with several presentations that rows state; empty if there is none, or a row states none.
+
+    A run under `vanilla` and `circular` has the first presentation under both.
+    """
     labels = {row.row.protocol for row in placed}
-    if len(labels) != 1:
+    if "" in labels:
         return ""
-    [label] = labels
-    declaration = labelled_declaration(label)
-    return label if declaration.circular or declaration.instability else ""
+    stated: list[str] = []
+    for label in labels:
+        declaration = labelled_declaration(label)
+        if declaration.circular or declaration.instability:
+            stated.append(label)
+    return stated[0] if len(stated) == 1 else ""
 
 
 # --- runs of the files' own questions ----------------------------------------------------------------------------------------
