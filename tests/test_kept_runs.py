@@ -352,6 +352,7 @@ def test_runs_that_were_last_scored_in_different_ways_are_opened_by_standard_set
     with serving(Path("runs"), index=tmp_path / "index.sqlite") as client:
         until(lambda: "100.0%" in client.get("/run?run=b").text)
         until(lambda: "Scored with" in client.get("/run?run=a").text)
+        assert client.get("/").text.count("extractor strict") == 1  # beside the number of a
         page = client.get("/compare?run=a&run=b").text
     assert "gave the same reply to every common question" in page
     assert "last scored in different ways" in page and "only a correct" not in page

@@ -42,6 +42,7 @@ from snellen.viewing.run_summary import (
     RunSummary,
     details_of,
     headline_of,
+    own_scoring_of,
     visible_results,
 )
 
@@ -208,7 +209,7 @@ def _write_run(
         "SELECT outcome, count(DISTINCT question) FROM entry WHERE run = ? GROUP BY outcome", (run,)
     )
     questions = {OUTCOMES[outcome]: count for outcome, count in counts}
-    summary = RunSummary(headline_of(scored, results), questions)
+    summary = RunSummary(headline_of(scored, results), questions, own_scoring_of(scored))
     details = details_of(scored, results, writer.outcomes.by_benchmark(), hidden)
     return summary, details
 

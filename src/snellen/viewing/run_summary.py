@@ -23,7 +23,7 @@ from snellen.report.adaptive_procedures import procedure_of
 from snellen.report.number_text import metric_title
 from snellen.report.reported_runs import CHOICE_ROWS, describe_average, has_predictions
 from snellen.report.samples import GalleryEntry
-from snellen.scoring.kept_scoring import scoring_note
+from snellen.scoring.kept_scoring import scoring_note, scoring_title
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, unknown_suites
 
 
@@ -46,6 +46,8 @@ class RunSummary(Struct, frozen=True):
     headline: Headline | None = None
     questions: dict[str, int] = {}
     """Number of questions with each outcome, under one protocol or more."""
+    scoring: str = ""
+    """What the scoring is, such as "extractor strict", if the run is not shown by standard settings."""
 
 
 class RunDetails(Struct, frozen=True):
@@ -148,6 +150,13 @@ class OutcomeCounter:
         return counts_by_benchmark
 
 
+def own_scoring_of(run: ScoredRun) -> str:
+    """Return the title of the stored scoring that a run was opened with; empty for standard settings."""
+    if run.stored_in is None or run.stored_in == run.folder:
+        return ""
+    return scoring_title(run.folder, run.stored_in.name)
+
+
 def details_of(
     run: ScoredRun,
     rows: Sequence[Result],
@@ -181,7 +190,6 @@ def details_of(
         chance_levels[scored.spec.name] = _chance_levels(scored)
         if has_predictions(scored):
             started_benchmarks.append(scored.spec.name)
-    is_other_scoring = run.stored_in not in (None, run.folder)
     return RunDetails(
         started_benchmarks=tuple(started_benchmarks),
         results=tuple(shown_rows),
@@ -193,7 +201,7 @@ def details_of(
         thresholds=thresholds,
         thresholds_fault=thresholds_fault,
         answers_missing=any(scored.answers_missing for scored in run.benchmarks),
-        scored_with=scoring_note(run.folder) if is_other_scoring else "",
+        scored_with=scoring_note(run.folder) if own_scoring_of(run) else "",
         not_applied=(*unknown_suites(run), *unused_audits(run)),
     )
 
