@@ -23,11 +23,11 @@ import json
 import logging
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from PIL import Image
@@ -36,7 +36,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from snellen.common.decoding import inspect_image  # noqa: E402
-from snellen.models.hf.conversation import Conversation  # noqa: E402
+from snellen.models.hf.conversation import ChatPrompt, Conversation  # noqa: E402
 from snellen.models.hf.load import HfOptions, LoadedModel, without_warnings  # noqa: E402
 from snellen.models.hf.model import HFModel  # noqa: E402
 from snellen.models.hf.model_layout import input_names  # noqa: E402
@@ -62,6 +62,7 @@ SHAPES = {
 }
 """Widths and heights of the images, in pixels."""
 REPLY_TOKENS = 6
+T = TypeVar("T")
 CORPUS = tomllib.loads((ROOT / "tests" / "model_corpus.toml").read_text(encoding="utf-8"))
 WITHIN = 1e-4
 """Nats by which a sum may differ."""
@@ -347,67 +348,63 @@ def ask_mixed(name: str, shapes: str = "ordinary", template: str | None = None) 
 
     findings = Findings(model.fingerprint()["scoring"])
     for request, response in zip(scored, model.loglikelihood(scored, drawn), strict=True):
-        _compare_scores(findings, request, response, witness, conversation, drawn)
+        prompt = conversation.write_scored(request.messages)
+        images = _opened(prompt, drawn)
+
+        def witnessed_scores(
+            prompt: ChatPrompt = prompt, images: list[Any] = images
+        ) -> list[float]:
+            return [witness.score(prompt.text, prompt.joined(option), images) for option in OPTIONS]
+
+        sums = _witnessed(findings, request, response, witnessed_scores)
+        if sums is not None:
+            _compare_scores(findings, request, response, sums)
     for request, response in zip(written, model.generate(written, drawn), strict=True):
-        _compare_reply(findings, request, response, witness, conversation, drawn)
+        prompt = conversation.write(request.messages)
+        images = _opened(prompt, drawn)
+
+        def witnessed_reply(prompt: ChatPrompt = prompt, images: list[Any] = images) -> str:
+            return witness.reply(prompt.text, images)
+
+        reply = _witnessed(findings, request, response, witnessed_reply)
+        if reply is not None:
+            findings.replies += 1
+            findings.equal_replies += reply == response.text
+            if reply != response.text:
+                print(f"    {request.sample_id}: {reply!r} / {response.text!r}", file=sys.stderr)
     findings.notes = model.findings()
     return findings
 
 
-def _compare_scores(
-    findings: Findings,
-    request: Request,
-    response: Response,
-    witness: Witness,
-    conversation: Conversation,
-    drawn: Drawn,
-) -> None:
+def _opened(prompt: ChatPrompt, drawn: Drawn) -> list[Any]:
+    return [Image.open(io.BytesIO(drawn.read(image))) for image in prompt.images]
+
+
+def _witnessed(
+    findings: Findings, request: Request, response: Response, ask: Callable[[], T]
+) -> T | None:
+    """Return what the witness says of a request; None, counted, if Snellen refuses it or the witness fails."""
     if response.error is not None:
         findings.refused += 1
         print(f"    {request.sample_id}: refused: {response.error.detail:.150}", file=sys.stderr)
-        return
-    prompt = conversation.write_scored(request.messages)
-    images = [Image.open(io.BytesIO(drawn.read(image))) for image in prompt.images]
+        return None
     try:
-        sums = []
-        for option in OPTIONS:
-            sums.append(witness.score(prompt.text, prompt.joined(option), images))
+        return ask()
     except REFUSALS as error:
         findings.no_witness += 1
         print(f"    {request.sample_id}: no witness: {error!r:.150}", file=sys.stderr)
-        return
+        return None
+
+
+def _compare_scores(
+    findings: Findings, request: Request, response: Response, sums: Sequence[float]
+) -> None:
     findings.compared += 1
     for value, score in zip(sums, response.scores, strict=True):
         difference = abs(value - score.sum)
         findings.largest = max(findings.largest, difference)
         if difference > WITHIN:
             print(f"    {request.sample_id}: {value} / {score.sum}", file=sys.stderr)
-
-
-def _compare_reply(
-    findings: Findings,
-    request: Request,
-    response: Response,
-    witness: Witness,
-    conversation: Conversation,
-    drawn: Drawn,
-) -> None:
-    if response.error is not None:
-        findings.refused += 1
-        print(f"    {request.sample_id}: refused: {response.error.detail:.150}", file=sys.stderr)
-        return
-    prompt = conversation.write(request.messages)
-    images = [Image.open(io.BytesIO(drawn.read(image))) for image in prompt.images]
-    try:
-        reply = witness.reply(prompt.text, images)
-    except REFUSALS as error:
-        findings.no_witness += 1
-        print(f"    {request.sample_id}: no witness: {error!r:.150}", file=sys.stderr)
-        return
-    findings.replies += 1
-    findings.equal_replies += reply == response.text
-    if reply != response.text:
-        print(f"    {request.sample_id}: {reply!r} / {response.text!r}", file=sys.stderr)
 
 
 def main() -> None:
