@@ -235,20 +235,32 @@ class BatchCalls:
         while True:
             outcome = await self._exchange(request)
             if isinstance(outcome, bytes):
-                return str(_read_object(outcome, self._name)["id"])
-            wait = self._wait(attempt, outcome)
+                created = _read_object(outcome, self._name)
+                return str(created["id"])
+            fault = outcome
+            wait = self._wait(attempt, fault)
             if wait is None:
-                raise self._error(request, outcome)
+                raise self._error(request, fault)
             await self._clock.sleep(wait)
-            may_have_arrived |= outcome.kind != "rate_limit"
+
+            # A server that limits requests has not taken this one. After other faults, nobody knows.
+            if fault.kind != "rate_limit":
+                may_have_arrived = True
             if may_have_arrived:
-                try:
-                    found = await find()
-                except BatchError as error:
-                    raise BatchError(str(error), replace(error.fault, retry=True)) from None
-                if found:
-                    return found
+                arrived = await self._find_arrived(find)
+                if arrived:
+                    return arrived
             attempt += 1
+
+    async def _find_arrived(self, find: Callable[[], Awaitable[str]]) -> str:
+        """Return the id of a batch that `find` finds; empty if there is none.
+
+        Raises BatchError, with a fault that may pass, if it is not known whether there is one.
+        """
+        try:
+            return await find()
+        except BatchError as error:
+            raise BatchError(str(error), replace(error.fault, retry=True)) from None
 
     async def _call(self, request: HttpRequest) -> bytes:
         """Return the body of a reply; repeat the request after faults that may pass. Raises BatchError."""

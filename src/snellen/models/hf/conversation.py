@@ -221,12 +221,13 @@ class Conversation:
 
     def write(self, messages: Sequence[Message]) -> ChatPrompt:
         """Return the prompt for `messages`. A final assistant message is left open."""
-        continued = messages[-1].role == "assistant"
         join = self._join_of(messages)
-        if self._template:
-            return self._prompt(messages, self._by_template(messages, continued), join)
-        text = self._by_format(messages)
-        return self._prompt(messages, text, join, added=self._format.added)
+        if not self._template:
+            text = self._by_format(messages)
+            return self._prompt(messages, text, join, added=self._format.added)
+        is_opened_reply = messages[-1].role == "assistant"
+        text = self._by_template(messages, is_opened_reply)
+        return self._prompt(messages, text, join)
 
     def _prompt(self, messages: Sequence[Message], text: str, join: str, **more: Any) -> ChatPrompt:
         """Return a prompt with the images and clips of `messages`. `more` are other fields of the prompt."""
@@ -483,16 +484,21 @@ class Conversation:
     def _read_join(self) -> str:
         """Return the separator that the template writes between its header and a reply; empty if unknown."""
         question = Message("user", (TextPart("x"),))
-        reply = Message("assistant", (TextPart(_MARK),))
+        marked_reply = Message("assistant", (TextPart(_MARK),))
         try:
-            opened = self._render_messages((question,), continued=False)
-            complete = self._render_messages((question, reply), continued=False, opened=False)
+            prompt = self._render_messages((question,), continued=False)
+            finished = self._render_messages(
+                (question, marked_reply), continued=False, opened=False
+            )
         except ValueError:  # the template rejects replies
             return ""
-        before, mark, _ = complete.rpartition(_MARK)
-        if not mark or not before.startswith(opened):
+        # "USER: x ASSISTANT:" as a prompt, and "USER: x ASSISTANT: MARK" finished, have a blank between them.
+        before_reply, mark, _ = finished.rpartition(_MARK)
+        writes_reply = bool(mark)
+        header_is_prompts = before_reply.startswith(prompt)
+        if not (writes_reply and header_is_prompts):
             return ""
-        return before[len(opened) :]
+        return before_reply.removeprefix(prompt)
 
 
 def _differ_by_empty_thought(opened: str, finished: str) -> bool:

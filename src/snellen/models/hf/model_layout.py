@@ -187,12 +187,17 @@ def _end_tokens(model: Any, language_model: Any, end_of_text: int | None) -> fro
 
 
 def to_prefix_item(layout: ModelLayout, prompt: ContinuedPrompt) -> PrefixItem:
-    """Return a prompt and its continuations in the form that the sharing plan takes."""
+    """Return a prompt and its continuations in the form that the sharing plan takes.
+
+    The plan has no torch: images are a digest of what the model reads of them, and the number of tokens up to the last.
+    """
     context = prompt.context
+    images = vision_digest(context)
+    end_of_images = _image_end(layout, context)
     return PrefixItem(
-        key=vision_digest(context),
+        key=images,
         tokens=context.ids,
-        image_end=_image_end(layout, context),
+        image_end=end_of_images,
         tails=prompt.tails,
         form=context.form,
     )
