@@ -40,11 +40,13 @@ def interval_of(
     if spread.groups < 2:
         return None, None
     low, high = bounds
-    is_rounding = spread.independent <= (SAME * max(1.0, abs(value))) ** 2
+    largest_rounding_error = SAME * max(1.0, abs(value))
+    is_rounding = spread.independent <= largest_rounding_error**2  # a variance
     is_inside = low < value < high
     if not varied or is_rounding or not is_inside:
         return unvaried_interval(value, spread.effective_groups, bounds)
 
+    # With few groups the interval would be too short for values that seldom come near a bound.
     has_no_bound = math.isinf(low) and math.isinf(high)
     has_both_bounds = math.isfinite(low) and math.isfinite(high)
     few_groups = 0

@@ -228,20 +228,31 @@ def _share_right(verdicts: Sequence[float]) -> str:
 
 
 def _are_scores(roles: TableRoles) -> bool:
-    """Whether a table names models, and most of its other columns are numbers: a leaderboard."""
+    """Return whether a table is a leaderboard: it names models, and gives their scores.
+
+    Either most of the columns beside the models are scores, one column for each benchmark, or the table has a row for
+    each model and benchmark, with a column that names the benchmark and one that is called a score.
+    """
     models = roles.roles.get("model") or [
         name for name in roles.profiles if folded_name(name) in ("models", "method", "methods")
     ]
-    others = [
-        profile for name, profile in roles.profiles.items() if name not in models and profile.texts
-    ]
-    with_numbers = sum(all(map(_is_score, profile.texts)) for profile in others)
+    if not models:
+        return False
+
+    n_columns = 0
+    n_columns_of_scores = 0
+    has_column_called_score = False
+    for name, profile in roles.profiles.items():
+        has_scores = all(_is_score(text) for text in profile.texts)
+        if has_scores and folded_name(name) in _SCORE_NAMES:
+            has_column_called_score = True
+        if name not in models and profile.texts:
+            n_columns += 1
+            n_columns_of_scores += has_scores
+    if n_columns_of_scores > n_columns / 2:
+        return True
     names = {folded_name(name) for name in roles.profiles}
-    is_long = not names.isdisjoint(_TASKS) and any(
-        folded_name(name) in _SCORE_NAMES and all(map(_is_score, profile.texts))
-        for name, profile in roles.profiles.items()
-    )
-    return bool(models) and (with_numbers > len(others) / 2 or is_long)
+    return has_column_called_score and not names.isdisjoint(_TASKS)
 
 
 FEWEST_SCORES = 2

@@ -773,23 +773,33 @@ def check_answers_possible(path: Path, file: PredictionFile) -> None:
 
 
 def _are_facts_on_images(rows: Sequence[PredictedRow]) -> bool:
-    """Whether most images have one right answer to several questions, which hardly a reply has: a fact on the image."""
-    golds: dict[str, set[tuple[str, ...]]] = {}
-    asked: dict[str, set[str]] = {}
+    """Return whether the right answers of a file are facts on its images, such as their class, and not answers.
+
+    Then most images are asked several questions, have the same right answer to all of them, and almost no reply states
+    it. A file with verdicts on its replies says itself which of them are right.
+    """
+    has_verdicts = any(row.verdict is not None for row in rows)
+    has_rows_without_image = any(not row.picture for row in rows)
+    if has_verdicts or has_rows_without_image:
+        return False
+
+    answers_by_image: dict[str, set[tuple[str, ...]]] = {}
+    questions_by_image: dict[str, set[str]] = {}
     for row in rows:
-        golds.setdefault(row.picture, set()).add(row.references)
-        asked.setdefault(row.picture, set()).add(row.question or row.prompt)
-    n_several = sum(len(answers) > 1 for answers in golds.values())
-    if "" in golds or 2 * n_several > len(golds) or any(row.verdict is not None for row in rows):
+        answers_by_image.setdefault(row.picture, set()).add(row.references)
+        questions_by_image.setdefault(row.picture, set()).add(row.question or row.prompt)
+    n_images = len(answers_by_image)
+    n_with_one_answer = sum(len(answers) == 1 for answers in answers_by_image.values())
+    n_with_several_questions = sum(len(asked) > 1 for asked in questions_by_image.values())
+    if n_with_one_answer < n_images / 2 or n_with_several_questions <= n_images / 2:
         return False
-    if 2 * sum(len(questions) > 1 for questions in asked.values()) <= len(asked):
-        return False
-    looked_at = rows[:: max(1, len(rows) // MOST_READ)]
+
+    rows_read = rows[:: max(1, len(rows) // MOST_READ)]
     try:
-        n_met = sum(typed_match(row.reply or "", row.references) for row in looked_at)
+        n_right = sum(typed_match(row.reply or "", row.references) for row in rows_read)
     except DataError:  # a right answer is a word that any reply has
         return False
-    return n_met <= FEW * len(looked_at)
+    return n_right <= FEW * len(rows_read)
 
 
 _ASKS_YES_OR_NO = re.compile(r"\byes\s*(?:/|or)\s*no\b", re.IGNORECASE)
