@@ -28,13 +28,13 @@ from snellen.scoring.reply_labels import (
 )
 from snellen.scoring.unparsed import needs_judge
 from snellen_lab.agreement.hard_replies import hard_replies
+from snellen_lab.agreement.krippendorff import nominal_alpha
 from snellen_lab.agreement.labelled_replies import hard_items, hard_sample, import_labels
 from snellen_lab.agreement.readers import agreement_study, calibrate
 from snellen_lab.agreement.statistics import (
     agreement,
     bootstrap_agreement,
     cohen_kappa,
-    krippendorff_alpha,
     observed_agreement,
 )
 from snellen_lab.cli.labels import agree_command, ask_for_labels
@@ -58,14 +58,19 @@ def test_kappa_is_scikit_learn_s(pairs: list[tuple[Any, Any]]) -> None:
 
 
 @given(st.lists(st.lists(READING, min_size=0, max_size=4), min_size=1, max_size=30))
-def test_alpha_is_that_of_the_krippendorff_package(units: list[list[Any]]) -> None:
-    package = pytest.importorskip("krippendorff", reason="waits for krippendorff")
-    ours = krippendorff_alpha(units)
+def test_alpha_is_that_of_evalica(units: list[list[Any]]) -> None:
+    evalica = pytest.importorskip("evalica", reason="waits for evalica")
+    pandas = pytest.importorskip("pandas", reason="waits for pandas")
+    ours = nominal_alpha(units)
     if ours is None:
         assert len({value for unit in units if len(unit) > 1 for value in unit}) <= 1
         return
-    counts = [[unit.count(value) for value in (None, 0, 1, 2, 3)] for unit in units]
-    theirs = package.alpha(value_counts=counts, level_of_measurement="nominal")
+    # It takes no None as a value; 9 stands for it. Each unit is a column, filled up with missing ratings.
+    columns = [
+        pandas.Series([9 if value is None else value for value in unit], dtype=float)
+        for unit in units
+    ]
+    theirs = evalica.alpha(pandas.concat(columns, axis=1), distance="nominal").alpha
     assert ours == pytest.approx(theirs, abs=1e-12)
 
 
@@ -78,12 +83,12 @@ def test_alpha_is_that_of_krippendorff_s_own_example() -> None:
         [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
     ]
     units = [[row[i] for row in rows if row[i] is not None] for i in range(12)]
-    assert krippendorff_alpha(units) == pytest.approx(0.743, abs=5e-4)
+    assert nominal_alpha(units) == pytest.approx(0.743, abs=5e-4)
 
 
 @given(PAIRS)
 def test_perfect_agreement_is_one_and_none_exceeds_it(pairs: list[tuple[Any, Any]]) -> None:
-    for statistic in (observed_agreement, cohen_kappa, krippendorff_alpha):
+    for statistic in (observed_agreement, cohen_kappa, nominal_alpha):
         value = statistic(pairs)
         assert value is None or value <= 1 + 1e-12
         same = statistic([(one, one) for one, _ in pairs])
@@ -93,7 +98,7 @@ def test_perfect_agreement_is_one_and_none_exceeds_it(pairs: list[tuple[Any, Any
 @given(PAIRS, st.integers(0, 3))
 def test_both_sides_may_change_places(pairs: list[tuple[Any, Any]], seed: int) -> None:
     turned = [(other, one) for one, other in pairs]
-    for statistic in (observed_agreement, cohen_kappa, krippendorff_alpha):
+    for statistic in (observed_agreement, cohen_kappa, nominal_alpha):
         assert statistic(turned) == pytest.approx(statistic(pairs))
 
 
@@ -286,7 +291,7 @@ def test_people_who_differ_are_told_and_a_tie_leaves_the_reply_out(run: Path) ->
             add_lines(run / LABELS_FILE, HumanLabel(item.id, label, by))
     rows, people = agreement_study(run)
     assert {row.n for row in rows} == {1}
-    assert people == pytest.approx(krippendorff_alpha([[0, 0, 1], [0, 1]]))
+    assert people == pytest.approx(nominal_alpha([[0, 0, 1], [0, 1]]))
 
 
 def test_without_labels_it_says_what_to_do(run: Path) -> None:

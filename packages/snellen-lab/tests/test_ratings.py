@@ -92,16 +92,16 @@ def rated(rater: str, key: RatingKey, *values: int) -> RaterSheet:
 
 
 @given(UNITS)
-def test_interval_alpha_is_that_of_the_krippendorff_package(units: list[list[int]]) -> None:
-    package = pytest.importorskip("krippendorff", reason="waits for krippendorff")
+def test_interval_alpha_is_that_of_evalica(units: list[list[int]]) -> None:
+    evalica = pytest.importorskip("evalica", reason="waits for evalica")
+    pandas = pytest.importorskip("pandas", reason="waits for pandas")
     ours = alpha_estimate(units, random.Random(0)).value
     if ours is None:
         assert len({value for unit in units if len(unit) > 1 for value in unit}) <= 1
         return
-    counts = [[unit.count(value) for value in range(1, 6)] for unit in units]
-    theirs = package.alpha(
-        value_counts=counts, value_domain=range(1, 6), level_of_measurement="interval"
-    )
+    # Each unit is a column, filled up with missing ratings.
+    columns = [pandas.Series(unit, dtype=float) for unit in units]
+    theirs = evalica.alpha(pandas.concat(columns, axis=1), distance="interval").alpha
     assert ours == pytest.approx(theirs, abs=1e-9)
 
 

@@ -29,13 +29,13 @@ from snellen.plugin_api import (
     stored_readings,
 )
 from snellen_lab.agreement.hard_replies import HardReply, hard_replies
+from snellen_lab.agreement.krippendorff import nominal_alpha
 from snellen_lab.agreement.labelled_replies import HardItem, Reading, hard_items, human_readings
 from snellen_lab.agreement.statistics import (
     Agreement,
     Pair,
     agreement,
     agreement_sentence,
-    krippendorff_alpha,
 )
 
 DEFAULT_JUDGE = JudgeSpec()
@@ -90,7 +90,7 @@ def agreement_study(run: Path, *, seed: int = 0) -> tuple[list[Agreement], float
     rated_by_several = [ratings for ratings in readings_of_people.values() if len(ratings) > 1]
     if not rated_by_several:
         return rows, None
-    return rows, krippendorff_alpha(rated_by_several)
+    return rows, nominal_alpha(rated_by_several)
 
 
 def majority_votes(votes: Sequence[VoteT]) -> Iterator[VoteT]:

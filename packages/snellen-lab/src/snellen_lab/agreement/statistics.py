@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from snellen_lab.agreement.krippendorff import nominal_alpha
 from snellen_lab.agreement.labelled_replies import Reading
 
 RESAMPLES = 1000
@@ -59,7 +60,7 @@ def agreement(
             about_none += 1
         else:
             between_options += 1
-    statistics = (observed_agreement, cohen_kappa, krippendorff_alpha)
+    statistics = (observed_agreement, cohen_kappa, nominal_alpha)
     share, kappa, alpha = bootstrap_agreement(pairs, groups, statistics, rng)
     return Agreement(
         reader=reader,
@@ -98,32 +99,6 @@ def cohen_kappa(pairs: Sequence[Pair]) -> float | None:
     if expected >= 1:
         return None
     return (observed - expected) / (1 - expected)
-
-
-def krippendorff_alpha(units: Sequence[Sequence[Reading]]) -> float | None:
-    """Return Krippendorff's alpha for nominal values: 1 - observed / expected disagreement.
-
-    It is at most 1, and 0 at chance. It is undefined (None) if all ratings are the same or none can be compared.
-
-    Args:
-        units: The ratings of each reply by its raters. Replies with one rating do not count.
-    """
-    totals: Counter[Reading] = Counter()
-    disagreement = 0.0
-    for unit, times in Counter(map(tuple, units)).items():
-        size = len(unit)
-        if size < 2:
-            continue
-        counts = Counter(unit)
-        for value, count in counts.items():
-            totals[value] += times * count
-        differing_pairs = size**2 - sum(count**2 for count in counts.values())
-        disagreement += times * differing_pairs / (size - 1)
-    n = totals.total()
-    expected = n**2 - sum(count**2 for count in totals.values())
-    if not expected:
-        return None
-    return 1 - (n - 1) * disagreement / expected
 
 
 def bootstrap_agreement(

@@ -6,7 +6,6 @@ import math
 import random
 from collections.abc import Hashable, Sequence
 from statistics import NormalDist
-from typing import NamedTuple
 
 from snellen.plugin_api import (
     Estimate,
@@ -15,27 +14,15 @@ from snellen.plugin_api import (
     student_t,
     unvaried_interval,
 )
+from snellen_lab.agreement.krippendorff import RatingCounts
 
 RESAMPLES = 2000
 SMALLEST_VARIANCE = 1e-24
 """Variance below which a mean counts as constant."""
 
 
-class _Moments(NamedTuple):
-    """Number, sum and sum of squares of the values of an item."""
-
-    n: int
-    total: float
-    squares: float
-
-
 def alpha_estimate(units: Sequence[Sequence[float]], rng: random.Random) -> Estimate:
-    """Return Krippendorff's alpha for interval values: 1 - observed / expected disagreement.
-
-    It is at most 1, and 0 at chance. With the difference function (a - b)^2 the disagreement of all ordered pairs of m
-    values is 2 (m sum x^2 - (sum x)^2), so that
-    alpha = 1 - (n - 1) sum_u [m_u S_u - T_u^2] / (m_u - 1) / (n S - T^2) (Krippendorff 2011, "Computing
-    Krippendorff's Alpha-Reliability").
+    """Return Krippendorff's alpha for interval values, at most 1, and 0 at chance (see `RatingCounts`).
 
     Args:
         units: The values of each item. Items with one value do not count.
@@ -46,16 +33,14 @@ def alpha_estimate(units: Sequence[Sequence[float]], rng: random.Random) -> Esti
         two copies of one rater would agree with each other. It has no value if all values are the same or none can be
         compared.
     """
-    moments = []
-    for values in units:
-        if len(values) > 1:
-            squares = math.fsum(value * value for value in values)
-            moments.append(_Moments(len(values), math.fsum(values), squares))
-
+    ratings = RatingCounts(units, "interval")
     resampled_alphas = []
-    if len(moments) > 1:
+    if ratings.n_items > 1:
         for _ in range(RESAMPLES):
-            alpha = _alpha(rng.choices(moments, k=len(moments)))
+            times = [0] * ratings.n_items
+            for item in rng.choices(range(ratings.n_items), k=ratings.n_items):
+                times[item] += 1
+            alpha = ratings.alpha(times)
             if alpha is not None:
                 resampled_alphas.append(alpha)
     low = high = None
@@ -64,31 +49,7 @@ def alpha_estimate(units: Sequence[Sequence[float]], rng: random.Random) -> Esti
         last = len(resampled_alphas) - 1
         low = resampled_alphas[round(0.025 * last)]
         high = resampled_alphas[round(0.975 * last)]
-    n = sum(unit.n for unit in moments)
-    return Estimate(_alpha(moments), None, low, high, n, groups=len(moments))
-
-
-def _alpha(units: Sequence[_Moments]) -> float | None:
-    """Return Krippendorff's alpha for interval values (see `alpha_estimate`).
-
-    Args:
-        units: For each item, the number, the sum and the sum of squares of its ratings.
-
-    Returns:
-        Alpha; None if all ratings are equal, because agreement by chance is then certain.
-    """
-    n_ratings = math.fsum(unit.n for unit in units)
-    total = math.fsum(unit.total for unit in units)
-    squares = math.fsum(unit.squares for unit in units)
-    expected_disagreement = n_ratings * squares - total * total
-    if expected_disagreement <= 0:
-        return None
-    disagreements = []
-    for unit in units:
-        disagreement = unit.n * unit.squares - unit.total * unit.total
-        disagreements.append(disagreement / (unit.n - 1))
-    observed_disagreement = (n_ratings - 1) * math.fsum(disagreements)
-    return 1 - observed_disagreement / expected_disagreement
+    return Estimate(ratings.alpha(), None, low, high, ratings.n_ratings, groups=ratings.n_items)
 
 
 def crossed_mean(
