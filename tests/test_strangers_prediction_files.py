@@ -688,6 +688,52 @@ def test_samples_of_lmms_eval_count_the_answers_of_all_annotators() -> None:
     assert value == pytest.approx(0.6)
 
 
+@pytest.mark.parametrize(
+    ("metric", "reply_field", "gold_field", "target"),
+    [
+        ("exact_match", "pred", "answer", "answer"),  # MaXM's target is the name of the field
+        ("anls", "pred_answer", "answer", "answer"),
+        ("some_score", "prediction", "ground_truth", ""),
+    ],
+)
+def test_references_of_a_metric_of_lmms_eval_are_right_answers(
+    metric: str, reply_field: str, gold_field: str, target: str
+) -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        reply = f"râul {n}" if n % 4 else "nimic"  # 30 of 40 are the second of two references
+        handed = {gold_field: [f"un canal {n}", f"râul {n}"], reply_field: reply, "image_id": n}
+        rows.append(
+            {
+                "doc_id": n,
+                "target": target,
+                "filtered_resps": [reply],
+                metric: handed,
+                "input": f"Ce este {n}?",
+            }
+        )
+    [taken] = taken_files(Path(lines("samples_maxm.jsonl", rows)), FileReading())
+    assert all(row.verdict is None for row in taken.file.rows)
+    assert not any("own verdicts" in note for note in taken.file.notes)
+    assert sn.score("samples_maxm.jsonl").value() == 0.75
+
+
+def test_the_verdicts_of_an_object_for_a_metric_are_named_by_their_column() -> None:
+    rows = [
+        {
+            "doc_id": n,
+            "target": f"thing {n}",
+            "filtered_resps": [f"thing {n}" if n % 4 else "another"],
+            "mmmu_acc": {"answer": f"thing {n}", "parsed_pred": f"thing {n}" if n % 4 else "x"},
+            "input": f"What is {n}?",
+        }
+        for n in range(N)
+    ]
+    [taken] = taken_files(Path(lines("samples.jsonl", rows)), FileReading())
+    notes = " ".join(taken.file.notes)
+    assert "the file's own verdicts, in 'mmmu_acc.parsed_pred': 75.0% of 40 right" in notes
+
+
 def test_options_called_answers_in_samples_of_lmms_eval_are_not_all_right() -> None:
     rows = [
         {

@@ -128,7 +128,17 @@ def _with_task(path: Path, file: PredictionFile, columns: Collection[str]) -> Pr
         model = str(content.get("model_name") or "") if isinstance(content, dict) else ""
     notes = (LOSSES,) if any(row.scores for row in file.rows) else ()
     title = task.partition(".json")[0] or file.title
-    return replace(file, title=title, model=model, notes=(*file.notes, *notes))
+    metrics = file.metrics
+    if OF_METRIC in columns and not metrics:
+        tasks_metrics = [name for name in _OF_SHORT_ANSWERS if f"{name}.pred" in columns]
+        if tasks_metrics:
+            metrics = tuple(tasks_metrics)
+            notes = (*notes, f"the task's metrics of its short answers: {', '.join(tasks_metrics)}")
+    return replace(file, title=title, model=model, metrics=metrics, notes=(*file.notes, *notes))
+
+
+_OF_SHORT_ANSWERS = ("anls", "exact_match", "relaxed_accuracy")
+"""Metrics of Snellen that tasks of lmms-eval call the same; the first one of a task is the headline."""
 
 
 ANNOTATORS = "answers of annotators"
@@ -164,12 +174,15 @@ def _lmms_rows(path: Path) -> Iterator[SourceRow]:
     rows = list(_with_annotators(path))
     has_own_ids = _are_presentations(rows)
     score = _own_score(rows)
+    references = _references_of_metric(rows)
     for row in rows:
         cells = dict(row.cells)
         if has_own_ids:
             cells["doc_id"] = cells["doc.id"]
         if score:
             cells[OWN_SCORE] = cells[score]
+        if references:
+            cells[OF_METRIC] = cells.get(references)
         yield row._replace(cells=cells)
 
 
@@ -197,6 +210,53 @@ def _own_score(rows: Sequence[SourceRow]) -> str:
         if all(isinstance(cell, (int, float)) and 0 <= cell <= 1 for cell in cells):
             scores.append(name)
     return scores[0] if len(scores) == 1 else ""
+
+
+OF_METRIC = "references of the task's metric"
+"""The column of the right answers that a task hands to its metric, where `target` does not have them."""
+_REPLIES_OF_METRIC = frozenset(
+    "pred prediction pred_answer parsed_pred predict predict_answer pred_number".split()
+)
+_REFERENCES_OF_METRIC = "answers answer references reference ground_truth gt gt-answer target targets gt_number A".split()
+"""Fields of what a task of lmms-eval hands to its metric: `{"answer": ["a river", "a stream"], "pred": "river"}`."""
+
+
+def _references_of_metric(rows: Sequence[SourceRow]) -> str:
+    """Return the field with the right answers in the objects for a metric, where `target` tells less; empty if it does not.
+
+    `target` tells less where it is one text for all rows, such as the name of a field, and where it is one of several
+    right answers.
+    """
+    if not rows or any(f"doc.{name}" in rows[0].cells for name in ("options", "choices")):
+        return ""
+    targets = [row.cells.get("target") for row in rows]
+    is_target_alike = len(rows) > 1 and all(target == targets[0] for target in targets)
+    for name in _fields_of_metrics(rows[0].cells):
+        answers = [row.cells.get(name) for row in rows]
+        if any(answer in (None, "", []) for answer in answers):
+            continue
+        do_differ = any(answer != answers[0] for answer in answers)
+        if is_target_alike and do_differ:
+            return name
+        n_among = 0
+        for answer, target in zip(answers, targets, strict=True):
+            n_among += isinstance(answer, list) and target in answer
+        has_several = any(isinstance(answer, list) and len(answer) > 1 for answer in answers)
+        if has_several and n_among == len(rows):
+            return name
+    return ""
+
+
+def _fields_of_metrics(cells: Mapping[str, Any]) -> list[str]:
+    """The fields with right answers in the objects of a row that have a reply beside them."""
+    found: list[str] = []
+    for name in cells:
+        metric, _, field = name.rpartition(".")
+        if metric in _OF_SAMPLES or field not in _REPLIES_OF_METRIC:
+            continue
+        beside = (f"{metric}.{reference}" for reference in _REFERENCES_OF_METRIC)
+        found += [reference for reference in beside if reference in cells][:1]
+    return found
 
 
 def _are_presentations(rows: Sequence[SourceRow]) -> bool:
@@ -228,7 +288,7 @@ LMMS_EVAL = table_form(
         "question": ("doc.question",),
         "prompt": ("input",),
         "options": ("doc.options", "doc.choices.text", "doc.choices"),
-        "answer": (ANNOTATORS, "target"),
+        "answer": (ANNOTATORS, OF_METRIC, "target"),
         "reply": ("resps", "filtered_resps"),
         "likelihood": ("filtered_resps",),
         "verdict": (OWN_SCORE,),

@@ -493,7 +493,14 @@ class RowReader:
             return self._read_verdict(text_in_cell(cells.get(column)))
         metric, _, field = self._table.column("reading").rpartition(".")
         right = cells.get(f"{metric}.answer")
-        return float(cells.get(f"{metric}.{field}") == right) if metric and right else None
+        read = cells.get(f"{metric}.{field}")
+        if (
+            not metric
+            or not right
+            or isinstance(right, (list, dict)) != isinstance(read, (list, dict))
+        ):
+            return None  # a text is no verdict on a list of references: any of these may be right
+        return float(read == right)
 
     def _reading(self, cells: Mapping[str, Any]) -> str | None:
         column = self._table.column("reading")
