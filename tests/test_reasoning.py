@@ -27,7 +27,7 @@ from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.extraction import STANDARD
 from snellen.protocols.base import parse_protocol
 from snellen.protocols.prompts.role_prompts import parse_reasoning_prompts
-from snellen.protocols.prompts.templates import default_templates
+from snellen.protocols.prompts.templates import default_templates, registered_templates
 from snellen.protocols.reasoning import legacy_conclusion, legacy_sub_questions
 from snellen.protocols.reasoning_parsing import (
     ReadConclusion,
@@ -352,7 +352,7 @@ def test_options_that_are_numbers_have_letters(make: Callable[..., Benchmark]) -
 def test_settings_out_of_range_are_one_line() -> None:
     with pytest.raises(UnknownNameError, match="reasoning needs rounds >= 1, not 0"):
         parse_protocol("reasoning?rounds=0")
-    with pytest.raises(UnknownNameError, match="unknown reasoning prompt 'mine'"):
+    with pytest.raises(UnknownNameError, match="unknown template 'mine'"):
         parse_protocol("reasoning?prompts=mine")
     with pytest.raises(UnknownNameError, match="parsing"):
         parse_protocol("reasoning?parsing=lgacy")
@@ -722,8 +722,14 @@ def test_wrong_words_are_one_line() -> None:
 
 
 def test_the_words_for_entailment_tell_its_middle_answer_from_doubt() -> None:
-    words = parse_protocol("reasoning?prompts=lvlm-ehub-entailment")
-    assert words.label == "reasoning?prompts=lvlm-ehub-entailment"
+    protocol = parse_protocol("reasoning?prompts=lvlm-ehub-entailment")
+    assert protocol.label == "reasoning?prompts=lvlm-ehub-entailment"
+    declared_version = protocol.declaration.words(default_templates())
+    assert declared_version == "lvlm-ehub-entailment-1"
+    texts = registered_templates("lvlm-ehub-entailment").reasoning
+    assert texts.doubt == "We are not sure"
+    # Everything else is as in any run.
+    assert texts.reasoner == default_templates().reasoning.reasoner
 
 
 # --- what is shown -----------------------------------------------------------------------------------------------

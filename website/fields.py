@@ -300,13 +300,9 @@ HOOKS: dict[HookGroup, tuple[str, str]] = {
     ),
     "judge_prompts": ("a `JudgePrompt`, by its version", "`--judge-prompt`"),
     "matching_prompts": ("the version of a `JudgePrompt`", "`--judge-prompt`, `[as_published]`"),
-    "reasoning_prompts": (
-        "`ReasoningPrompts`, loaded by `load_reasoning_prompts` from a `reasoning_prompts.toml` in the package",
-        "`prompts` of the protocol `reasoning`",
-    ),
     "templates": (
         "`PromptTemplates`, loaded by `packaged_templates` ([their form](protocol-fields.md#templates))",
-        "`--templates`, `[as_published]`, `form` of a set of prompts",
+        "`--templates`, `[as_published]`, `form` of a set of prompts, `prompts` of the protocol `reasoning`",
     ),
     "table_forms": ("a `TableForm`: tables that your reader reads", "`snellen build FILE`"),
     "submission_forms": (

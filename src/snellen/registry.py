@@ -51,7 +51,6 @@ SuiteGroup = Literal[
     "extractors",
     "judge_prompts",
     "matching_prompts",
-    "reasoning_prompts",
     "templates",
     "table_forms",
     "submission_forms",
@@ -316,7 +315,6 @@ _NAMES: dict[Group, dict[str, Any]] = {
     },
     "judge_prompts": {},
     "matching_prompts": {"delimited": "snellen.protocols.verdict:DELIMITED"},
-    "reasoning_prompts": {},
     # How questions are asked by the code of their papers, as `snellen.protocols.prompts.templates.PromptTemplates`.
     "templates": {
         "letter": "snellen.protocols.prompts.templates:LETTER",

@@ -25,10 +25,9 @@ from snellen.protocols.prompts.role_prompts import (
     ReasoningPrompts,
     fill_case,
     fill_slots,
-    named_reasoning_prompts,
     shortened,
 )
-from snellen.protocols.prompts.templates import PromptTemplates
+from snellen.protocols.prompts.templates import PromptTemplates, registered_templates
 from snellen.protocols.reasoning_parsing import (
     STANDARD_PARSER,
     ReadConclusion,
@@ -223,7 +222,7 @@ class Reasoning(ProtocolSettings, frozen=True):
     """`none` omits the description, as for the published numbers of SNLI-VE."""
     parsing: Literal["standard", "legacy"] = "standard"
     prompts: str = ""
-    """Prompts of a suite (registry group `reasoning_prompts`) that replace the general ones."""
+    """Name of a suite's set of templates whose texts for this protocol replace those of the run."""
     labels: LabelStyle = "number"
     """Option labels. `number` becomes `upper` if an option is itself a number."""
     extractor: str = "standard"
@@ -240,7 +239,7 @@ class Reasoning(ProtocolSettings, frozen=True):
                 raise UnknownNameError(f"reasoning needs {name} >= 1, not {getattr(self, name)}")
         find_extractor(self.extractor)
         if self.prompts:
-            named_reasoning_prompts(self.prompts)
+            registered_templates(self.prompts)
 
     @property
     def declaration(self) -> Declaration:
@@ -253,7 +252,9 @@ class Reasoning(ProtocolSettings, frozen=True):
         )
 
     def _words(self, templates: PromptTemplates) -> ReasoningPrompts:
-        return named_reasoning_prompts(self.prompts) if self.prompts else templates.reasoning
+        if self.prompts:
+            return registered_templates(self.prompts).reasoning
+        return templates.reasoning
 
     def applies(self, sample: Sample) -> bool:
         return not sample.turns

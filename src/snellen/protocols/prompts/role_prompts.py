@@ -184,18 +184,6 @@ def _own_reasoning_texts() -> dict[str, Any]:
     )
 
 
-def named_reasoning_prompts(name: str) -> ReasoningPrompts:
-    """Return a set of prompts of the registry group `reasoning_prompts`. Raises UnknownNameError."""
-    prompts: ReasoningPrompts = registry.find_registered("reasoning_prompts", name)
-    return prompts
-
-
-def load_reasoning_prompts(package: str) -> ReasoningPrompts:
-    """Return the prompts of the file `reasoning_prompts.toml` in a package. Missing texts are Snellen's own."""
-    content = tomllib.loads(files(package).joinpath("reasoning_prompts.toml").read_text("utf-8"))
-    return parse_reasoning_prompts(content, f"{package}: reasoning_prompts.toml")
-
-
 def parse_reasoning_prompts(content: Mapping[str, Any], where: str) -> ReasoningPrompts:
     """Return Snellen's prompts for step-by-step reasoning, with those of a file in their place.
 

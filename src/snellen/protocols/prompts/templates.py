@@ -227,13 +227,18 @@ def named_templates(
         )
     sets = registry.targets("templates")
     if name in sets:
-        registered: PromptTemplates = registry.find_registered("templates", str(name))
-        return registered
+        return registered_templates(str(name))
     if not Path(name).suffix and not Path(name).exists():
         raise registry.unknown_name(
             "set of templates", str(name), [SNELLEN, DATA, AS_PUBLISHED, *sets, *declared_sets()]
         )
     return load_templates(Path(name))
+
+
+def registered_templates(name: str) -> PromptTemplates:
+    """Return a set of templates of the registry group `templates`. Raises UnknownNameError."""
+    templates: PromptTemplates = registry.find_registered("templates", name)
+    return templates
 
 
 def declared_sets() -> list[str]:
@@ -302,8 +307,7 @@ def _default_of(spec: BenchmarkSpec) -> PromptTemplates:
     """Return the templates that a benchmark's entry names: its own set of prompts, or registered ones."""
     if spec.templates in spec.prompts:
         return _of_set(spec.prompts[spec.templates], f"{spec.name}: [prompts.{spec.templates}]")
-    registered: PromptTemplates = registry.find_registered("templates", spec.templates)
-    return registered
+    return registered_templates(spec.templates)
 
 
 def _of_set(prompt_set: PromptSet, where: str) -> PromptTemplates:
@@ -311,7 +315,7 @@ def _of_set(prompt_set: PromptSet, where: str) -> PromptTemplates:
 
     Their id is a digest of the set, so that a run can be resumed only with the same prompts.
     """
-    form: PromptTemplates = registry.find_registered("templates", prompt_set.form)
+    form = registered_templates(prompt_set.form)
     layout = converted({**asdict(form.layout), **prompt_set.layout}, Layout, f"{where}: layout")
     _check_layout(layout, where, has_words=bool(prompt_set.words))
     if bool(prompt_set.tag) != bool(prompt_set.words):

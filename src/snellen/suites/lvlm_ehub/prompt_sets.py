@@ -1,7 +1,6 @@
 """How LVLM-eHub's questions are asked by its own code, and in a reasoning of several rounds about SNLI-VE."""
 
-from snellen.protocols.prompts.role_prompts import load_reasoning_prompts
 from snellen.protocols.prompts.templates import packaged_templates
 
 LISTED = packaged_templates("snellen.suites.lvlm_ehub", "templates/lvlm-ehub.toml")
-ENTAILMENT = load_reasoning_prompts("snellen.suites.lvlm_ehub")
+ENTAILMENT = packaged_templates("snellen.suites.lvlm_ehub", "templates/lvlm-ehub-entailment.toml")
