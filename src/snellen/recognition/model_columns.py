@@ -52,52 +52,69 @@ _NO_MODEL = (
 def columns_of_models(reply: str, profiles: Profiles) -> tuple[str, ...]:
     """Return a column of replies with those of the other models in the table, in order.
 
-    The names differ in the model alone, before or after a word for replies: `base_output` and `tuned_output`,
-    `pred_gpt-4o` and `pred_llava`. What differs is the name of a model unless it is a word for a kind of answer, as in
-    `raw_output` and `final_output`.
+    Their names differ only in the name of the model, before or after a word for replies: `base_output` and
+    `tuned_output`, `pred_gpt-4o` and `pred_llava`. A word for a kind of reply does not name a model: `raw_output` and
+    `final_output` are replies of the same one.
+
+    Args:
+        reply: A column of replies.
+        profiles: The columns of the table.
     """
-    by_stem: dict[tuple[str, str], list[str]] = {}
+    pattern = _naming_pattern(reply)
+    if pattern is None:
+        return (reply,)
+
+    siblings: list[str] = []
     for name, profile in profiles.items():
-        stem = _stem_of_reply(name)
-        if stem is not None and (profile.is_scalar or profile.lists > 0.5):
-            by_stem.setdefault(stem, []).append(name)
-    siblings = by_stem.get(_stem_of_reply(reply) or ("", ""), [])
+        may_hold_replies = profile.is_scalar or profile.lists > 0.5
+        if may_hold_replies and _naming_pattern(name) == pattern:
+            siblings.append(name)
     return tuple(siblings) if reply in siblings else (reply,)
 
 
-def _stem_of_reply(name: str) -> tuple[str, str] | None:
-    """Return the words for replies in a name and where they stand, if the rest may be the name of a model; else None."""
+def _naming_pattern(name: str) -> tuple[str, str] | None:
+    """Return how a column of replies is named after its model: `("output", "last")` for `tuned_output`.
+
+    The pattern is the words for replies, and whether they are the first or the last words of the name. None if the name
+    has no such words, or the other words cannot name a model.
+    """
     words = folded_name(name).split("_")
-    for place in range(1, len(words)):
-        rest = "_".join(words[:place])
-        if _is_word_for_replies(words[place:]) and _may_be_model(rest, words[place:]):
-            return "_".join(words[place:]), "last"
-    for place in range(len(words) - 1, 0, -1):
-        rest = "_".join(words[place:])
-        if _is_word_for_replies(words[:place]) and _may_be_model(rest, words[:place]):
-            return "_".join(words[:place]), "first"
+    for split in range(1, len(words)):
+        model = "_".join(words[:split])
+        reply_words = words[split:]
+        if _is_word_for_replies(reply_words) and _may_be_model(model, reply_words):
+            return "_".join(reply_words), "last"
+    for split in range(len(words) - 1, 0, -1):
+        model = "_".join(words[split:])
+        reply_words = words[:split]
+        if _is_word_for_replies(reply_words) and _may_be_model(model, reply_words):
+            return "_".join(reply_words), "first"
     return None
 
 
 def _is_word_for_replies(words: Sequence[str]) -> bool:
-    """Whether words are a usual name of replies, perhaps with the code of their language: `predicted_answer_es`."""
+    """Return whether words are a usual name of replies, or one with the code of a language: `predicted_answer_es`."""
     names = {*usual_names()["reply"], "answer"}
-    without_language = words[:-1] if len(words) > 1 and len(words[-1]) == 2 else words
-    return "_".join(words) in names or "_".join(without_language) in names
+    if "_".join(words) in names:
+        return True
+    ends_in_language_code = len(words) > 1 and len(words[-1]) == 2
+    return ends_in_language_code and "_".join(words[:-1]) in names
 
 
-def _may_be_model(words: str, of_replies: Sequence[str]) -> bool:
-    """Whether words beside those for replies may be the name of a model, or say how it was asked.
+def _may_be_model(words: str, reply_words: Sequence[str]) -> bool:
+    """Return whether words next to those for replies may name a model, or the way in which it was prompted.
 
-    `direct_prediction` was asked without reasoning, but `direct_answer` is a short right answer, as in A-OKVQA.
+    `direct_prediction` was given without reasoning, but `direct_answer` is a short correct answer, as in A-OKVQA.
     """
     if _MODELS.fullmatch(words):
         return not NOT_REPLIES.search(words)
     if words == "direct":
-        return "answer" not in of_replies
-    is_answer = name_score("answer", f"{words}_answer") > PARTLY
-    is_described = not _NO_MODEL.isdisjoint(split_name(words)) or NOT_REPLIES.search(words)
-    return not is_answer and not is_described
+        return "answer" not in reply_words
+
+    names_correct_answer = name_score("answer", f"{words}_answer") > PARTLY
+    names_kind_of_reply = not _NO_MODEL.isdisjoint(split_name(words))
+    is_about_replies = NOT_REPLIES.search(words) is not None
+    return not (names_correct_answer or names_kind_of_reply or is_about_replies)
 
 
 CONDITION_IS_NONE = frozenset(
@@ -112,88 +129,109 @@ _OF_CONDITION = frozenset(
 """Words that follow the name of a condition in columns beside its answers: `cot_correct`, `cot_reasoning`."""
 
 
-def answers_by_condition(profiles: Profiles) -> tuple[str, ...]:
-    """Return the columns with the answers of one model or several beside the right ones in `answer`; else none.
+def columns_of_conditions(profiles: Profiles) -> tuple[str, ...]:
+    """Return the columns of replies that are named after a condition: `cot_answer` and `direct_answer` next to `answer`.
 
-    They are called after the model or the way of asking it (`cot_answer` and `direct_answer`). Either other columns are
-    called alike (`cot_correct`), or there are several of them, whose cells are mostly right answers of some row.
+    A condition is a way of prompting a model, or the name of a model; `answer` has the correct answers. Because
+    `NAME_answer` may also be another form of the correct answer, one of these has to hold:
+
+    - another column is named after the same condition, such as `cot_correct`;
+    - at least two columns are named so, and most of their cells are correct answers of some row.
 
     Args:
-        profiles: The columns of a table in which none is called like replies.
+        profiles: The columns of a table.
+
+    Returns:
+        The columns in the order of the table; none if there are no such columns.
     """
-    by_folded = {folded_name(name): name for name in profiles}
-    right = by_folded.get("answer")
-    if right is None:
+    names_by_folded = {folded_name(name): name for name in profiles}
+    correct = names_by_folded.get("answer")
+    if correct is None:
         return ()
-    words = {folded(text) for text in profiles[right].texts}
-    described: list[str] = []
-    in_words: list[str] = []
-    for folded_column, name in by_folded.items():
+    correct_answers = {folded(text) for text in profiles[correct].texts}
+
+    has_companion = False
+    columns: set[str] = set()
+    for folded_column, name in names_by_folded.items():
         condition = folded_column.removesuffix("_answer")
-        profile = profiles[name]
-        is_named = condition != folded_column and CONDITION_IS_NONE.isdisjoint(condition.split("_"))
-        if not is_named or not profile.is_scalar:
+        if condition == folded_column or not profiles[name].is_scalar:
             continue
-        if any(f"{condition}_{word}" in by_folded for word in _OF_CONDITION):
-            described.append(name)
-        elif profile.share_in(words) > IN_WORDS:
-            in_words.append(name)
-    found = {*described, *in_words}
-    if not described and len(found) < 2:
-        return ()
-    return tuple(name for name in profiles if name in found)
+        is_no_condition = not CONDITION_IS_NONE.isdisjoint(condition.split("_"))
+        if is_no_condition:
+            continue
+        if any(f"{condition}_{word}" in names_by_folded for word in _OF_CONDITION):
+            has_companion = True
+            columns.add(name)
+        elif profiles[name].share_in(correct_answers) > IN_WORDS:
+            columns.add(name)
+    if has_companion or len(columns) > 1:
+        return tuple(name for name in profiles if name in columns)
+    return ()
 
 
 def fields_of_models(profiles: Profiles) -> tuple[str, ...]:
-    """Return the fields of an object of replies by model: `responses.gpt4` and `responses.llava`; else none."""
-    by_object: dict[str, list[str]] = {}
-    for name, profile in profiles.items():
-        outer, _, model = name.partition(".")
-        if outer and is_name_of_reply(outer) and _MODELS.fullmatch(model) and profile.is_scalar:
-            by_object.setdefault(outer, []).append(name)
-    several = [names for names in by_object.values() if len(names) > 1]
-    return tuple(several[0]) if len(several) == 1 else ()
+    """Return the fields of an object that has a reply for each model: `responses.gpt4` and `responses.llava`.
 
-
-def columns_with_verdicts(profiles: Profiles) -> tuple[str, ...]:
-    """Return a column of replies for each of several models that have a column of verdicts: `clip_correct`, `llava_correct`.
-
-    A column of a model begins with its name, and has the words of the right answers (`clip_predicted`, `llava_present`
-    beside `gt_present`). None if a model has no such column, or several.
+    None if no column is such an object with at least two models, or several are.
     """
-    models = [
-        name.partition("_")[0]
-        for name, profile in profiles.items()
-        if folded_name(name).rpartition("_")[2] in ("correct", "hit", "right")
-        and name.count("_") == 1
-        and are_binary(profile)
-    ]
-    golds = [name for name in profiles if name_score("answer", name) > PARTLY or rest_of_gold(name)]
-    found: list[str] = []
-    for model in models:
-        of_model = [
-            name
-            for name in profiles
-            if name.startswith(f"{model}_") and not is_verdict(name) and "wrong" not in name
-        ]
-        fitting = [
-            name
-            for name in of_model
-            if any(
-                _says_same(profiles[name], profiles[gold], SAID) for gold in golds if gold != name
-            )
-        ]
-        if len(fitting) != 1:
+    fields_by_object: dict[str, list[str]] = {}
+    for name, profile in profiles.items():
+        outer, _, field = name.partition(".")
+        is_object_of_replies = bool(outer) and is_name_of_reply(outer)
+        if is_object_of_replies and _MODELS.fullmatch(field) and profile.is_scalar:
+            fields_by_object.setdefault(outer, []).append(name)
+    with_several_models = [fields for fields in fields_by_object.values() if len(fields) > 1]
+    return tuple(with_several_models[0]) if len(with_several_models) == 1 else ()
+
+
+def columns_of_judged_models(profiles: Profiles) -> tuple[str, ...]:
+    """Return a column of replies for each of several models that have a column of verdicts, such as `clip_correct`.
+
+    A verdict says whether a reply is correct. Names of replies need not say that they are: in a table with
+    `clip_correct`, `llava_correct`, `clip_present`, `llava_present` and `gt_present`, the replies are in `clip_present`
+    and `llava_present`, because they begin with a model and have the same texts as a column of correct answers.
+
+    Returns:
+        One column per model; none if there are fewer than two models, or if one has no such column, or several.
+    """
+    correct_columns: list[str] = []
+    for name in profiles:
+        if name_score("answer", name) > PARTLY or rest_of_gold(name):
+            correct_columns.append(name)
+
+    reply_columns: list[str] = []
+    for model in _models_with_verdicts(profiles):
+        candidates: list[str] = []
+        for name, profile in profiles.items():
+            if not name.startswith(f"{model}_") or is_verdict(name) or "wrong" in name:
+                continue
+            for correct in correct_columns:
+                if correct != name and _has_few_answers_of(profile, profiles[correct]):
+                    candidates.append(name)
+                    break
+        if len(candidates) != 1:
             return ()
-        found += fitting
-    return tuple(found) if len(found) > 1 else ()
+        reply_columns += candidates
+    return tuple(reply_columns) if len(reply_columns) > 1 else ()
 
 
-def _says_same(profile: ColumnProfile, gold: ColumnProfile, share: float) -> bool:
-    """Whether a share of the cells of a column are right answers of some row, of which there are few."""
-    right = {folded(text) for text in gold.texts}
-    are_few = FEWEST_PER_ANSWER * len(right) <= sum(gold.texts.values())
-    return profile.is_scalar and are_few and profile.share_in(right) > share
+def _models_with_verdicts(profiles: Profiles) -> list[str]:
+    """Return the models that have a column of verdicts, 0 or 1, named after them: `clip` for `clip_correct`."""
+    models: list[str] = []
+    for name, profile in profiles.items():
+        has_two_words = name.count("_") == 1
+        last_word = folded_name(name).rpartition("_")[2]
+        if has_two_words and last_word in ("correct", "hit", "right") and are_binary(profile):
+            models.append(name.partition("_")[0])
+    return models
+
+
+def _has_few_answers_of(profile: ColumnProfile, correct: ColumnProfile) -> bool:
+    """Return whether nearly all cells of a column are correct answers of some row, of which only few are different."""
+    answers = {folded(text) for text in correct.texts}
+    n_rows = sum(correct.texts.values())
+    are_few = FEWEST_PER_ANSWER * len(answers) <= n_rows
+    return profile.is_scalar and are_few and profile.share_in(answers) > SAID
 
 
 FEWEST_PER_ANSWER = 3

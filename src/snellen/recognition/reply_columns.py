@@ -8,9 +8,9 @@ from snellen.formats.source_row import SourceRow
 from snellen.recognition.columns import PARTLY, name_score
 from snellen.recognition.folding import folded, folded_name
 from snellen.recognition.model_columns import (
-    answers_by_condition,
+    columns_of_conditions,
+    columns_of_judged_models,
     columns_of_models,
-    columns_with_verdicts,
     fields_of_models,
 )
 from snellen.recognition.named_pairs import gold_beside, is_transcribed
@@ -48,80 +48,133 @@ def reply_columns(
 ) -> tuple[str, ...]:
     """Return the column with the replies of a model, or one column for each of several models.
 
-    If several columns may hold replies, the one with the full replies is chosen. A column named `output` or `response`
-    may be the ground truth: it is if another column has the replies and no other column has the ground truth. So may
-    `answer` and `solution`, which are replies only beside a column such as `ground_truth`.
+    The names of columns decide if one of them is a name for replies. Otherwise other names do that may be replies in
+    such a table, such as `answer`, `text` or `caption`, and at last the texts of the cells.
 
     Args:
         profiles: The columns of the table.
-        rows: Its rows, whose cells tell where names do not.
+        rows: Its rows, whose cells decide if no name does.
         is_gold_known: Whether the ground truth comes from another source, so that `answer` may be the reply, as in
             POPE's files.
+
+    Returns:
+        The columns in the order of the table; none if no column is recognised.
     """
-    scores = {
-        name: score for name, profile in profiles.items() if (score := reply_score(name, profile))
-    }
-    flags = flags_beside_replies(profiles)
-    scores = {name: score for name, score in scores.items() if name not in flags}
-    ranked = sorted(scores, key=lambda name: (-scores[name], not gold_beside(name, profiles)))
     fields = fields_of_models(profiles)
     if fields:
         return fields
-    if judged := columns_with_verdicts(profiles):
+    judged = columns_of_judged_models(profiles)
+    if judged:
         return judged
-    conditions = answers_by_condition(profiles)
+    ranked = _ranked_by_name(profiles)
+    conditions = columns_of_conditions(profiles)
     if ranked and conditions and folded_name(ranked[0]).endswith("_answer"):
         return tuple(name for name in profiles if name in (*conditions, ranked[0]))
     if ranked:
-        other_golds = [
-            name for name in profiles if name not in ranked and name_score("answer", name) > PARTLY
-        ]
-        if not other_golds and not is_gold_known:
-            is_gold = {name: name_score("answer", name) > PARTLY for name in ranked}
-            only_replies = [name for name in ranked if not is_gold[name]]
-            if only_replies and len(only_replies) < len(ranked):
-                raw = [name for name in ranked if is_made_of(only_replies[0], name)]
-                return (raw[0],) if raw else (only_replies[0],)
-        return columns_of_models(ranked[0], profiles)
-
+        return _columns_of_surest_name(ranked, profiles, is_gold_known=is_gold_known)
     if conditions:
         return conditions
-    answers_in_replies = [
-        name
-        for name, profile in profiles.items()
-        if is_field_of_reply(name) and name_score("answer", name) > PARTLY and profile.is_scalar
-    ]
+    return _columns_without_sure_name(profiles, rows, is_gold_known=is_gold_known)
+
+
+def _ranked_by_name(profiles: Mapping[str, ColumnProfile]) -> list[str]:
+    """Return the columns whose names say that they hold replies, the surest name first.
+
+    Among equally sure names, one that has a column of correct answers of its own is first. Columns of 0 and 1 next to
+    texts are left out, because they are verdicts on these.
+    """
+    verdicts = flags_beside_replies(profiles)
+    scores: dict[str, float] = {}
+    for name, profile in profiles.items():
+        score = reply_score(name, profile)
+        if score and name not in verdicts:
+            scores[name] = score
+    return sorted(scores, key=lambda name: (-scores[name], not gold_beside(name, profiles)))
+
+
+def _columns_of_surest_name(
+    ranked: Sequence[str], profiles: Mapping[str, ColumnProfile], *, is_gold_known: bool
+) -> tuple[str, ...]:
+    """Return the surest column of replies, with those of other models.
+
+    A column named `output` or `response` may be the ground truth: it is if another column has the replies and no other
+    column has the ground truth.
+
+    Args:
+        ranked: The columns whose names say that they hold replies, the surest first.
+        profiles: The columns of the table.
+        is_gold_known: Whether the ground truth comes from another source.
+    """
+    may_be_gold = [name for name in profiles if name_score("answer", name) > PARTLY]
+    has_other_gold = any(name not in ranked for name in may_be_gold)
+    only_replies = [name for name in ranked if name not in may_be_gold]
+    one_is_gold = bool(only_replies) and len(only_replies) < len(ranked)
+    if has_other_gold or is_gold_known or not one_is_gold:
+        return columns_of_models(ranked[0], profiles)
+
+    for name in ranked:
+        if is_made_of(only_replies[0], name):
+            return (name,)  # `output`, of which `cleaned_output` was made
+    return (only_replies[0],)
+
+
+def _columns_without_sure_name(
+    profiles: Mapping[str, ColumnProfile], rows: Sequence[SourceRow], *, is_gold_known: bool
+) -> tuple[str, ...]:
+    """Return the columns of replies in a table in which no column is named like replies.
+
+    Some names may mean replies, depending on the other columns: `answer` and `solution` only next to a column such as
+    `ground_truth`, `text` only next to a question, and `caption` only if the table has no question. Without such a
+    name, the texts of the cells decide.
+
+    Args:
+        profiles: The columns of the table.
+        rows: Its rows.
+        is_gold_known: Whether the ground truth comes from another source.
+    """
+    answers_in_replies: list[str] = []
+    for name, profile in profiles.items():
+        is_answer = name_score("answer", name) > PARTLY
+        if is_answer and is_field_of_reply(name) and profile.is_scalar:
+            answers_in_replies.append(name)
     if len(answers_in_replies) == 1:
         return (answers_in_replies[0],)
 
-    folded = {folded_name(name.rpartition(".")[2]): name for name in profiles}
-    has_golds = any(gold in folded for gold in _GOLDS)
-    if "answer" in folded and (is_gold_known or has_golds):
-        return (folded["answer"],)
+    by_last_word = {folded_name(name.rpartition(".")[2]): name for name in profiles}
+    has_golds = any(gold in by_last_word for gold in _GOLDS)
+    if "answer" in by_last_word and (is_gold_known or has_golds):
+        return (by_last_word["answer"],)
     solutions = [name for name in profiles if folded_name(name.rpartition(".")[2]) == "solution"]
     if len(solutions) == 1 and has_golds:  # several are of several models
         return (solutions[0],)
-    asks = "question" in folded or "prompt" in folded
-    may_reply = asks or ("question_id" in folded and not has_golds)
-    if "text" in folded and may_reply and not _ask(profiles[folded["text"]]):
-        return (folded["text"],)
-    if foils := right_beside_foils(profiles):
+
+    has_question = "question" in by_last_word or "prompt" in by_last_word
+    names_question = "question_id" in by_last_word and not has_golds
+    if "text" in by_last_word and (has_question or names_question):
+        text = by_last_word["text"]
+        if not _ask(profiles[text]):
+            return (text,)
+
+    foils = right_beside_foils(profiles)
+    if foils:
         return _in_words_of_foils(foils, profiles)
-    if captions := captions_of_models(profiles):
+    captions = captions_of_models(profiles)
+    if captions:
         return captions
-    is_of_image = any(name in folded for name in ("image_id", "image", "id"))
     verdicts = [name for name, cells in profiles.items() if is_verdict(name) and are_binary(cells)]
-    is_judged = len(verdicts) > 1  # models chose between captions
-    if "caption" in folded and "question" not in folded and is_of_image and not is_judged:
-        return (folded["caption"],)
+    are_captions_judged = len(verdicts) > 1  # models chose between captions
+    names_image = any(name in by_last_word for name in ("image_id", "image", "id"))
+    has_caption = "caption" in by_last_word and "question" not in by_last_word
+    if has_caption and names_image and not are_captions_judged:
+        return (by_last_word["caption"],)
+
     for name in ("result", "results"):
-        if name in folded:
-            return (folded[name],)
-    transcribed = [
-        name
-        for name, profile in profiles.items()
-        if is_transcribed(name) and profile.is_scalar and gold_beside(name, profiles)
-    ]
+        if name in by_last_word:
+            return (by_last_word[name],)
+    transcribed: list[str] = []
+    for name, profile in profiles.items():
+        if is_transcribed(name) and profile.is_scalar and gold_beside(name, profiles):
+            transcribed.append(name)
     if len(transcribed) == 1:
         return (transcribed[0],)
     return replies_by_cells(profiles, rows)
