@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import combinations
 from typing import Any, Literal
@@ -352,11 +352,20 @@ def _run(labels: Sequence[str], members: Mapping[str, str]) -> int:
 def option_columns(
     profiles: Mapping[str, ColumnProfile], used: Sequence[str]
 ) -> tuple[tuple[str, ...], Doubt | None]:
-    """Return the columns of options: one with lists, or one for each option."""
+    """Return the columns of options: one column with lists, or one column for each option.
+
+    Surer signs decide first: columns named A, B, C, ... or `options`, then lists under another usual name, then a series
+    of columns such as `choice_1` and `choice_2`, and at last the only column of lists that has no other role.
+
+    Args:
+        profiles: The columns of the table.
+        used: The columns that have a role already.
+
+    Returns:
+        The columns, none if there are no options; and a doubt if different columns may hold the options.
+    """
     free = {name: profile for name, profile in profiles.items() if name not in used}
-    lettered = {name.strip().upper(): name for name in free if len(name.strip()) == 1}
-    run = tuple(lettered[letter] for letter in LETTERS[: _run(LETTERS, lettered)])
-    letters = max(run, tuple(letter for letter in LETTERS[:10] if letter in free), key=len)
+    letters = _letter_columns(free)
     if "options" in free and len(letters) > 1:
         why = "the column 'options' and those of letters may all hold the options"
         return (), Doubt("options", ("options", " + ".join(letters)), why)
@@ -364,50 +373,66 @@ def option_columns(
         return ("options",), None
     if len(letters) > 1 or letters in (("A",), ("B",)):
         return letters, None
-    lists = {
-        name: score
-        for name, profile in free.items()
-        if profile.boxes + profile.messages < 0.5
-        and not profile.are_letters
-        and (score := name_score("options", name))
-        and (profile.lists > 0.5 or _is_split(profile))
-    }
+
+    lists: dict[str, float] = {}
+    for name, profile in free.items():
+        score = name_score("options", name)
+        has_other_lists = profile.boxes + profile.messages >= 0.5 or profile.are_letters
+        if score and not has_other_lists and (profile.lists > 0.5 or _is_split(profile)):
+            lists[name] = score
     if lists:
         return _best("options", lists, "hold the options")
-    chains = {
-        stem: tuple(chain)
-        for stem, chain in series(
-            [name for name, profile in free.items() if profile.is_scalar]
-        ).items()
-        if len(chain) > 1
-        and not name_score("image", stem)
-        and chain[0][-1] != "2"
-        and METRIC_WORDS.isdisjoint(split_name(stem))
-    }
-    if not chains:
-        chains = _lettered_at_the_end([name for name, profile in free.items() if profile.is_scalar])
-    named_chains = {
-        stem: chain for stem, chain in chains.items() if name_score("options", stem) or not stem
-    }
-    if len(named_chains or chains) == 1:
-        [chain] = (named_chains or chains).values()
-        return chain, None
-    unnamed = [
-        name
-        for name, profile in free.items()
-        if profile.lists > 0.8
-        and not profile.boxes
-        and not profile.messages
-        and not split_name(name) & _SCORE_LISTS
-        and not _GUESSES.match(folded_name(name))
-        and not any(
-            name_score(role, name)
-            for role in ("answer", "caption", "question", "objects", "relevance")
-        )
-    ]
+
+    chains = _option_series([name for name, profile in free.items() if profile.is_scalar])
+    named_like_options: list[tuple[str, ...]] = []
+    for stem, chain in chains.items():
+        if name_score("options", stem) or not stem:
+            named_like_options.append(chain)
+    candidates = named_like_options or list(chains.values())
+    if len(candidates) == 1:
+        return candidates[0], None
+
+    unnamed = [name for name, profile in free.items() if _may_be_unnamed_options(profile)]
     if len(unnamed) == 1:
         return (unnamed[0],), None
     return (), None
+
+
+def _letter_columns(names: Collection[str]) -> tuple[str, ...]:
+    """Return the columns that are named by a letter: those from A on without gaps, or the capitals up to J if more."""
+    by_letter = {name.strip().upper(): name for name in names if len(name.strip()) == 1}
+    without_gaps = tuple(by_letter[letter] for letter in LETTERS[: _run(LETTERS, by_letter)])
+    capitals = tuple(letter for letter in LETTERS[:10] if letter in names)
+    return capitals if len(capitals) > len(without_gaps) else without_gaps
+
+
+def _option_series(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the series of columns that may each hold one option, by the stem of their names.
+
+    Images and scores may also be numbered, so series named like them are left out, as are series from 2 on. If no
+    numbered or lettered series remains, names that end in a small letter count: `opa`, `opb`, `opc`.
+    """
+    chains: dict[str, tuple[str, ...]] = {}
+    for stem, chain in series(names).items():
+        begins_with_two = chain[0].endswith("2")
+        is_score = not METRIC_WORDS.isdisjoint(split_name(stem))
+        if len(chain) < 2 or begins_with_two or is_score or name_score("image", stem):
+            continue
+        chains[stem] = tuple(chain)
+    return chains or _lettered_at_the_end(names)
+
+
+def _may_be_unnamed_options(profile: ColumnProfile) -> bool:
+    """Return whether a column has lists that may be options although its name does not say so."""
+    has_plain_lists = profile.lists > 0.8 and not profile.boxes and not profile.messages
+    if not has_plain_lists:
+        return False
+    holds_scores = bool(split_name(profile.name) & _SCORE_LISTS)
+    holds_guesses = _GUESSES.match(folded_name(profile.name)) is not None
+    if holds_scores or holds_guesses:
+        return False
+    other_roles = ("answer", "caption", "question", "objects", "relevance")
+    return not any(name_score(role, profile.name) for role in other_roles)
 
 
 _SCORE_LISTS = frozenset(

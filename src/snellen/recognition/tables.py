@@ -438,26 +438,15 @@ class _Assignment:
         )
 
     def prediction_roles(self, *, is_gold_known: bool) -> TableRoles:
-        """Return the roles of a table of predictions; see the function `prediction_roles`."""
+        """Return the roles of a table of predictions; see the function `prediction_roles`.
+
+        Each column has at most one role, so the surest come first: replies, then what the model was shown, then the
+        correct answers, then what the table says about replies, and at last tags.
+        """
         free = {name: profile for name, profile in self._profiles.items() if not is_tag(name)}
         self._settle_reply(free, is_gold_known=is_gold_known)
-        messages = [name for name in self._still_free(free) if free[name].messages > 0.5]
-        self._settle(MESSAGES, (tuple(messages[:1]), None))
-        self._settle("model", (one_by_name("model", free, self._taken), None))
-        self._settle_surest("image", self._pictures(self._still_free(free)))
-        if not self._roles["image"]:
-            self._settle("image", (one_by_name("image", free, self._taken), None))
-        if "options" not in self._given:
-            self._settle("distractors", (self._distractors(free), None))
-        if self._are_distractors_of_free_text(free):
-            self._roles["distractors"] = ()
-            self._roles.setdefault("options", ())
-        elif self._roles.get("distractors"):
-            self._roles.setdefault("options", ())
-        else:
-            self._settle_surest("options", option_columns(free, self._taken))
-            if "options" not in self._given and not self._are_options_several():
-                self._roles["options"] = ()
+        self._settle_input(free)
+        self._settle_options_of_predictions(free)
         has_options = bool(self._roles["options"])
         gold = "" if has_options else self._gold_called_like_reply(free)
         asking = {name: profile for name, profile in free.items() if name != gold}
@@ -471,54 +460,119 @@ class _Assignment:
         self._settle("id", (ids, None))
         for role in ("context", "group", "relevance"):
             self._settle(role, (one_by_name(role, free, self._taken), None))
-        golds = {
-            name: profile
-            for name, profile in self._still_free(free).items()
-            if _may_be_answers(profile) and not self._is_source_of_reply(name)
-        }
-        outside_replies = {name: golds[name] for name in golds if not is_field_of_reply(name)}
-        if any(name_score("answer", name) > PARTLY for name in outside_replies):
-            golds = outside_replies  # `true_label`, and not `parsed_response.label`
-        rows, form = sum(1 for _ in self._rows()), cast(AnswerForm, "any")
-        declared_answer = self._given.get("answer", ())
-        golds |= {name: self._profiles[name] for name in declared_answer if name in self._profiles}
-        golds = self._without_constant(golds)
-        for reply in self._roles["reply"]:
-            of_reply = self._profiles.get(reply)
-            for name in list(golds):
-                if of_reply is not None and are_verdicts_on_sentences(golds[name], of_reply):
-                    golds.pop(name)
+        rows, form = self._settle_answer_of_predictions(free, gold, is_gold_known=is_gold_known)
+        self._settle_boxes(self._still_free(free))
+        self._settle_twin(self._still_free(free))
+        self._note_reply_as_reference()
+        self._settle_facts_on_replies(free)
+        self._settle_tags_of_predictions(free)
+        return TableRoles(
+            "predictions",
+            _filled(self._roles),
+            form,
+            tuple(self._doubts),
+            rows=rows,
+            profiles=self._profiles,
+        )
+
+    def _settle_input(self, free: Mapping[str, ColumnProfile]) -> None:
+        """Assign the roles of a conversation with the model, of the name of the model, and of images."""
+        messages = [name for name in self._still_free(free) if free[name].messages > 0.5]
+        self._settle(MESSAGES, (tuple(messages[:1]), None))
+        self._settle("model", (one_by_name("model", free, self._taken), None))
+        self._settle_surest("image", self._pictures(self._still_free(free)))
+        if not self._roles["image"]:
+            self._settle("image", (one_by_name("image", free, self._taken), None))
+
+    def _settle_options_of_predictions(self, free: Mapping[str, ColumnProfile]) -> None:
+        """Assign the columns of wrong options, or those of all options; `options` is empty if there are none."""
+        if "options" not in self._given:
+            self._settle("distractors", (self._distractors(free), None))
+        if self._are_distractors_of_free_text(free):
+            self._roles["distractors"] = ()
+            self._roles.setdefault("options", ())
+            return
+        if self._roles.get("distractors"):
+            self._roles.setdefault("options", ())
+            return
+        self._settle_surest("options", option_columns(free, self._taken))
+        if "options" not in self._given and not self._are_options_several():
+            self._roles["options"] = ()
+
+    def _settle_answer_of_predictions(
+        self, free: Mapping[str, ColumnProfile], gold: str, *, is_gold_known: bool
+    ) -> tuple[int, AnswerForm]:
+        """Assign the column of correct answers.
+
+        Args:
+            free: Columns that are not tags.
+            gold: The column that is named like the replies except for a word for correct answers; empty if there is
+                none.
+            is_gold_known: Whether the ground truth comes from another source, so that neither captions nor the last turns
+                of conversations are taken for it.
+
+        Returns:
+            The number of rows, and how answers name options.
+        """
         beside = self._gold_beside_replies(free)
+        candidates = self._possible_answers(free)
+        rows = sum(1 for _ in self._rows())
+        form: AnswerForm = "any"
         if gold in self._still_free(free):
             self._settle("answer", ((gold,), None))
             self._settle_met_answer(self._still_free(free))
         elif beside:
             self._settle("answer", ((beside,), None))
-        elif golds:
-            rows, form = self._answers(golds)
+        elif candidates:
+            rows, form = self._answers(candidates)
             self._faults.clear()  # the reader counts rows with unusable answers
             self._settle_met_answer(self._still_free(free))
         elif self._are_options_unnamed:
             self._roles["options"] = ()
-        if not self._roles.get("answer") and not is_gold_known:
-            self._settle("answer", (self._reference_captions(free), None))
-        if not self._roles.get("answer") and "answer" not in self._given and not is_gold_known:
-            # A conversation to learn from has the right answer as its last turn.
-            of_talks = [name for name in self._roles.get(MESSAGES, ()) if name in self._profiles]
-            if self._roles["reply"] and of_talks and folded_name(of_talks[0]) == "conversations":
-                self._roles["answer"] = (of_talks[0],)
-        self._settle_boxes(self._still_free(free))
-        self._settle_twin(self._still_free(free))
-        self._note_reply_as_reference()
+        if self._roles.get("answer") or is_gold_known:
+            return rows, form
+
+        self._settle("answer", (self._reference_captions(free), None))
+        if self._roles.get("answer") or "answer" in self._given:
+            return rows, form
+        # A conversation to learn from has the right answer as its last turn.
+        talks = [name for name in self._roles.get(MESSAGES, ()) if name in self._profiles]
+        if self._roles["reply"] and talks and folded_name(talks[0]) == "conversations":
+            self._roles["answer"] = (talks[0],)
+        return rows, form
+
+    def _possible_answers(self, free: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
+        """Return the free columns that may hold the correct answers, and those that the user declared as answers."""
+        golds: dict[str, ColumnProfile] = {}
+        for name, profile in self._still_free(free).items():
+            if _may_be_answers(profile) and not self._is_source_of_reply(name):
+                golds[name] = profile
+        outside_replies = {name: golds[name] for name in golds if not is_field_of_reply(name)}
+        if any(name_score("answer", name) > PARTLY for name in outside_replies):
+            golds = outside_replies  # `true_label`, and not `parsed_response.label`
+        for name in self._given.get("answer", ()):
+            if name in self._profiles:
+                golds[name] = self._profiles[name]
+        golds = self._without_constant(golds)
+
+        for reply in self._roles["reply"]:
+            reply_profile = self._profiles.get(reply)
+            if reply_profile is None:
+                continue
+            for name in list(golds):
+                if are_verdicts_on_sentences(golds[name], reply_profile):
+                    golds.pop(name)
+        return golds
+
+    def _settle_facts_on_replies(self, free: Mapping[str, ColumnProfile]) -> None:
+        """Assign the columns that say something about replies: verdicts on them, options read in them, and the judge."""
         others = self._still_free(free)
         for name in self._alike(others, self._roles["reply"]):
             others.pop(name)  # another reply, and not the option extracted from this one
-        answers = [
-            text
-            for name in self._roles.get("answer", ())
-            if name in self._profiles
-            for text in self._profiles[name].texts
-        ]
+        answers: list[str] = []
+        for name in self._roles.get("answer", ()):
+            if name in self._profiles:
+                answers += self._profiles[name].texts
         verdicts = verdict_column(self._still_free(others), answers)
         flags = [name for name in flags_beside_replies(free) if name not in self._taken]
         self._settle("verdict", (verdicts or tuple(flags[:1]), None))
@@ -528,21 +582,15 @@ class _Assignment:
         if len(self._roles["reply"]) > 1:
             # A column of extracted options belongs to one model; with several, it is unclear to which.
             self._settle("reading", ((), None))
-        tags = [name for name in self._profiles if name.startswith(TAG)]
-        tag_like = [
-            name
-            for name, profile in self._still_free(free).items()
-            if profile.may_be_tag and not says_of_reply(name, profile)
-        ]
-        self._roles["tag"] = tuple(dict.fromkeys((*self._roles.get("tag", ()), *tags, *tag_like)))
-        return TableRoles(
-            "predictions",
-            _filled(self._roles),
-            form,
-            tuple(self._doubts),
-            rows=rows,
-            profiles=self._profiles,
-        )
+
+    def _settle_tags_of_predictions(self, free: Mapping[str, ColumnProfile]) -> None:
+        """Assign the role `tag` to the columns named as tags, and to free columns that have few short values."""
+        tags = [*self._roles.get("tag", ())]
+        tags += [name for name in self._profiles if name.startswith(TAG)]
+        for name, profile in self._still_free(free).items():
+            if profile.may_be_tag and not says_of_reply(name, profile):
+                tags.append(name)
+        self._roles["tag"] = tuple(dict.fromkeys(tags))
 
     def _distractors(self, free: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
         """The columns of wrong options; none where others have the options in the order shown, such as `option_a`."""
@@ -1056,7 +1104,7 @@ class _Assignment:
         self._roles["caption"] = (*self._roles.get("caption", ()), *further_captions)
         self._settle("id", (id_column(remaining, ()), None))
         remaining = self._still_free(remaining)
-        self._entries(remaining, or_else=with_questions)
+        self._settle_entries(remaining, with_questions=with_questions)
         roles = _filled(self._roles)
         kind = "annotations" if roles.keys() & set(OF_ANNOTATIONS) else ""
         count = sum(1 for _ in self._rows())
@@ -1064,10 +1112,18 @@ class _Assignment:
             kind, roles, doubts=tuple(self._doubts), rows=count, profiles=self._profiles
         )
 
-    def _entries(self, remaining: Mapping[str, ColumnProfile], *, or_else: bool) -> None:
-        """Assign the remaining columns: an object with keys as `fields`, and columns of words as `attributes`.
+    def _settle_entries(
+        self, remaining: Mapping[str, ColumnProfile], *, with_questions: bool
+    ) -> None:
+        """Assign the roles `fields` (values under keys, as in a form) and `attributes` (words for what an image shows).
 
-        With `or_else`, if no column has another role of annotations, columns of short texts are `fields` too.
+        An object whose name says so has fields. Other columns of short texts are attributes if the images also have
+        other annotations, such as a caption, but no boxes, which may be of several objects.
+
+        Args:
+            remaining: Columns without a role.
+            with_questions: Whether questions and entries of forms may be annotations. Then columns of short texts are
+                attributes, and those that are not are fields, also if the images have no other annotations.
         """
         objects = {name.partition(".")[0] for name in remaining if "." in name}
         keyed = [name for name in usual_names()["fields"] if name in objects or name in remaining]
@@ -1079,17 +1135,18 @@ class _Assignment:
                 if name.partition(".")[0] != keyed[0]
             }
         has_annotations = any(self._roles.get(role) for role in OF_ANNOTATIONS)
+        has_boxes = bool(self._roles.get("box"))
         attributes: tuple[str, ...] = ()
-        if (has_annotations or or_else) and not self._roles.get("box"):
+        if (has_annotations or with_questions) and not has_boxes:
             attributes = attribute_columns(remaining)
-        short_texts = tuple(
-            name
-            for name, profile in remaining.items()
-            if name not in attributes and profile.has_short_texts
-        )
         self._roles.setdefault("attributes", attributes)
-        if or_else and not has_annotations:
-            self._roles.setdefault("fields", short_texts)
+        if has_annotations or not with_questions:
+            return
+        fields: list[str] = []
+        for name, profile in remaining.items():
+            if name not in attributes and profile.has_short_texts:
+                fields.append(name)
+        self._roles.setdefault("fields", tuple(fields))
 
 
 _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
