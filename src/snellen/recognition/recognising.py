@@ -466,19 +466,35 @@ def _of_folder(path: Path, settings: TableSettings) -> Recognition:
         )
     if any(_picture_count(folder) for folder in _folders(path)):
         return _class_folders(path)
-    return _named_pictures(path, settings.columns)
+    return _named_images(path, settings.columns)
 
 
-def _named_pictures(path: Path, columns: Mapping[str, Sequence[str]]) -> Recognition:
-    """Recognise images in one folder as named by what they show, which is a doubt unless the user has declared it."""
-    stems = [file.stem for file in sorted(path.iterdir()) if is_image(file)]
-    names = [name for stem in stems if (name := name_in_words(stem))]
+def _named_images(path: Path, columns: Mapping[str, Sequence[str]]) -> Recognition:
+    """Recognise the images in a folder by file names that say what they show, such as `red_panda_2.jpg`.
+
+    Names may also be arbitrary. Unless the user has declared them as labels, the result therefore has a doubt.
+
+    Args:
+        path: The folder.
+        columns: Columns by role, as the user declares them; `{"label": ["file-name"]}` declares the names of files.
+
+    Raises:
+        DataError: Fewer than two different things are named, so the folder has nothing to recognise.
+    """
+    names: list[str] = []
+    for file in sorted(path.iterdir()):
+        name = name_in_words(file.stem) if is_image(file) else ""
+        if name:
+            names.append(name)
     if len(set(names)) < 2:
         raise DataError(
             f"{path}: neither a table ({', '.join(SUFFIXES)}) nor folders of images, one for each class, are in it"
         )
-    why = f"{len(names):,} images lie side by side; if their names say what they show ({', '.join(names[:3])} ...)"
-    is_said = columns.get("label") == [FILE_NAME]
+    doubts: list[Doubt] = []
+    are_names_declared = columns.get("label") == [FILE_NAME]
+    if not are_names_declared:
+        why = f"{len(names):,} images lie side by side; if their names say what they show ({', '.join(names[:3])} ...)"
+        doubts.append(Doubt("label", (FILE_NAME,), why))
     return Recognition(
         path=path,
         kind="annotations",
@@ -486,7 +502,7 @@ def _named_pictures(path: Path, columns: Mapping[str, Sequence[str]]) -> Recogni
         reader="annotations",
         params={"form": "named-images", "images": path.resolve().name},
         column_roles=(("label", f"names of files: {', '.join(names[:4])} ..."),),
-        doubts=() if is_said else (Doubt("label", (FILE_NAME,), why),),
+        doubts=tuple(doubts),
     )
 
 
