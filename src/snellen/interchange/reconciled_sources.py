@@ -110,24 +110,41 @@ def _labels(row: PredictedRow) -> Sequence[str]:
 
 
 def _rule_of(rows: Sequence[PredictedRow]) -> str:
-    """The rule that a file's verdicts follow; empty if none does, or none are recorded."""
-    judged = [
-        row for row in rows if row.options and row.gold and row.verdict is not None and row.reply
-    ]
+    """Return the rule by which a harness read the replies of a file, recognised by the verdicts that it recorded.
+
+    A rule reads an option in a reply. It is that of the harness if it reads most replies, and nearly always says the
+    same as the verdict: the option is correct where the verdict is 1.
+
+    Returns:
+        The name of a rule of `RULES`, or of Snellen's own reading; empty if none fits or the file has no verdicts.
+    """
+    judged: list[PredictedRow] = []
+    for row in rows:
+        if row.options and row.gold and row.verdict is not None and row.reply:
+            judged.append(row)
     if not judged:
         return ""
-    best, best_share = "", 0.0
+
+    best = ""
+    best_quality = 0.0
     for name in (*RULES, SNELLEN):
         read = _reads(name)
-        readings = [(read(row.reply or "", row.options, _labels(row)), row) for row in judged]
-        known = [(choice, row) for choice, row in readings if choice is not None]
-        if len(known) < FEWEST_READ * len(judged):
+        n_read = 0
+        n_agreeing = 0
+        for row in judged:
+            choice = read(row.reply or "", row.options, _labels(row))
+            if choice is None:
+                continue
+            n_read += 1
+            is_correct = choice in row.gold
+            n_agreeing += is_correct == (row.verdict == 1)
+        if n_read < FEWEST_READ * len(judged) or n_agreeing < AGREES * n_read:
             continue
-        agreeing = sum((choice in row.gold) == (row.verdict == 1) for choice, row in known)
-        # Of rules that agree alike, the one that reads more replies.
-        share = agreeing / len(known) + len(known) / len(judged) / 100
-        if agreeing >= AGREES * len(known) and share > best_share:
-            best, best_share = name, share
+        # Of rules that agree equally often, the one that reads more replies.
+        quality = n_agreeing / n_read + n_read / len(judged) / 100
+        if quality > best_quality:
+            best = name
+            best_quality = quality
     return best
 
 
@@ -228,62 +245,84 @@ def _items_of_run(
     exchanges: Mapping[tuple[str, int], Exchange],
     readings: Mapping[tuple[str, int], int | None],
 ) -> list[ReconciledItem]:
-    # The metrics that the user asked for make the number of the run, as in its report.
+    """Return each question of a run with what the model was shown, its reply, and whether that was correct.
+
+    Questions without a value of any metric are left out.
+
+    Args:
+        scored: The benchmark of the run with its scores.
+        label: The protocol.
+        exchanges: The requests and replies by sample and turn.
+        readings: The options that Snellen read in the replies, by sample and turn.
+    """
+    items: list[ReconciledItem] = []
+    for key, (metric, verdict) in _verdicts_of_run(scored, label).items():
+        sample_id, turn = key
+        sample = scored.samples[sample_id]
+        question = sample.rounds[turn]
+        correct_answers: tuple[str, ...] = ()
+        answer = scored.answers.get(key)
+        if answer is not None:
+            correct_options = tuple(question.options[index] for index in answer.options)
+            correct_answers = correct_options or answer.texts
+        reading = None
+        if question.options:
+            choice = readings.get(key)
+            reading = "" if choice is None else question.options[choice]
+        item = ReconciledItem(
+            id=f"{sample_id}/{turn}" if turn else sample_id,
+            question=question.question,
+            options=tuple(question.options),
+            correct_answers=correct_answers,
+            image=" ".join(str(image) for image in sample.images),
+            reading=reading,
+            metric=metric,
+            verdict=verdict,
+            category=sample.tags.get("category", ""),
+        )
+        exchange = exchanges.get(key)
+        if exchange is not None:
+            item = _with_exchange(item, exchange)
+        items.append(item)
+    return items
+
+
+def _verdicts_of_run(
+    scored: ScoredBenchmark, label: str
+) -> dict[tuple[str, int], tuple[str, Fraction]]:
+    """Return the metric that decides whether the reply to a question is correct, with its value, by sample and turn.
+
+    The metrics that the user requested come first, because the run's report has them; then accuracy, and for open
+    questions the first metric of the benchmark.
+    """
     metrics = [find_metric(name).names[0] for name in scored.requested_metrics]
     metrics.append("accuracy")
-    metrics.append(find_metric((scored.spec.metrics or DEFAULT_TEXT_METRICS)[0]).names[0])
+    metrics_of_benchmark = scored.spec.metrics or DEFAULT_TEXT_METRICS
+    metrics.append(find_metric(metrics_of_benchmark[0]).names[0])
+
     verdicts: dict[tuple[str, int], tuple[str, Fraction]] = {}
     for metric in metrics:
         for score in scored.scores_of(metric, label):
-            if score.value is not None:
-                value = Fraction(score.value).limit_denominator(10**6)
-                verdicts.setdefault((score.sample_id, score.turn), (metric, value))
-    items: list[ReconciledItem] = []
-    for key, (metric, verdict) in verdicts.items():
-        sample = scored.samples[key[0]]
-        question = sample.rounds[key[1]]
-        answer = scored.answers.get(key)
-        exchange = exchanges.get(key)
-        order: Sequence[int] = range(len(question.options))
-        prompt, decoding, reply, is_cut = "", "", None, False
-        if exchange is not None:
-            order = exchange.request.variant.order or order
-            prompt = "\n".join(
-                part.text
-                for message in exchange.request.messages
-                for part in message.content
-                if isinstance(part, TextPart)
-            )
-            decoding = str(exchange.request.decoding)
-            reply = exchange.response.text
-            is_cut = exchange.response.finish == "length"
-        choice = readings.get(key)
-        correct_answers: tuple[str, ...] = ()
-        if answer is not None:
-            correct_answers = (
-                tuple(question.options[place] for place in answer.options) or answer.texts
-            )
-        reading = None
-        if question.options:
-            reading = "" if choice is None else question.options[choice]
-        items.append(
-            ReconciledItem(
-                id=key[0] if not key[1] else f"{key[0]}/{key[1]}",
-                question=question.question,
-                prompt=prompt,
-                options=tuple(question.options[place] for place in order),
-                correct_answers=correct_answers,
-                image=" ".join(str(image) for image in sample.images),
-                decoding=decoding,
-                reply=reply,
-                is_cut=is_cut,
-                reading=reading,
-                metric=metric,
-                verdict=verdict,
-                category=sample.tags.get("category", ""),
-            )
-        )
-    return items
+            key = (score.sample_id, score.turn)
+            if score.value is not None and key not in verdicts:
+                verdicts[key] = (metric, Fraction(score.value).limit_denominator(10**6))
+    return verdicts
+
+
+def _with_exchange(item: ReconciledItem, exchange: Exchange) -> ReconciledItem:
+    """Return a question with the text of its request, the order of its options there, and the reply."""
+    texts: list[str] = []
+    for message in exchange.request.messages:
+        texts += [part.text for part in message.content if isinstance(part, TextPart)]
+    order = exchange.request.variant.order or range(len(item.options))
+    return replace(
+        item,
+        prompt="\n".join(texts),
+        options=tuple(item.options[index] for index in order),
+        decoding=str(exchange.request.decoding),
+        reply=exchange.response.text,
+        is_cut=exchange.response.finish == "length",
+    )
 
 
 # --- both -------------------------------------------------------------------------------------------------------------------
