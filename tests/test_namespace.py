@@ -814,7 +814,9 @@ def test_the_error_of_a_thread_is_that_of_the_function() -> None:
     def fails(question: str, images: list[Image.Image]) -> str:
         raise ValueError("no server")
 
-    with pytest.raises(HookError, match=r"the model fails failed on a question: .*no server"):
+    with pytest.raises(
+        HookError, match=r"the model fails failed on question word-test-\d+: .*no server"
+    ):
         sn.evaluate(fails, "eyechart/word", limit=8, workers=4)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -253,6 +253,20 @@ class PrefetchesImages(Protocol):
 
     def expect(self, expected: Sequence[ImageRef], images: Images) -> None:
         """Receive images of coming requests. Returns at once, and raises nothing for a damaged image."""
+        ...
+
+
+@runtime_checkable
+class AnswersInParts(Protocol):
+    """A model whose answers to some requests come in parts, so that each part can be stored at once."""
+
+    def generate_in_parts(
+        self, requests: Sequence[Request], images: Images
+    ) -> Iterator[dict[int, Response]]:
+        """Yield the responses of each part by the index of their request, as soon as they are there.
+
+        What was yielded before an error is stored.
+        """
         ...
 
 

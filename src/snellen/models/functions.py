@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
-from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from snellen.common.decoding import decode_image
 from snellen.common.images import Images
@@ -23,6 +22,16 @@ BATCH_NAMES = frozenset({"questions", "prompts", "texts"})
 ONE_IMAGE_NAMES = frozenset({"image", "picture", "img"})
 IMAGE_NAMES = frozenset({*ONE_IMAGE_NAMES, "images", "pictures", "imgs"})
 """Names of a first parameter that show that a function takes its arguments in another order."""
+
+
+class _AskedQuestion(NamedTuple):
+    """A question with all that the function gets."""
+
+    index: int
+    """Place of its request among those of the batch."""
+    sample_id: str
+    prompt: str
+    images: list[Any]
 
 
 class FunctionModel:
@@ -78,44 +87,82 @@ class FunctionModel:
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         """Return the replies of the function. A request whose images cannot be read fails on its own."""
         responses: dict[int, Response] = {}
-        questions: list[str] = []
-        decoded_images: list[list[Any]] = []
-        places: list[int] = []
-        for place, request in enumerate(requests):
+        for part in self.generate_in_parts(requests, images):
+            responses.update(part)
+        return [responses[index] for index in range(len(requests))]
+
+    def generate_in_parts(
+        self, requests: Sequence[Request], images: Images
+    ) -> Iterator[dict[int, Response]]:
+        """Yield the responses of each call of the function by the index of their request, as soon as it returns.
+
+        If a call fails or the user stops the run, the replies of calls that have ended are yielded before the error is
+        raised.
+        """
+        unreadable: dict[int, Response] = {}
+        asked: list[_AskedQuestion] = []
+        for index, request in enumerate(requests):
             try:
                 decoded = [_decoded(image, images) for image in request.images]
             except DataError as error:
-                responses[place] = failed("bad_request", str(error))
+                unreadable[index] = failed("bad_request", str(error))
                 continue
-            places.append(place)
-            questions.append(prompt_text(request))
-            decoded_images.append(decoded)
-        for place, reply in zip(places, self._replies(questions, decoded_images), strict=True):
-            responses[place] = Response(text=reply, finish="stop")
-        return [responses[place] for place in range(len(requests))]
+            asked.append(_AskedQuestion(index, request.sample_id, prompt_text(request), decoded))
+        if unreadable:
+            yield unreadable
 
-    def _replies(self, questions: list[str], images: list[list[Any]]) -> list[str]:
-        """Return the reply to each question, from as many calls at the same time as there are threads."""
-        pairs = list(zip(questions, images, strict=True))
         size = self._questions_per_call
-        calls = [pairs[start : start + size] for start in range(0, len(pairs), size)]
+        calls = [asked[start : start + size] for start in range(0, len(asked), size)]
         if self._threads == 1 or len(calls) < 2:
-            replies_by_call = [self._replies_of_call(call) for call in calls]
+            for call in calls:
+                yield self._responses_of_call(call)
         else:
-            pool = ThreadPoolExecutor(self._threads)
-            try:
-                replies_by_call = list(pool.map(self._replies_of_call, calls))
-            finally:
-                pool.shutdown(cancel_futures=True)
-        return list(chain.from_iterable(replies_by_call))
+            yield from self._responses_of_threads(calls)
 
-    def _replies_of_call(self, pairs: Sequence[tuple[str, list[Any]]]) -> list[str]:
-        """Return the replies to the questions and images of one call of the function."""
+    def _responses_of_threads(
+        self, calls: list[list[_AskedQuestion]]
+    ) -> Iterator[dict[int, Response]]:
+        """Yield the responses of calls of the function, as many of them at the same time as there are threads."""
+        pool = ThreadPoolExecutor(self._threads)
+        unyielded = {pool.submit(self._responses_of_call, call) for call in calls}
+        try:
+            for ended in as_completed(tuple(unyielded)):
+                responses = ended.result()
+                unyielded.remove(ended)
+                yield responses
+        except GeneratorExit:
+            raise
+        except BaseException:
+            # The calls in progress are awaited, and their replies are kept.
+            pool.shutdown(cancel_futures=True)
+            for other in unyielded:
+                if not other.cancelled() and other.exception() is None:
+                    yield other.result()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _responses_of_call(self, asked: Sequence[_AskedQuestion]) -> dict[int, Response]:
+        """Call the function with some questions, and return the responses by the index of their request."""
+        responses = {}
+        for question, reply in zip(asked, self._replies_of_call(asked), strict=True):
+            responses[question.index] = Response(text=reply, finish="stop")
+        return responses
+
+    def _replies_of_call(self, asked: Sequence[_AskedQuestion]) -> list[str]:
+        """Return the replies to the questions of one call of the function."""
         if not self._takes_several:
-            [(question, decoded_images)] = pairs
-            return [self._check_reply(self._call(question, self._only_image(decoded_images)))]
-        questions = [question for question, _ in pairs]
-        replies = self._call(questions, [decoded_images for _, decoded_images in pairs])
+            [question] = asked
+            reply = self._call(
+                question.prompt, self._only_image(question.images), f"question {question.sample_id}"
+            )
+            return [self._check_reply(reply)]
+        questions = [question.prompt for question in asked]
+        sample_ids = [question.sample_id for question in asked]
+        whichever = f"question {sample_ids[0]}"
+        if len(sample_ids) > 1:
+            whichever = f"one of the {len(asked)} questions {sample_ids[0]} to {sample_ids[-1]}"
+        replies = self._call(questions, [question.images for question in asked], whichever)
         if isinstance(replies, str) or not isinstance(replies, Iterable):
             raise ModelError(
                 f"{self.name} returned {replies!r:.100} for {len(questions)} questions; return a list with a reply for "
@@ -139,7 +186,8 @@ class FunctionModel:
             )
         return images[0] if images else None
 
-    def _call(self, question: Any, images: Any) -> Any:
+    def _call(self, question: Any, images: Any, asked: str) -> Any:
+        """Call the function. Raises HookError for its errors, which says what was `asked`."""
         try:
             if self._takes_images_first:
                 return self._function(images, question)
@@ -147,7 +195,7 @@ class FunctionModel:
         except SnellenError:
             raise
         except Exception as error:
-            raise HookError(f"the model {self.name} failed on a question", error) from error
+            raise HookError(f"the model {self.name} failed on {asked}", error) from error
 
     def _check_reply(self, reply: Any) -> str:
         if not isinstance(reply, str):

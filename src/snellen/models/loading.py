@@ -216,6 +216,8 @@ def _adapt(model: Any, name: str = "") -> Model | AsyncModel:
             )
     if callable(model) and not hasattr(model, "generate"):
         model = FunctionModel(model, name)
+    if isinstance(model, FunctionModel):
+        return FunctionAdapter(model, name)
     return ModelAdapter(model, name)
 
 
@@ -296,6 +298,18 @@ class ModelAdapter(ShownByName):
                 "of each request"
             ) from error
         return responses
+
+
+class FunctionAdapter(ModelAdapter):
+    """A model made of a function of a question and its images, whose replies are stored one by one."""
+
+    _model: FunctionModel
+
+    def generate_in_parts(
+        self, requests: Sequence[Request], images: Images
+    ) -> Iterator[dict[int, Response]]:
+        """Yield the responses of each call of the function by the index of their request."""
+        return self._model.generate_in_parts(requests, images)
 
 
 def _continuation_scores(

@@ -24,7 +24,7 @@ from snellen.callers import setting
 from snellen.common.images import Images
 from snellen.errors import ModelError
 from snellen.formats.shown_text import HALF_CHARACTERS, whole_characters
-from snellen.models.base import Model, PrefetchesImages, failed
+from snellen.models.base import AnswersInParts, Model, PrefetchesImages, failed
 from snellen.protocols.base import Protocol, RequestGenerator, reject_duplicate_presentations
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.records import (
@@ -483,7 +483,7 @@ def send_together(
 ) -> None:
     """Send requests to a model in one call, store the responses, and pass them to the units of work.
 
-    Of equal requests only the first is sent, and its response is shared with the others. Requests that the budget does
+    Responses that come in parts are stored part by part, so that an error in a later part loses none of them. Of equal requests only the first is sent, and its response is shared with the others. Requests that the budget does
     not allow are not sent, and get no response.
 
     Args:
@@ -507,18 +507,20 @@ def send_together(
         return
     requests = [active.requests[index] for active, index in sent]
     first_active, _ = waiting[0]
-    responses = answer_batch(model, kind, requests, first_active.item.images)
+    response_by_identity = {}
+    for part in answers_in_parts(model, kind, requests, first_active.item.images):
+        counts_before = store.counts
+        exchanges = []
+        for index, response in part.items():
+            active, _ = sent[index]
+            exchanges.append(Exchange(active.label, requests[index], response))
+            response_by_identity[store.identity(requests[index])] = response
+        store.append(exchanges)
+        for response in part.values():
+            budget.record_response(response)
+        progress(progress_since(store, counts_before))
 
     counts_before = store.counts
-    exchanges = []
-    response_by_identity = {}
-    for (active, _), request, response in zip(sent, requests, responses, strict=True):
-        exchanges.append(Exchange(active.label, request, response))
-        response_by_identity[store.identity(request)] = response
-    store.append(exchanges)
-    for response in responses:
-        budget.record_response(response)
-
     for (active, index), identity in zip(waiting, identities, strict=True):
         shared = response_by_identity.get(identity)
         if shared is None:  # the budget did not allow the request
@@ -528,6 +530,33 @@ def send_together(
             shared = store.share(active.label, active.requests[index], shared)
         active.responses[index] = shared
     progress(progress_since(store, counts_before))
+
+
+def answers_in_parts(
+    model: Model, kind: RequestKind, requests: list[Request], images: Images
+) -> Iterator[dict[int, Response]]:
+    """Yield the checked responses to some requests by the index of their request, as soon as the model has them.
+
+    Most models return all responses at once.
+
+    Args:
+        model: The model.
+        kind: Whether the requests are for generated replies or for log-likelihoods.
+        requests: The requests.
+        images: The source of their images.
+
+    Raises:
+        ModelError: The model did not return one `Response` per request.
+    """
+    if kind != "generate" or not isinstance(model, AnswersInParts):
+        responses = answer_batch(model, kind, requests, images)
+        yield dict(enumerate(responses))
+        return
+    for part in model.generate_in_parts(requests, images):
+        checked = {}
+        for index, response in part.items():
+            checked[index] = check_response(requests[index], response)
+        yield checked
 
 
 def answer_batch(
