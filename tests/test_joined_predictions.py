@@ -14,6 +14,7 @@ import small
 import snellen as sn
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
+from snellen.errors import DataError
 from snellen.interchange.predictions.joining import ImageNames
 from snellen.interchange.predictions.rows import is_empty_cell, is_failure
 from snellen.runs.journal import read_exchanges
@@ -322,3 +323,73 @@ def test_record_files_of_a_benchmark_whose_questions_repeat_are_joined_by_their_
         values["typed_match"] == pytest.approx(right / len(records))
         and len(records) == built.manifest.counts.samples
     )
+
+
+def letter_rows(count: int, replies: list[str]) -> list[dict[str, Any]]:
+    """Rows with the letter of the right answer of `benchmark`, and no options."""
+    return [
+        {"id": f"q{n}", "pred": replies[n % len(replies)], "gt": "ABCD"[n % 4]}
+        for n in range(count)
+    ]
+
+
+def test_letters_of_right_answers_leave_the_options_of_the_benchmark() -> None:
+    # Right: q0 ("A"), q1 ("blue") and so on; each fourth reply, "red" for grey, is wrong: 6 of 8.
+    benchmark(8)
+    sn.build("table.jsonl", name="colours")
+    rows = letter_rows(8, ["A", "blue", "The answer is (C).", "red"])
+    rows[0]["gt"] = "D"
+    write("plain.jsonl", rows)
+
+    run = sn.import_run("plain.jsonl", benchmark="colours")
+
+    assert sn.score(run).value() == 0.75
+    notes = read_manifest(run).notes
+    assert "rows whose file has another right answer; the benchmark's counts: 1 (q0)" in notes
+
+
+def test_a_right_answer_in_words_is_compared_with_the_options_of_the_benchmark() -> None:
+    benchmark(8)
+    rows = [{"id": f"q{n}", "pred": "A", "gt": COLOURS[n % 4]} for n in range(8)]
+    rows[3]["gt"] = "blue"  # the benchmark has grey
+    run = sn.import_run(write("words.jsonl", rows), benchmark="./bench")
+    notes = read_manifest(run).notes
+    assert "rows whose file has another right answer; the benchmark's counts: 1 (q3)" in notes
+
+
+def test_a_file_with_letters_alone_says_which_replies_need_the_options() -> None:
+    benchmark(8)
+    sn.build("table.jsonl", name="colours")
+    write("plain.jsonl", letter_rows(8, ["A", "blue", "The answer is (C).", "red"]))
+
+    notes = read_manifest(sn.import_run("plain.jsonl")).notes
+
+    note = next(note for note in notes if "name no letter" in note)
+    assert note.startswith("replies of 8 that name no letter: 4 (q1, q3, q5, ...)")
+    assert "colours, which is built, has these ids" in note
+    assert note.endswith("sn.import_run('plain.jsonl', benchmark='colours')")
+
+
+def test_a_file_whose_replies_all_name_letters_needs_no_note() -> None:
+    write("plain.jsonl", letter_rows(8, ["A", "(B)", "The answer is (C).", "A"]))
+    notes = read_manifest(sn.import_run("plain.jsonl")).notes
+    assert not any("name no letter" in note for note in notes)
+
+
+def test_a_table_with_pictures_scores_replies_without_the_pictures(tmp_path: Path) -> None:
+    # Right: the replies to q0 and q4 of 8, whose right answer is red.
+    benchmark(8)
+    write("bare.jsonl", [{"id": f"q{n}", "prediction": "red"} for n in range(8)])
+    for picture in tmp_path.glob("img/**/*.png"):
+        picture.unlink()
+    run = sn.import_run("bare.jsonl", benchmark="table.jsonl")
+    assert sn.score(run).value() == 0.25
+
+
+def test_replies_without_right_answers_name_a_built_benchmark_with_their_ids() -> None:
+    benchmark(8)
+    sn.build("table.jsonl", name="colours")
+    write("bare.jsonl", [{"id": f"q{n}", "prediction": "red"} for n in range(8)])
+    with pytest.raises(DataError) as error:
+        sn.import_run("bare.jsonl")
+    assert "sn.import_run('bare.jsonl', benchmark='colours')" in str(error.value)

@@ -88,6 +88,8 @@ class TableSettings(Struct, frozen=True):
     answer_is: str = ""
     images: str = ""
     no_images: bool = False
+    leave_out_images: bool = False
+    """Whether questions are read without the images that they have, as where replies are only scored."""
     hidden_answers: bool = False
     fetch_images: bool = False
     make_options: bool = False
@@ -139,6 +141,9 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
         )
     if roles.faults:
         raise DataError(roles.faults[0])
+    if settings.leave_out_images and roles.kind == "questions":
+        roles = _without_images(roles)
+        settings = replace(settings, no_images=True)
     if roles.doubts:
         return _recognition(path, roles, {})
     params: dict[str, Any] = {
@@ -174,6 +179,15 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
     ):
         return _with_answer_type(recognition, roles.roles["answer"][0], encoding)
     return recognition
+
+
+def _without_images(roles: TableRoles) -> TableRoles:
+    """Return the roles of a table whose columns of images are not used, except that names of images group questions."""
+    remaining = {role: names for role, names in roles.roles.items() if role != "image"}
+    columns = roles.roles.get("image", ())
+    if len(columns) == 1 and not roles.profiles[columns[0]].is_embedded:
+        remaining.setdefault("group", columns)
+    return replace(roles, roles=remaining)
 
 
 def _names_listed_option(answer: Any, options: Sequence[str]) -> bool:

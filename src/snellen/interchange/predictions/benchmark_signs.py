@@ -6,11 +6,14 @@ Ids, images and questions are those that the authors published; each sign belong
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from snellen.building.benchmark import Benchmark, own_benchmarks
 from snellen.catalogue import entries
+from snellen.common.paths import benchmark_folder
+from snellen.errors import SnellenError
 from snellen.interchange.predictions.cells import text_in_cell
 from snellen.interchange.predictions.known_names import known_benchmark, named_within
 from snellen.interchange.predictions.scoring_call import scoring_call
@@ -90,6 +93,26 @@ def _by_signs(rows: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
+def built_benchmarks_with_ids(ids: Collection[str]) -> list[str]:
+    """Return the names of the user's built benchmarks that have a question of each of these ids.
+
+    Args:
+        ids: Ids of the questions of a file. None are looked for if there are none.
+    """
+    if not ids:
+        return []
+    names: list[str] = []
+    for name in own_benchmarks():
+        benchmark = Benchmark(benchmark_folder(name))
+        try:
+            known_ids = {sample.id for sample in benchmark.samples()}
+        except SnellenError:  # damaged, or of a version that has to be built again
+            continue
+        if known_ids.issuperset(ids):
+            names.append(name)
+    return names
+
+
 TABLE_TO_GIVE = "ANSWERS.csv"
 """How a command calls the table of right answers that the user has to have."""
 
@@ -105,12 +128,19 @@ def how_to_give_answers(
         may_be_column: Whether a column may have the right answers under another name.
     """
     own = scoring_call(path, benchmark=TABLE_TO_GIVE)
-    how = f"give the right answers in a table with the columns id and answer: {own}"
+    how = (
+        "give the right answers in a table with the columns id and answer, and the options if the questions have any: "
+        f"{own}"
+    )
     if may_be_column:
         how = (
             f"if a column has them: {scoring_call(path, columns={'answer': 'NAME'})}; if not, {how}"
         )
     name = asked_benchmark_of(path, rows)
     if not name:
+        built = built_benchmarks_with_ids({str(cells.get("id", "")) for cells in rows} - {""})
+        if built:
+            call = scoring_call(path, benchmark=built[0])
+            return f"{built[0]}, which is built, has questions with these ids: {call}; otherwise, {how}"
         return how
     return f"it looks like {entries()[name].title}: {scoring_call(path, benchmark=name)}; otherwise, {how}"

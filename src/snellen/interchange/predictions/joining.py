@@ -33,6 +33,7 @@ from snellen.interchange.predictions.rows import (
 from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.protocols.choice import circular_orders, rotations
 from snellen.recognition.folding import folded, whole_number
+from snellen.recognition.named_option import named_option
 from snellen.records import (
     ContinuationScore,
     Exchange,
@@ -647,7 +648,11 @@ class QuestionFinder:
         if answer is None:
             return
         golds = {order[place] for place in row.gold if place < len(order)}
-        differs = golds and golds != set(answer.options)
+        options = self.samples[key[0]].rounds[key[1]].options
+        if not golds and options:
+            named_options = [named_option(text, options, "text") for text in row.references]
+            golds = {place for place in named_options if place is not None}
+        differs = golds and answer.options and golds != set(answer.options)
         row_texts = {folded(text) for text in row.references}
         gold_texts = {folded(text) for text in answer.texts}
         if differs or (row_texts and gold_texts and row_texts != gold_texts):

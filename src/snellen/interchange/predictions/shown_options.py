@@ -75,6 +75,11 @@ def letters_of_golds(golds: Sequence[str], hidden: Collection[str]) -> tuple[str
     return tuple(LETTERS[: LETTERS.index(letters[-1]) + 1])
 
 
+def options_of_letters(letters: tuple[str, ...]) -> ShownOptions:
+    """Return options for a row of which only the letters are known, because the file does not have their texts."""
+    return ShownOptions(tuple(f"option {letter}" for letter in letters), letters)
+
+
 # --- options that a prompt lists -------------------------------------------------------------------------------------
 
 LISTED_APART = "rows left out, whose right answer is none of the options in their prompt"

@@ -66,6 +66,7 @@ from snellen.interchange.predictions.shown_options import (
     letters_of_golds,
     listed_options,
     option_cells,
+    options_of_letters,
     places_by_exclusion,
     shown_in_prompt,
     words_for_hidden,
@@ -534,8 +535,7 @@ class RowReader:
         answer = as_text(only_value(cells.get(self._columns.answer, ""))).strip()
         is_hidden = not answer or answer.casefold() in self._hidden
         if self._letters and (is_hidden or label_of(answer)):
-            texts = tuple(f"option {letter}" for letter in self._letters)
-            return ShownOptions(texts, self._letters)
+            return options_of_letters(self._letters)
         return ShownOptions(())
 
     def _are_texts_asked(self) -> bool:

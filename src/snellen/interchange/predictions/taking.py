@@ -39,6 +39,10 @@ from snellen.interchange.predictions.joining import (
     join_rows,
     number_presentations,
 )
+from snellen.interchange.predictions.option_letters import (
+    with_note_on_letters,
+    without_letters_as_options,
+)
 from snellen.interchange.predictions.own_questions import (
     QUESTIONS,
     OwnQuestions,
@@ -275,6 +279,9 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
                 check_answers_met(path, cleaned, reading.columns["reply"][0], answers)
             check_answers_possible(path, cleaned)
             cleaned = _compared(cleaned, printed if len(files) == 1 else None)
+            cleaned = with_note_on_letters(path, cleaned)
+        if reading.benchmark:
+            cleaned = without_letters_as_options(cleaned)
         taken.append(TakenFile(path, form, title, cleaned, questions, len(files) > 1))
     return taken
 
@@ -338,17 +345,16 @@ def _run_folder(taken: TakenFile, benchmark: str = "") -> Path:
 def asked_benchmark(benchmark: str, folder: Path | None = None) -> Benchmark:
     """Return the built benchmark with a name or in a folder.
 
-    If `benchmark` is a table with questions and answers, it is built inside the run's `folder`.
+    If `benchmark` is a table with questions and answers, it is built inside the run's `folder`, without its images: they
+    need not be there to score replies.
 
     Raises:
         DataError: If the name stands for several benchmarks.
     """
     path = Path(benchmark)
     if folder is not None and path.is_file() and is_row_file(path):
-        source = own_source(path, TableSettings(no_images=True))
-        params = {**source.spec.source.params, "no_images": True}
-        spec = replace(source.spec, source=replace(source.spec.source, params=params))
-        return build_benchmark(spec, source=source.folder, to=folder / "benchmark")
+        source = own_source(path, TableSettings(leave_out_images=True))
+        return build_benchmark(source.spec, source=source.folder, to=folder / "benchmark")
     [use, *further_uses] = find_benchmarks([benchmark])
     if further_uses:
         raise DataError(
