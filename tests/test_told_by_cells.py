@@ -509,3 +509,19 @@ def test_a_column_that_is_marked_as_right_and_met_far_more_often_has_the_right_a
         for n in range(N)
     ]
     assert sn.score(table("gauges.csv", rows)).value() == 0.75
+
+
+def test_models_of_which_one_lacks_some_ids_are_kept_apart() -> None:
+    records = {
+        str(n): {"question": f"What is in {n}?", "answer": thing(n), "prediction": said(n)}
+        for n in range(N)
+    }
+    fewer = {
+        key: {**record, "prediction": record["answer"]}
+        for key, record in records.items()
+        if int(key) < N - 4
+    }
+    Path("models.json").write_text(json.dumps({"llava": records, "qwen": fewer}))
+    runs = import_runs([Path("models.json")], FileReading())
+    # Of 40 questions, 36 have a reply, and each is right.
+    assert [sn.score(run).value() for run in runs] == [0.75, 0.9]

@@ -138,12 +138,17 @@ def _in_parts_with_facts(content: Object) -> Records:
 
 
 def _in_parts_by_id(content: Object) -> Records:
-    """Return the records of several parts that have records under the same ids each; empty if there are no such parts."""
+    """Return the records of several parts that have records under the same ids each; empty if there are no such parts.
+
+    A part may lack up to half of the ids.
+    """
     parts = list(content.values())
     if len(parts) < 2 or not all(map(_has_ids, parts)):
         return []
-    if any(part.keys() != parts[0].keys() for part in parts):
-        return []
+    largest: Object = max(parts, key=len)
+    for part in parts:
+        if not part.keys() <= largest.keys() or 2 * len(part) < len(largest):
+            return []
     records: Records = []
     for name, part in content.items():
         for key, record in part.items():
