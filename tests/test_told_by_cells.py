@@ -525,3 +525,18 @@ def test_models_of_which_one_lacks_some_ids_are_kept_apart() -> None:
     runs = import_runs([Path("models.json")], FileReading())
     # Of 40 questions, 36 have a reply, and each is right.
     assert [sn.score(run).value() for run in runs] == [0.75, 0.9]
+
+
+def test_facts_with_some_questions_in_common_are_no_runs() -> None:
+    asked = {"kitchen": "dog cat sink lamp", "bath": "dog cat sink", "hall": "dog lamp"}
+    rows = [
+        {"room": room, "question": f"Is there a {name}?", "answer": "yes", "response": "yes"}
+        for room, names in asked.items()
+        for name in names.split()
+    ]
+    [taken] = taken_files(Path(table("rooms.csv", rows)), FileReading())
+    assert len(taken.file.rows) == 9
+    # Of runs, rows may be missing.
+    runs = [{"run": place, **row} for place in (1, 2) for row in rows[:4]]
+    del runs[-1]["room"]
+    assert len(taken_files(Path(table("runs.csv", runs[:-1])), FileReading())) == 2

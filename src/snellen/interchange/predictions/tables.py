@@ -604,7 +604,8 @@ def _columns_of_conditions(reading: TableReading) -> tuple[str, ...]:
             continue
         if not are_runs and not reading.column("question") and not reading.column("prompt"):
             continue
-        if _ask_the_same(reading, (*models, name), keys):
+        may_lack_rows = name == PART or bool(are_runs)
+        if _ask_the_same(reading, (*models, name), keys, may_lack_rows=may_lack_rows):
             return (*models, name)
     return models
 
@@ -623,10 +624,21 @@ def _keys_of_questions(reading: TableReading) -> list[str]:
     return keys
 
 
-def _ask_the_same(reading: TableReading, columns: Sequence[str], keys: Sequence[str]) -> bool:
+def _ask_the_same(
+    reading: TableReading,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    *,
+    may_lack_rows: bool = True,
+) -> bool:
     """Whether the rows of each value of some columns together ask the same questions, once each.
 
-    Rows of up to half of the questions may be missing.
+    Args:
+        reading: The table.
+        columns: The columns.
+        keys: What tells each row's question from others.
+        may_lack_rows: Whether rows of up to half of the questions may be missing of a value. Of models and runs they may.
+            Facts about images, such as rooms, can have a few questions in common.
     """
     asked: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for row, key in zip(reading.rows, keys, strict=True):
@@ -634,7 +646,8 @@ def _ask_the_same(reading: TableReading, columns: Sequence[str], keys: Sequence[
     most = set(max(asked.values(), key=len))
     for of_value in asked.values():
         is_once = len(set(of_value)) == len(of_value)
-        if not is_once or not most.issuperset(of_value) or 2 * len(of_value) < len(most):
+        fewest = len(most) / 2 if may_lack_rows else len(most)
+        if not is_once or not most.issuperset(of_value) or len(of_value) < fewest:
             return False
     return True
 
