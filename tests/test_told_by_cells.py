@@ -412,6 +412,9 @@ def test_a_fact_on_each_image_is_no_right_answer_to_its_questions() -> None:
     ]
     with pytest.raises(DataError, match="the same right answer to different questions"):
         taken_files(Path(table("facts.csv", rows)), FileReading())
+    # Who names the column is believed.
+    named = FileReading(columns={"answer": ("ground_truth",)})
+    assert len(taken_files(Path("facts.csv"), named)[0].file.rows) == len(rows)
     # One that replies meet is an answer.
     met = [{**row, "response": row["ground_truth"]} for row in rows]
     taken_files(Path(table("met.csv", met)), FileReading())
@@ -540,3 +543,17 @@ def test_facts_with_some_questions_in_common_are_no_runs() -> None:
     runs = [{"run": place, **row} for place in (1, 2) for row in rows[:4]]
     del runs[-1]["room"]
     assert len(taken_files(Path(table("runs.csv", runs[:-1])), FileReading())) == 2
+
+
+def test_wrong_replies_to_paraphrases_are_scored() -> None:
+    rows = [
+        {
+            "image": f"{n}.png",
+            "question": question,
+            "answer": thing(n),
+            "response": f"I see {thing(n + 2)}.",
+        }
+        for n in range(N)
+        for question in ("What is in the image?", "Name what you see.")
+    ]
+    assert sn.score(table("paraphrases.csv", rows)).value() == 0

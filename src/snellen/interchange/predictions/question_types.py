@@ -799,7 +799,14 @@ def _are_facts_on_images(rows: Sequence[PredictedRow]) -> bool:
         n_right = sum(typed_match(row.reply or "", row.references) for row in rows_read)
     except DataError:  # a right answer is a word that any reply has
         return False
-    return n_right <= FEW * len(rows_read)
+    if n_right > FEW * len(rows_read):
+        return False
+
+    # Replies with right answers of other rows answer these questions, though wrongly.
+    all_answers = {in_whole_words(text) for row in rows for text in row.references}
+    replies = [in_whole_words(row.reply or "") for row in rows_read]
+    n_of_any_row = sum(any(answer in reply for answer in all_answers) for reply in replies)
+    return 2 * n_of_any_row <= len(rows_read)
 
 
 _ASKS_YES_OR_NO = re.compile(r"\byes\s*(?:/|or)\s*no\b", re.IGNORECASE)

@@ -277,7 +277,8 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
             check_options_named(path, cleaned, codes)
             if "reply" in reading.columns and "answer" not in reading.columns:
                 check_answers_met(path, cleaned, reading.columns["reply"][0], answers)
-            check_answers_possible(path, cleaned)
+            if "answer" not in reading.columns:
+                check_answers_possible(path, cleaned)
             cleaned = _compared(cleaned, printed if len(files) == 1 else None)
             cleaned = with_note_on_letters(path, cleaned)
         if reading.benchmark:
