@@ -557,3 +557,17 @@ def test_wrong_replies_to_paraphrases_are_scored() -> None:
         for question in ("What is in the image?", "Name what you see.")
     ]
     assert sn.score(table("paraphrases.csv", rows)).value() == 0
+
+
+def test_a_resolution_beside_the_path_of_a_log_is_no_extracted_answer() -> None:
+    rows = [
+        {
+            "question": f"What is in {n}?",
+            "answer": thing(n),
+            "prediction": said(n),
+            "res": 448,
+            "log": f"logs/{n}.txt",
+        }
+        for n in range(N)
+    ]
+    assert sn.score(table("resolutions.csv", rows)).value() == 0.75

@@ -87,10 +87,12 @@ def results_of_programs(reading: TableReading, column: str) -> str:
 EXTRACTED = "res"
 LOG_OF_EXTRACTION = "log"
 """Columns in which VLMEvalKit keeps what a model extracted from each reply, and how that went."""
+_HOW_IT_WENT = re.compile(r"succe|retr(?:y|ies)|fail", re.IGNORECASE)
+"""What VLMEvalKit writes in its log: `Prefetch succeed`, `Succeed`, `All 5 retries failed.`"""
 
 
 def extracted_by_model(reading: TableReading) -> str:
-    """The column with what another model extracted from the replies; empty if there is none.
+    """The column with what another model extracted from the replies; empty if there is none, or no log says so.
 
     VLMEvalKit does so for MathVista, MathVision and others before it compares, as their papers do (MathVista, Lu et al.
     2024, section 3.3). Its numbers follow from it.
@@ -101,8 +103,12 @@ def extracted_by_model(reading: TableReading) -> str:
     if not by_name.keys() >= {EXTRACTED, LOG_OF_EXTRACTION}:
         return ""
     column = by_name[EXTRACTED]
-    n_filled = sum(bool(text_in_cell(row.cells.get(column))) for row in reading.rows)
-    return column if n_filled > MOSTLY * len(reading.rows) else ""
+    log = by_name[LOG_OF_EXTRACTION]
+    n_extracted = 0
+    for row in reading.rows:
+        says_how = _HOW_IT_WENT.search(text_in_cell(row.cells.get(log))) is not None
+        n_extracted += says_how and bool(text_in_cell(row.cells.get(column)))
+    return column if n_extracted > MOSTLY * len(reading.rows) else ""
 
 
 def are_prompts_repeated(reading: TableReading, column: str) -> bool:
