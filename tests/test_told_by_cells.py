@@ -571,3 +571,30 @@ def test_a_resolution_beside_the_path_of_a_log_is_no_extracted_answer() -> None:
         for n in range(N)
     ]
     assert sn.score(table("resolutions.csv", rows)).value() == 0.75
+
+
+def test_numbers_in_sentences_that_options_say_count_no_options() -> None:
+    rows = [
+        {
+            "question": f"How many are in {n}?",
+            "options": json.dumps(["two", "three", "four", "five"]),
+            "answer": n % 4,
+            "response": f"The answer is {2 + n % 4}.",
+        }
+        for n in range(N)
+    ]
+    assert sn.score(table("counts.csv", rows)).value() == 1
+
+
+def test_a_number_in_a_sentence_beside_replies_that_are_numbers_names_no_option() -> None:
+    rows = [
+        {
+            "question": f"Which colour is car {n}?",
+            "options": json.dumps(["red", "green", "blue", "black"]),
+            "answer": n % 4,
+            "response": n % 4 if n < N - 2 else "There are 2 people, I cannot tell.",
+        }
+        for n in range(N)
+    ]
+    # Right but for the last two; of the last but one, option 2 is the right one.
+    assert sn.score(table("colours.csv", rows)).value() == (N - 2) / N

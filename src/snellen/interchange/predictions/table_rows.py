@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -71,6 +71,7 @@ from snellen.interchange.predictions.shown_options import (
     shown_in_prompt,
     words_for_hidden,
 )
+from snellen.metrics.vqa import number_in
 from snellen.readers.table_answers import option_texts_of, read_answer, wrong_texts
 from snellen.readers.table_columns import TableColumns, TableSource
 from snellen.recognition.columns import SEVERAL
@@ -98,15 +99,20 @@ def is_exported(rows: Sequence[SourceRow]) -> bool:
 _NUMBER = re.compile(r"\d+")
 
 
+def without_brackets(reply: str) -> str:
+    """Return a reply without the brackets and full stops around it: `2` for `(2).`."""
+    return reply.strip("() .")
+
+
 def number_in_reply(reply: str) -> str:
-    """Return the only number in a reply, without brackets and full stops; of any other reply, what these surround.
+    """Return the only number in a reply; a reply without one, or with several, only loses the brackets around it.
 
     Examples:
         >>> number_in_reply("(2)."), number_in_reply("정답은 3번입니다."), number_in_reply("2 or 3")
         ('2', '3', '2 or 3')
     """
     numbers = set(_NUMBER.findall(reply))
-    return numbers.pop() if len(numbers) == 1 else reply.strip("() .")
+    return numbers.pop() if len(numbers) == 1 else without_brackets(reply)
 
 
 class RowReader:
@@ -171,7 +177,12 @@ class RowReader:
         names = [folded_name(name) for name in self._source.options if len(name) > 1]
         self._option_names = names if self._source.has_option_columns else []
         """Names of the columns of options that a reply may be instead of a letter: `option_b`."""
-        self._reply_form: AnswerForm = self._form_of_replies() if self._source.options else "any"
+        self._number_said: Callable[[str], str] = without_brackets
+        self._reply_form: AnswerForm = self._form_of_replies()
+        if self._reply_form == "any" and self._counts_options:
+            # Not where most replies are a number alone: "I see 2 people" among these names no option.
+            self._number_said = number_in_reply
+            self._reply_form = self._form_of_replies()
         if self._reply_form != "any":
             self.notes.append(
                 f"the replies are read as the {ANSWER_FORM_DESCRIPTIONS[self._reply_form]}"
@@ -259,10 +270,11 @@ class RowReader:
     def _form_of_replies(self) -> AnswerForm:
         """The form in which replies are numbers of options; `any` if they are something else.
 
-        They count as the right answers do, or else from where all of them name an option. Where right answers are no
-        numbers of options, a number that options have in their texts means such a text.
+        They count as the right answers do, or else from where all of them name an option. A number that options have in
+        their texts means such a text, where right answers are no numbers of options or the number is in a sentence.
         """
-        counts_options = self._source.answer_is in ("index0", "index1")
+        if not self._source.options:
+            return "any"
         numbers: list[int] = []
         fewest = 0
         answered = 0
@@ -276,24 +288,25 @@ class RowReader:
             number = whole_number(digits)
             if number is None or named_option(reply, options, "text") is not None:
                 continue
-            is_word_of_option = any(digits in folded(option).split() for option in options)
-            if is_word_of_option and not counts_options:
-                continue  # 3 means `3 cm`
+            words = [word for option in options for word in folded(option).split()]
+            is_in_option = number in map(number_in, words)
+            is_in_sentence = digits != without_brackets(reply)
+            if is_in_option and (is_in_sentence or not self._counts_options):
+                continue  # 3 means `3 cm` or `three`
             numbers.append(number)
             fewest = min(fewest or len(options), len(options))
         if not answered or len(numbers) < MOSTLY * answered:
             return "any"
-        if counts_options:
+        if self._counts_options:
             return self._source.answer_is
         from_zero = 0 in numbers and max(numbers) < fewest
         from_one = 0 not in numbers and max(numbers) == fewest
         return "index0" if from_zero else "index1" if from_one else "any"
 
-    def _number_said(self, reply: str) -> str:
-        """The number that a reply is, or has where right answers are numbers of options, too."""
-        if self._source.answer_is in ("index0", "index1"):
-            return number_in_reply(reply)
-        return reply.strip("() .")
+    @property
+    def _counts_options(self) -> bool:
+        """Whether right answers are numbers of options."""
+        return self._source.answer_is in ("index0", "index1")
 
     def _are_numbers_stated(self) -> bool:
         """Whether right answers are numbers of options from 1, and most replies state such a number, too."""
