@@ -598,3 +598,19 @@ def test_a_number_in_a_sentence_beside_replies_that_are_numbers_names_no_option(
     ]
     # Right but for the last two; of the last but one, option 2 is the right one.
     assert sn.score(table("colours.csv", rows)).value() == (N - 2) / N
+
+
+@pytest.mark.parametrize(
+    "name", ["spiegazione", "пояснение", "açıklama", "raciocínio", "理由", "Begründung"]
+)
+def test_reasons_in_more_languages_are_no_replies(name: str) -> None:
+    rows = [
+        {
+            "Frage": f"Was ist auf Bild {n}?",
+            "Antwort": thing(n),
+            "Begriff_Modell": said(n),
+            name: f"{n}: {thing(n)}",
+        }
+        for n in range(N)
+    ]
+    assert sn.score(table("reasons.csv", rows)).value() == 0.75

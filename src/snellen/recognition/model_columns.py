@@ -31,7 +31,7 @@ _MODELS = re.compile(
     re.IGNORECASE,
 )
 NOT_REPLIES = re.compile(
-    r"question|prompt|caption|descri|rationale|reasoning|expla|expli|erkl|begr|justif|razon|解[析释釋説]|설명|해설|объясн|summar|judg|verdict|score|eval|grad(?:e|ing)|correct|label|"
+    r"question|prompt|caption|descri|rationale|reasoning|expla|explic|erklär|erklaer|begründ|begruend|justif|(?<![^\W_])razon|raciocin|spiegaz|解[析释釋説]|理由|推理|설명|해설|이유|объясн|обоснов|поясн|açıklama|summar|judg|verdict|score|eval|grad(?:e|ing)|correct|label|"
     r"confiden|prob|logit|rank|error|latency|length|match|acc\b|f1\b|token|cost|time|steps?\b|thought|thinking|hint|context|option|choice|name|id\b",
     re.IGNORECASE,
 )
