@@ -614,3 +614,24 @@ def test_reasons_in_more_languages_are_no_replies(name: str) -> None:
         for n in range(N)
     ]
     assert sn.score(table("reasons.csv", rows)).value() == 0.75
+
+
+@pytest.mark.parametrize(
+    ("right", "attack"),
+    [
+        ("label", "target_class"),
+        ("true_label", "target_label"),
+        ("answer", "expected_wrong_answer"),
+    ],
+)
+def test_a_word_that_misleads_a_model_is_no_right_answer(right: str, attack: str) -> None:
+    rows = [
+        {
+            "question": f"What is in {n}?",
+            right: thing(n),
+            attack: thing(n + 2),
+            "response": f"It is {thing(n if n % 10 == 0 else n + 2)}.",
+        }
+        for n in range(N)
+    ]
+    assert sn.score(table("attacks.csv", rows)).value() == 0.1

@@ -185,12 +185,12 @@ def right_beside_foils(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]
     by_folded = {folded_name(name): name for name in profiles}
     for folded_column, name in by_folded.items():
         mark, _, rest = folded_column.partition("_")
-        if mark in _FOIL_MARKS and rest in by_folded:
+        if mark in FOIL_MARKS and rest in by_folded:
             return (by_folded[rest], name)
     return ()
 
 
-_FOIL_MARKS = frozenset("negative false wrong incorrect foil".split())
+FOIL_MARKS = frozenset("negative false wrong incorrect foil".split())
 
 
 def _in_words_of_foils(

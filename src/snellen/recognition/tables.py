@@ -49,6 +49,7 @@ from snellen.recognition.model_columns import is_name_of_model
 from snellen.recognition.named_pairs import gold_beside, rest_of_gold
 from snellen.recognition.profiles import LOOKED_AT, ColumnProfile, profiles_of
 from snellen.recognition.reply_columns import (
+    FOIL_MARKS,
     captions_of_models,
     reference_caption,
     reply_columns,
@@ -769,7 +770,8 @@ class _Assignment:
     def _settle_met_answer(self, free: Mapping[str, ColumnProfile]) -> None:
         """Take another column of labels for the right answers if replies have its cells, and hardly those of the first.
 
-        A table may have several, such as the number of a class and its name, or a short and a long name.
+        A table may have several, such as the number of a class and its name, or a short and a long name. Two columns of the
+        same labels are of different things, such as what is in an image and what a word on it says, to mislead a model.
         """
         chosen = self._roles.get("answer", ())
         replies = self._roles["reply"]
@@ -778,7 +780,11 @@ class _Assignment:
         if says_of_reply(chosen[0], self._profiles[chosen[0]]):
             return
         candidates: list[str] = []
+        labels = set(map(folded, self._profiles[chosen[0]].texts))
         for name, profile in free.items():
+            is_of_same_labels = profile.share_in(labels) > 0.5
+            if is_of_same_labels or not FOIL_MARKS.isdisjoint(split_name(name)):
+                continue
             is_gold = bool(rest_of_gold(name))  # `expected_verdict` is no verdict on the reply
             is_label = max(name_score("answer", name), name_score("label", name)) >= PARTLY
             if profile.is_scalar and (is_gold or (is_label and not says_of_reply(name, profile))):
