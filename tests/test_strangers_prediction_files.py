@@ -774,6 +774,55 @@ def test_marks_around_yes_and_no_are_no_part_of_the_words(mark: str) -> None:
     assert sn.score(table("marked.csv", rows)).value() == 0.75
 
 
+@pytest.mark.parametrize("outer", ["scores", "evaluation", "metrics"])
+def test_fields_of_an_object_of_scores_are_verdicts(outer: str) -> None:
+    # The reply says more than the right answer in all rows; the file calls 30 of 40 right, and 20 of 40 strictly.
+    rows = [
+        {
+            "qa_id": f"q{n}",
+            "question": f"What is thing {n}?",
+            "gt": f"thing {n}",
+            "pred": f"thing {n}||another" if n % 4 else f"thing {n}||other",
+            outer: {"a": int(n % 4 > 0), "exact": n % 2},
+        }
+        for n in range(N)
+    ]
+    summary = {"average_scores": [75.0, 50.0], "total_num_sample": N}
+    Path("qa.json").write_text(json.dumps({"instances": rows, "evaluation_meta": summary}))
+    [taken] = taken_files(Path("qa.json"), FileReading())
+    assert [row.verdict for row in taken.file.rows] == [float(n % 4 > 0) for n in range(N)]
+    notes = " ".join(taken.file.notes)
+    assert f"'{outer}.a': 75.0% of 40 right ('{outer}.exact': 50.0%" in notes
+    assert "may all be the answer" not in notes
+    assert sn.score("qa.json").value() == 0.75
+
+
+def test_votes_for_options_in_an_object_of_scores_are_no_verdicts() -> None:
+    rows = [
+        {
+            "id": n,
+            "question": f"Which is {n}?",
+            "answer": f"thing {n}",
+            "prediction": f"thing {n}" if n % 4 else "another",
+            "scores": {"A": n % 2, "B": 1 - n % 2},
+        }
+        for n in range(N)
+    ]
+    [taken] = taken_files(Path(lines("votes.jsonl", rows)), FileReading())
+    assert all(row.verdict is None for row in taken.file.rows)
+
+
+def test_a_printed_average_that_the_verdicts_do_not_give_is_named() -> None:
+    rows = [
+        {"question": f"What is {n}?", "gt": f"thing {n}", "pred": f"thing {n}", "scores": {"a": 1}}
+        for n in range(N)
+    ]
+    summary = {"average_scores": [52.0]}
+    Path("qa.json").write_text(json.dumps({"instances": rows, "evaluation_meta": summary}))
+    [taken] = taken_files(Path("qa.json"), FileReading())
+    assert "the file prints 52.0% in 'evaluation_meta.average_scores'" in " ".join(taken.file.notes)
+
+
 def test_whether_the_format_is_right_says_nothing_of_the_answer() -> None:
     rows = [
         {

@@ -67,6 +67,7 @@ from snellen.recognition.reply_names import (
 )
 from snellen.recognition.verdicts import (
     are_verdicts_on_sentences,
+    is_field_of_verdicts,
     verdict_column,
     verdict_of_cell,
 )
@@ -546,7 +547,9 @@ class _Assignment:
         """Return the free columns that may hold the correct answers, and those that the user declared as answers."""
         golds: dict[str, ColumnProfile] = {}
         for name, profile in self._still_free(free).items():
-            if _may_be_answers(profile) and not self._is_source_of_reply(name):
+            if is_field_of_verdicts(name, self._profiles) or self._is_source_of_reply(name):
+                continue
+            if _may_be_answers(profile):
                 golds[name] = profile
         outside_replies = {name: golds[name] for name in golds if not is_field_of_reply(name)}
         if any(name_score("answer", name) > PARTLY for name in outside_replies):

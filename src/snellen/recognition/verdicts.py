@@ -8,7 +8,7 @@ from snellen.recognition.columns import PARTLY, name_score, split_name
 from snellen.recognition.folding import folded_name
 from snellen.recognition.named_pairs import rest_of_gold
 from snellen.recognition.profiles import ColumnProfile
-from snellen.recognition.reply_names import is_verdict
+from snellen.recognition.reply_names import are_binary, is_verdict
 
 JUDGES = frozenset(
     "judge judged judgement judgment llm gpt gpt4 lave rating grade grader evaluator human".split()
@@ -186,6 +186,8 @@ def verdict_column(
     scores: dict[str, float] = {}
     for name, profile in profiles.items():
         score = name_score("verdict", name)
+        if is_field_of_verdicts(name, profiles):
+            score = max(score, _OF_OBJECT)
         if not score and not is_verdict(name):
             continue
         if not _RATES_OF_ERRORS.isdisjoint(split_name(name)):
@@ -206,6 +208,37 @@ def verdict_column(
     ):
         return ()
     return (best,)
+
+
+_OBJECTS_OF_VERDICTS = frozenset(
+    "score scores verdict verdicts correctness judgement judgment evaluation evaluations eval metric metrics".split()
+)
+"""Names of objects in a row whose fields are verdicts: `{"scores": {"a": 1}}`."""
+_OF_ANOTHER_THING = frozenset(
+    "confidence harmful toxic unsafe refusal refused hallucination hallucinated error wrong incorrect invalid valid format "
+    "parsed parse skipped empty fluency relevance time".split()
+)
+"""Words in names of fields, also of such an object, that do not say that a reply is right."""
+_OF_OBJECT = PARTLY + 0.1
+"""How certainly such a field is a verdict: more than by a part of its name, and less than by a usual name."""
+
+
+def is_field_of_verdicts(name: str, profiles: Mapping[str, ColumnProfile]) -> bool:
+    """Return whether a column is a field with 0 and 1 in an object whose name says that it holds verdicts: `scores.a`.
+
+    Not so votes on options, as in `{"scores": {"A": 0, "B": 1}}`, and what the name of the field says of another thing.
+    """
+    outer, _, field = name.rpartition(".")
+    if folded_name(outer.rpartition(".")[2]) not in _OBJECTS_OF_VERDICTS:
+        return False
+    profile = profiles[name]
+    if not profile.is_scalar or not profile.texts or not are_binary(profile):
+        return False
+    if not _OF_ANOTHER_THING.isdisjoint(split_name(field)):
+        return False
+    siblings = [other for other in profiles if other.rpartition(".")[0] == outer]
+    letters = [other for other in siblings if len(other.rpartition(".")[2]) == 1]
+    return len(letters) < 2
 
 
 def _grade(text: str) -> float | None:

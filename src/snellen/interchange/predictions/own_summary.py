@@ -21,6 +21,8 @@ _NAMES = (
     "final_accuracy",
     "accuracy_percent",
     "accuracy_pct",
+    "average_score",
+    "average_scores",
 )
 """Names of fields with the share of the replies that are right, of all of them."""
 DEEPEST = 3
@@ -69,6 +71,8 @@ def _printed(content: Mapping[str, Any], depth: int, outer: str = "") -> Iterato
         field = f"{outer}{name}"
         if depth and isinstance(value, dict):
             yield from _printed(value, depth - 1, f"{field}.")
+        if isinstance(value, list) and value:
+            value = value[0]  # of several measures, the first is that of the verdicts
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if depth or not is_number or folded_name(name) not in _NAMES:
             continue

@@ -72,10 +72,20 @@ from snellen.recognition.columns import (
 from snellen.recognition.folding import folded_name, whole_number, word_count
 from snellen.recognition.model_columns import is_name_of_model
 from snellen.recognition.named_pairs import is_transcribed
-from snellen.recognition.reply_names import are_binary, is_name_of_reply, says_of_reply
+from snellen.recognition.reply_names import (
+    are_binary,
+    is_name_of_reply,
+    is_verdict,
+    says_of_reply,
+)
 from snellen.recognition.said_in_cells import Said, how_often_said, in_whole_words
 from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
-from snellen.recognition.verdicts import is_judged, verdict_column, verdict_of_cell
+from snellen.recognition.verdicts import (
+    is_field_of_verdicts,
+    is_judged,
+    verdict_column,
+    verdict_of_cell,
+)
 
 TABLE = "table"
 """The name of this form, for `--as`."""
@@ -409,7 +419,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             presentations = not is_stated and any(row.presentation for row in rows)
             rows, of_confidences = _without_confidences(rows, of_model)
             of_verdicts = of_model.column("verdict") or of_model.column("reading")
-            recorded = _recorded_verdicts(rows, of_verdicts)
+            recorded = _recorded_verdicts(rows, of_verdicts, _other_verdicts(of_model))
             of_readings: tuple[str, ...] = ()
             whole = _with_base_ids(_without_placeholders(_with_references_joined(rows)))
             of_questions = () if reading.is_joined else _questions_missing(whole)
@@ -880,16 +890,46 @@ def _scores_note(reading: TableReading, column: str, metric: str) -> str:
     return f"the file has a score of each row in {column!r}{mean}: {metric}"
 
 
-def _recorded_verdicts(rows: Sequence[PredictedRow], column: str) -> list[str]:
-    """A note of the share that a file itself calls right, if it says so of nearly all its rows."""
+def _recorded_verdicts(rows: Sequence[PredictedRow], column: str, others: str) -> list[str]:
+    """A note of the share that a file itself calls right, if it says so of nearly all its rows, and by other columns."""
     verdicts = [row.verdict for row in rows if row.verdict is not None]
     if not verdicts or len(verdicts) < MOSTLY * len(rows):
         return []
     share = sum(verdicts) / len(verdicts)
     return [
-        f"the file's own verdicts, in {column!r}: {share:.1%} of {len(verdicts):,} right; if that differs from the "
-        "number here, `snellen reconcile FILE RUN` says why"
+        f"the file's own verdicts, in {column!r}: {share:.1%} of {len(verdicts):,} right{others}; if that differs from "
+        "the number here, `snellen reconcile FILE RUN` says why"
     ]
+
+
+MOST_OTHER_VERDICTS = 4
+"""Further columns of verdicts that a note names."""
+
+
+def _other_verdicts(reading: TableReading) -> str:
+    """What further columns of 0 and 1 say that are called verdicts too, and how one of them is taken; often nothing."""
+    column = reading.column("verdict")
+    if not column:
+        return ""
+    taken = reading.roles.profiles.get(column)
+    used = {name for role, names in reading.roles.roles.items() if role != "tag" for name in names}
+    shares: dict[str, float] = {}
+    for name, profile in reading.roles.profiles.items():
+        is_called_verdict = is_verdict(name) or is_field_of_verdicts(name, reading.roles.profiles)
+        if name in used or not is_called_verdict or not are_binary(profile):
+            continue
+        if taken is not None and profile.texts == taken.texts:
+            continue
+        read = [verdict_of_cell(text_in_cell(row.cells.get(name))) for row in reading.rows]
+        verdicts = [verdict for verdict in read if verdict is not None]
+        if len(verdicts) >= MOSTLY * len(reading.rows):
+            shares[name] = sum(verdicts) / len(verdicts)
+    if not shares:
+        return ""
+    named = list(shares)[:MOST_OTHER_VERDICTS]
+    listed_shares = ", ".join(f"{name!r}: {shares[name]:.1%}" for name in named)
+    other = setting("columns", {"verdict": "NAME"})
+    return f" ({listed_shares}; {other} takes another)"
 
 
 FEWEST_RIGHT = 5
