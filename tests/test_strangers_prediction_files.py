@@ -848,3 +848,32 @@ def test_a_word_within_the_name_of_a_class_answers_no_question() -> None:
     ]
     with pytest.raises(DataError, match="do not answer these questions"):
         sn.score(table("classes.csv", rows))
+
+
+@pytest.mark.parametrize("flag", ["is_success", "task_solved", "succeeded"])
+def test_a_log_of_tasks_without_replies_says_how_many_succeeded(flag: str) -> None:
+    rows = [{"name": f"env_{n}", "memory": [], flag: n % 4 > 0} for n in range(N)]
+    Path("trial.json").write_text(json.dumps(rows))
+    with pytest.raises(DataError, match=f"by '{flag}', 75.0% of 40 are right"):
+        sn.score("trial.json")
+
+
+@pytest.mark.parametrize(
+    ("field", "scores", "said"),
+    [
+        ("r", [0, 1], "'r' is 50.00% on average over 80"),
+        ("score", [7.5, 6.5, 4.0], "'score' is 6.000 on average over 120"),
+    ],
+)
+def test_scores_in_lists_of_samples_are_told_and_no_column_is_asked_for(
+    field: str, scores: list[float], said: str
+) -> None:
+    rows = [
+        {"idx": n, "ys": ["a"] * len(scores), "infos": [{field: score} for score in scores]}
+        for n in range(N)
+    ]
+    Path("samples.json").write_text(json.dumps(rows))
+    with pytest.raises(DataError) as error:
+        sn.score("samples.json")
+    assert said in str(error.value)
+    assert "reply=NAME" not in str(error.value)

@@ -31,7 +31,10 @@ MOST_MODELS = 8
 def what_stands_for_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
     """Return what a table without replies has instead, and the next command to type."""
     return (
-        _empty_replies(rows) or _only_verdicts(path, rows, roles) or _no_replies(path, rows, roles)
+        _empty_replies(rows)
+        or _only_verdicts(path, rows, roles)
+        or _scored_samples(path, rows)
+        or _no_replies(path, rows, roles)
     )
 
 
@@ -116,11 +119,25 @@ def _are_detections(roles: TableRoles) -> bool:
 def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
     """What a table says that has verdicts on replies, and not the replies; empty for any other."""
     usual = usual_names()["verdict"]
-    named = [name for name in roles.profiles if folded_name(name) in usual]
+    named = [
+        name
+        for name, profile in roles.profiles.items()
+        if folded_name(name) in usual or (_says_success(name) and _are_flags(profile))
+    ]
     if not named:
         return _only_verdicts_by_model(rows, roles)
     of_rows = [name for name in named if _are_of_rows(rows, roles, name)]
     return _only_column_of_verdicts(path, rows, roles, of_rows[0]) if of_rows else ""
+
+
+_OF_SUCCESS = frozenset("success successful succeeded solved resolved passed won".split())
+_NO_FLAG = frozenset("rate count num number total steps time max".split())
+
+
+def _says_success(name: str) -> bool:
+    """Return whether the name of a column says that a task was done: `is_success`, `task_solved`."""
+    words = split_name(name)
+    return not _OF_SUCCESS.isdisjoint(words) and _NO_FLAG.isdisjoint(words)
 
 
 def _only_verdicts_by_model(rows: Sequence[SourceRow], roles: TableRoles) -> str:
@@ -222,6 +239,45 @@ def _verdicts(rows: Iterable[SourceRow], column: str) -> list[float]:
 
 def _share_right(verdicts: Sequence[float]) -> str:
     return f"{sum(verdicts) / len(verdicts):.1%}"
+
+
+_SCORES_OF_SAMPLES = frozenset((*usual_names()["verdict"], "r", "reward", "value"))
+"""Names of the field with the score of each of several samples of a row."""
+
+
+def _scored_samples(path: Path, rows: Sequence[SourceRow]) -> str:
+    """What a table says whose rows have a list of samples with a score each, `[{"r": 0}, {"r": 1}]`; empty for any other."""
+    scores_by_field: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in rows:
+        for column, field, scores in _scores_in_lists(row):
+            scores_by_field[column, field].extend(scores)
+    for (column, field), scores in scores_by_field.items():
+        n_rows = sum(bool(row.cells.get(column)) for row in rows)
+        if n_rows <= MOSTLY * len(rows) or len(scores) <= len(rows):
+            continue
+        average = sum(scores) / len(scores)
+        shown = f"{average:.2%}" if all(0 <= score <= 1 for score in scores) else f"{average:.3f}"
+        return (
+            f"each of its {len(rows):,} rows has several samples, and {column!r} lists a score of each: {field!r} is {shown} "
+            f"on average over {len(scores):,}; replies with right answers can be scored here from a file with a row for "
+            f"each sample and the columns id, prediction and answer: {scoring_call(Path('SAMPLES.csv'))}"
+        )
+    return ""
+
+
+def _scores_in_lists(row: SourceRow) -> list[tuple[str, str, list[float]]]:
+    """The column, the field and the numbers of each list of objects in a row that all have a number in a field for scores."""
+    found: list[tuple[str, str, list[float]]] = []
+    for column, cell in row.cells.items():
+        samples = cell if isinstance(cell, list) else []
+        if not samples or not all(isinstance(sample, dict) for sample in samples):
+            continue
+        for field in samples[0]:
+            values = [sample.get(field) for sample in samples]
+            are_numbers = all(isinstance(value, (bool, int, float)) for value in values)
+            if folded_name(field) in _SCORES_OF_SAMPLES and are_numbers:
+                found.append((column, field, [float(value) for value in values]))
+    return found
 
 
 # --- scores ----------------------------------------------------------------------------------------------------------
