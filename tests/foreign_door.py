@@ -86,7 +86,7 @@ EXCEPTIONS = {
     "snellen_server/hosting/database.py:back_up": "the server's own database, and an archive that is written",
     "snellen_server/hosting/database.py:restore": "the database of a backup, unpacked to a file of its own",
     "snellen_server/hosting/services.py:_assets": INSTALLED,
-    "snellen_server/hosting/services.py:_keep_private": "opened for writing",
+    "snellen_server/hosting/services.py:_make_private_folder": "opened for writing",
 }
 """By module and function, why a call is no way around the doors."""
 

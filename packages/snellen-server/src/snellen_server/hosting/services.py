@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -330,35 +329,16 @@ def open_database(configuration: Configuration) -> Database:
 
 def open_services(configuration: Configuration) -> Services:
     """Return all services of a configuration; makes the folder and the schema. Raises SnellenError."""
-    try:
-        # Only for the operator, because it holds persons and their sessions.
-        configuration.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"{configuration.folder} cannot be created ({error.strerror}); choose another folder"
-        ) from None
-    _keep_private(configuration.folder, has_database=not configuration.database)
+    _make_private_folder(configuration)
     features = shown_features(configuration.features)
-    feature_names = [feature.name for feature in features]
-    for name in configuration.feature:
-        if name not in feature_names:
-            raise DataError(
-                f"[feature.{name}]: there is no such feature; features: {', '.join(feature_names)}"
-            )
     limits = [EVERY_REQUEST]
     jobs: list[Job] = []
     metrics: list[Collector] = []
     for feature in features:
-        _settings(configuration, feature.name, feature.settings or Struct)
         limits.extend(feature.limits)
         jobs.extend(feature.jobs)
         metrics.extend(feature.metrics)
-    limit_names = [limit.name for limit in limits]
-    unknown_limits = sorted(set(configuration.limits).difference(limit_names))
-    if unknown_limits:
-        raise DataError(
-            f"[limits]: there is no limit named {unknown_limits[0]!r}; known: {', '.join(limit_names)}"
-        )
+    _check_settings(configuration, features, limits)
     registry, collectors = make_collectors(metrics)
 
     def measure(writes: int, seconds: float) -> None:
@@ -389,14 +369,27 @@ def open_services(configuration: Configuration) -> Services:
     )
 
 
-def _keep_private(folder: Path, *, has_database: bool) -> None:
-    """Let nobody else read the files that hold persons and secrets, also in a folder that others may enter.
+def _make_private_folder(configuration: Configuration) -> None:
+    """Make the server's folder, and let nobody else read what it holds of persons and secrets.
 
-    SQLite gives the files beside a database the permissions of the database. Raises StoreError.
+    This includes files in a folder that others may enter. SQLite gives the files beside a database the permissions of
+    the database.
+
+    Raises:
+        StoreError: The folder cannot be made, or a file in it cannot be changed.
     """
-    database = folder / DATABASE
+    folder = configuration.folder
     try:
-        if has_database:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{folder} cannot be created ({error.strerror}); choose another folder"
+        ) from None
+
+    database = folder / DATABASE
+    uses_sqlite = not configuration.database
+    try:
+        if uses_sqlite:
             os.close(os.open(database, os.O_CREAT | os.O_WRONLY, 0o600))
         for file in (*folder.glob(f"{DATABASE}*"), folder / KEY_FILE):
             if file.is_file() and file.stat().st_mode & 0o077:
@@ -406,6 +399,31 @@ def _keep_private(folder: Path, *, has_database: bool) -> None:
         raise StoreError(
             f"{error.filename or folder} cannot be written ({error.strerror}); choose another folder"
         ) from None
+
+
+def _check_settings(
+    configuration: Configuration, features: Sequence[Feature], limits: Sequence[RateLimit]
+) -> None:
+    """Check that the configuration sets only features and limits that exist, and each feature in its own form.
+
+    Raises:
+        DataError: It does not; the message names the section.
+    """
+    feature_names = [feature.name for feature in features]
+    for name in configuration.feature:
+        if name not in feature_names:
+            raise DataError(
+                f"[feature.{name}]: there is no such feature; features: {', '.join(feature_names)}"
+            )
+    for feature in features:
+        _settings(configuration, feature.name, feature.settings or Struct)
+
+    limit_names = [limit.name for limit in limits]
+    unknown_limits = sorted(set(configuration.limits).difference(limit_names))
+    if unknown_limits:
+        raise DataError(
+            f"[limits]: there is no limit named {unknown_limits[0]!r}; known: {', '.join(limit_names)}"
+        )
 
 
 def _opened(configuration: Configuration, database: Database) -> Database:
