@@ -19,7 +19,6 @@ from snellen.plugin_api import (
     CheckOutcome,
     IntegerParameter,
     QuestionCheck,
-    ScoredRun,
     Solvers,
     announce,
     announce_next,
@@ -37,7 +36,7 @@ from snellen.plugin_api import (
     write_atomically,
 )
 from snellen_lab.cli.flags import PATH
-from snellen_lab.linting import SEVERITIES, Finding, Severity, lint, text_only
+from snellen_lab.linting import SEVERITIES, Finding, Severity, is_run_on, lint, text_only
 from snellen_lab.linting.doubtful import doubtful_questions
 from snellen_lab.linting.material import first_examples
 from snellen_lab.verification.audit_outcome import against_people
@@ -145,7 +144,7 @@ def lint_command(
                 _keep(benchmark, keep, solvers, as_json)
                 return
             outcomes = solvers.check(benchmark) if jury or blind else {}
-        runs_on_benchmark = [run for run in scored if _asked(run, benchmark)]
+        runs_on_benchmark = [run for run in scored if is_run_on(run, benchmark)]
         by_runs, doubtful = doubtful_questions(benchmark.name, runs_on_benchmark)
 
         findings = [*lint(benchmark), *text_only_findings.get(benchmark.name, [])]
@@ -225,25 +224,6 @@ def _keep(benchmark: Benchmark, name: str, solvers: Solvers, as_json: bool) -> N
         command_line("run", "MODEL", kept_benchmark.name),
         f"{command_line('audit', kept_benchmark.name)} draws questions for people to check",
     )
-
-
-def _asked(run: ScoredRun, benchmark: Benchmark) -> bool:
-    """Return whether a benchmark was evaluated in a run.
-
-    Raises:
-        DataError: If another version of the benchmark was evaluated.
-    """
-    manifest = benchmark.manifest
-    for use in run.manifest.benchmarks:
-        if use.name != benchmark.name:
-            continue
-        if not use.matches_build(manifest.version, manifest.questions):
-            raise DataError(
-                f"{run.folder} asked {benchmark.name} version {use.version}, which is version {manifest.version} "
-                "now; run the model again"
-            )
-        return True
-    return False
 
 
 def _blind(

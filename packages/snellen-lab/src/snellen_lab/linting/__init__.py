@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from snellen.plugin_api import Benchmark, LintMaterial
 from snellen_lab.linting.contents import built_counts, hidden_answers, picture_quality
 from snellen_lab.linting.golds import always_or_never_right, gold_positions, majority_answer
+from snellen_lab.linting.matching_runs import is_run_on
 from snellen_lab.linting.material import (
     SEVERITIES,
     Finding,
@@ -23,7 +24,7 @@ from snellen_lab.linting.texts import (
 )
 from snellen_lab.linting.wording import question_reader, telling_words
 
-__all__ = ["SEVERITIES", "Finding", "Severity", "lint", "text_only"]
+__all__ = ["SEVERITIES", "Finding", "Severity", "is_run_on", "lint", "text_only"]
 
 CHECKS: tuple[Callable[[LintMaterial], Iterator[Finding]], ...] = (
     built_counts,

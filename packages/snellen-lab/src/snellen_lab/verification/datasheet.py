@@ -41,7 +41,7 @@ from snellen.plugin_api import (
     run_spec,
     slug,
 )
-from snellen_lab.linting import Finding, lint, text_only
+from snellen_lab.linting import Finding, is_run_on, lint, text_only
 from snellen_lab.verification.certificate import ERROR_LIMIT, Certificate, certify
 
 ORACLE = "snellen:oracle"
@@ -187,7 +187,11 @@ def make_datasheet(
     findings = lint(benchmark)
     text_only_findings: list[Finding] = []
     for run in runs:
-        _check_run(run, benchmark)
+        if not is_run_on(run, benchmark):
+            names = ", ".join(use.name for use in run.manifest.benchmarks)
+            raise DataError(
+                f"{run.folder} is a run on {names}, not on {benchmark.name}; leave it out"
+            )
         text_only_findings.extend(text_only(run).get(benchmark.name, []))
     all_findings = (*findings, *text_only_findings)
     material = LintMaterial.of(benchmark)
@@ -200,21 +204,6 @@ def make_datasheet(
         tuple(_removals(benchmark)),
         example_questions(benchmark, open_answers(benchmark.folder)),
     )
-
-
-def _check_run(run: ScoredRun, benchmark: Benchmark) -> None:
-    """Check that a run is on this build of the benchmark. Raises DataError."""
-    uses = {use.name: use for use in run.manifest.benchmarks}
-    if benchmark.name not in uses:
-        raise DataError(
-            f"{run.folder} is a run on {', '.join(uses)}, not on {benchmark.name}; leave it out"
-        )
-    manifest = benchmark.manifest
-    if not uses[benchmark.name].matches_build(manifest.version, manifest.questions):
-        raise DataError(
-            f"{run.folder} asked {benchmark.name} version {uses[benchmark.name].version}, which is version "
-            f"{manifest.version} now; run the model again"
-        )
 
 
 def _form(manifest: BenchmarkManifest) -> str:
