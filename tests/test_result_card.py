@@ -38,8 +38,29 @@ def test_the_setting_says_what_was_asked_and_how_it_was_scored() -> None:
     results = sn.evaluate(
         "snellen:oracle", "eyechart/shape", "circular", limit=4, templates="snellen"
     )
-    [row] = results.card().rows
-    assert row.setting == "0-shot, circular, prompts snellen, 4 of 300 questions"
+    circular, accuracy = results.card().rows
+    assert circular.setting == "0-shot, circular, prompts snellen, 4 of 300 questions"
+    assert accuracy.setting == "0-shot, vanilla, prompts snellen, 4 of 300 questions"
+
+
+@pytest.mark.parametrize("protocols", ["circular", ["vanilla", "circular"]])
+def test_a_card_tells_circular_accuracy_from_that_of_the_first_pass(
+    protocols: str | list[str],
+) -> None:
+    # "A" is right for some questions in the first order, and for none in all orders.
+    results = sn.evaluate("snellen:always-a", "eyechart/shape", protocols, limit=40, report=False)
+    circular, accuracy = results.card().rows
+    assert (circular.metric, accuracy.metric) == ("circular accuracy", "accuracy")
+    assert circular.setting == "0-shot, circular, 40 of 300 questions"
+    assert accuracy.setting == "0-shot, vanilla, 40 of 300 questions"
+    [in_all_orders] = circular.results.values()
+    [in_first_order] = accuracy.results.values()
+    assert in_all_orders.estimate.value == 0.0
+    assert (in_first_order.estimate.value or 0) > 0
+    latex = results.card().to_latex()
+    assert "circular accuracy & 0-shot, circular, 40 of 300 questions & 0.0" in latex
+    sentence = str(results).split("(")[0]
+    assert "of the questions correctly in their first option order" in " ".join(sentence.split())
 
 
 def test_runs_that_asked_in_different_ways_are_in_rows_of_their_own() -> None:

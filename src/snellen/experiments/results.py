@@ -583,7 +583,7 @@ class Results:
     def card(self) -> ResultCard:
         """Return the headline numbers as a model card prints them, a row for each benchmark.
 
-        Print it for a terminal; `to_markdown`, `to_latex` and `save` give the other forms.
+        Circular accuracy, if it was measured, has a row of its own. Print it for a terminal; `to_markdown`, `to_latex` and `save` give the other forms.
 
         Examples:
             >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
@@ -592,7 +592,12 @@ class Results:
         """
         from snellen.report.result_card import result_card
 
-        return result_card(self.runs, self.headlines)
+        circular: list[Result] = []
+        for row in self.rows:
+            is_whole = not row.slice and row.benchmark != "*"
+            if row.metric == "circular_accuracy" and is_whole:
+                circular.append(row)
+        return result_card(self.runs, self.headlines, circular)
 
     @answering_keywords(
         "it draws the headline numbers of all models; results[NAME].plot() draws those of a benchmark or model, "

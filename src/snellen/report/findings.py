@@ -232,6 +232,9 @@ def _level(numbers: Sequence[ModelNumbers]) -> str:
     value = value_text(model.headline, model.unit)
     if model.counts_replies:
         opening = f"{model.name} answers {value} of the questions correctly"
+        has_all_orders = model.circular is not None and model.circular.value is not None
+        if has_all_orders and model.metric == "accuracy":
+            opening += " in their first option order"
     elif model.metric == HEADLINE:
         opening = f"{model.name} scores {value}"
     else:

@@ -13,6 +13,7 @@ from snellen.catalogue.published_number import OWN_NUMBER
 from snellen.formats.suffixes import SUFFIXES
 from snellen.formats.whole_files import write_in_form
 from snellen.metrics.declaration import declared_row
+from snellen.protocols.base import labelled_declaration
 from snellen.records import Result
 from snellen.report.latex import OPENING, latex_table
 from snellen.report.markdown import markdown_tables
@@ -21,6 +22,7 @@ from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, ce
 from snellen.report.terminal import table_text
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
+ACCURACY = "accuracy"
 OWN_MARK = "*"
 """Stands behind the name of a benchmark whose printed figures were not reproduced."""
 PART_MARK = "†"
@@ -93,14 +95,19 @@ class ResultCard(Struct, frozen=True):
         return write_in_form(Path(path), "a card", self, forms)
 
 
-def result_card(runs: Sequence[ScoredRun], headlines: Sequence[Result]) -> ResultCard:
+def result_card(
+    runs: Sequence[ScoredRun], headlines: Sequence[Result], circular: Sequence[Result] = ()
+) -> ResultCard:
     """Return a table of results as model vendors print it: a row for each benchmark, a column for each model.
 
-    If runs used a benchmark with different settings, such as other protocols, it has a row for each setting.
+    If runs used a benchmark with different settings, such as other protocols, it has a row for each setting. Under
+    `circular`, the accuracy is that of the first pass, so its row is one of `vanilla`, and circular accuracy has a row of
+    its own before it.
 
     Args:
         runs: The runs.
         headlines: The headline number of each model on each benchmark, in the order of the rows.
+        circular: The circular accuracies of models on benchmarks, if they were measured.
     """
     scored_by_name: dict[tuple[str, str], tuple[ScoredRun, ScoredBenchmark]] = {}
     for label, run in zip(run_labels(runs), runs, strict=True):
@@ -109,9 +116,9 @@ def result_card(runs: Sequence[ScoredRun], headlines: Sequence[Result]) -> Resul
 
     numbers_by_row: dict[tuple[str, str, str], dict[str, Result]] = defaultdict(dict)
     titles: dict[str, str] = {}
-    for headline in headlines:
+    for headline in _with_circular(headlines, circular):
         run, scored = scored_by_name[headline.model, headline.benchmark]
-        setting = _setting(run, scored, headline.protocol)
+        setting = _setting(run, scored, _protocol_of(headline))
         key = (headline.benchmark, headline.metric, setting)
         numbers_by_row[key][headline.model] = headline
         titles[headline.benchmark] = _title(scored)
@@ -121,6 +128,27 @@ def result_card(runs: Sequence[ScoredRun], headlines: Sequence[Result]) -> Resul
         rows.append(CardRow(titles[benchmark], metric_title(metric), setting, numbers))
     models = tuple(dict.fromkeys(headline.model for headline in headlines))
     return ResultCard(tuple(rows), models)
+
+
+def _with_circular(headlines: Sequence[Result], circular: Sequence[Result]) -> list[Result]:
+    """Return the headlines, and before each accuracy the circular accuracies of that model and benchmark."""
+    numbers: list[Result] = []
+    for headline in headlines:
+        for number in circular:
+            is_same = (number.model, number.benchmark) == (headline.model, headline.benchmark)
+            if is_same and headline.metric == ACCURACY and number.estimate.value is not None:
+                numbers.append(number)
+        numbers.append(headline)
+    return numbers
+
+
+def _protocol_of(number: Result) -> str:
+    """Return the protocol that a number is a result of: for an accuracy under `circular`, its first pass `vanilla`."""
+    declared = labelled_declaration(number.protocol)
+    if not declared.circular or number.metric != ACCURACY:
+        return number.protocol
+    is_plain = number.protocol.partition("?")[2] in ("", "all_passes=true")
+    return "vanilla" if is_plain else f"first pass of {number.protocol}"
 
 
 def _model_column(model: str) -> Column[CardRow]:
