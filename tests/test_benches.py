@@ -53,6 +53,7 @@ NOT_RUN = {
     "acuity_readers": "needs tesseract and the weights of a classifier, and half an hour",
     "api": "needs the pinned revision, and 22 seconds of CPU for its shortest scene",
     "commands": "needs the pinned revision; `make speed` runs it",
+    "compared": "needs checkouts of other harnesses and of the makers",
     "equality": "asks each architecture several ways: minutes; tests/test_bench.py runs its parts",
     "harness_rules": "needs clones of other harnesses and of repositories with published replies",
     "mixed_windows": "asks 61 architectures, each against a witness: half an hour",
