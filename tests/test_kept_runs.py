@@ -25,7 +25,7 @@ from snellen.errors import DataError, StoreError
 from snellen.records import ImagePart, Request
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import questions_folder
-from snellen.scoring.kept_scoring import STANDARD, find_scoring, is_scored_whole
+from snellen.scoring.kept_scoring import SCORING_FILES, STANDARD, find_scoring, is_scored_whole
 from snellen.scoring.scored_run import ScoredBenchmark
 from view_runs import serving, until
 
@@ -711,6 +711,54 @@ def test_stored_scores_by_other_answers_are_not_shown_as_those_of_the_run(
     assert small.command(capsys, "score", "runs/run", "--extractor", "strict")[0] == 0
     _, card, err = small.command(capsys, "card", "runs/run")
     assert "0.0% [0.0" in card and "scored with extractor strict" in err and "since" not in err
+
+
+def test_runs_are_put_beside_each_other_by_one_scoring_although_answers_have_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path, name="a")
+    shutil.copytree("runs/a", "runs/b")
+    assert small.command(capsys, "score", "runs/a", "--extractor", "strict")[0] == 0
+    small.built([{**row, "answer": 1} for row in small.rows(8)], tmp_path / "made")
+    pair = ("runs/a", "runs/b")
+
+    # As they are stored, but both by standard settings, and nothing is silent about the answers.
+    notes: list[str] = []
+    both = sn.load_run(pair, announce=notes.append)
+    assert [run.scoring.extractor for run in both.runs] == ["standard", "standard"]
+    assert "so standard settings are used for all" in notes[0]
+    since = "the answers of mine have changed since: score it again"
+    assert [note.endswith(since) for note in notes[1:]] == [True, True]
+    code, _, told = small.command(capsys, "export", "runs/b", "-o", "b.csv")
+    assert code == 0 and since in told
+    told = small.command(capsys, "card", "runs/a", "--scoring", "strict")[2]
+    assert since in told
+
+    # A run without scores does not change how the others are exported.
+    shutil.copytree("runs/b", "runs/c")
+    Path("runs/c/scoring.json").unlink()
+    code, _, told = small.command(capsys, "export", *pair, "runs/c", "-o", "all.csv")
+    assert code == 0 and "left out: runs/c has not been scored" in told
+    assert "so standard settings are used for all" in told
+
+    # Nothing says B, so that no reply is right by the corrected answers. Their comparison is by these, like
+    # that of `snellen compare`.
+    for runs in (pair, ("runs/b", "runs/a"), ("runs/b", sn.load_run("runs/a", "standard"))):
+        [difference] = sn.compare(*runs).differences
+        assert difference.first_value == 0.0
+
+
+def test_runs_without_scores_by_the_same_settings_are_said_not_to_be_comparable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path, name="a")
+    shutil.copytree("runs/a", "runs/b")
+    assert small.command(capsys, "score", "runs/a", "--extractor", "strict")[0] == 0
+    for file in Path("runs/a").glob("*.json*"):
+        if file.name in SCORING_FILES:
+            file.unlink()
+    code, _, told = small.command(capsys, "export", "runs/a", "runs/b", "-o", "all.csv")
+    assert code == 0 and "not all have scores by standard settings" in told
 
 
 def test_a_run_without_its_answers_goes_to_the_author_of_the_questions(

@@ -40,7 +40,14 @@ from snellen.experiments.evaluation import FinishedRun, check_finished, evaluate
 from snellen.experiments.loaded_benchmark import LoadedBenchmark
 from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
-from snellen.experiments.scored_folders import as_scored_last, check_named_once, score_folders
+from snellen.experiments.scored_folders import (
+    as_scored_last,
+    check_named_once,
+    is_scored_again,
+    open_stored,
+    score_folders,
+    scoring_for_all,
+)
 from snellen.experiments.vendor_recipes import Reproduced, apply_recipe, compare_with_card
 from snellen.given_arguments import (
     chosen_metrics,
@@ -72,13 +79,6 @@ from snellen.runs.spec import (
     judge_spec,
     run_spec,
     scoring_spec,
-)
-from snellen.scoring.kept_scoring import (
-    CHOSEN_STANDARD,
-    are_scored_differently,
-    load_scoring,
-    must_be_shown_as_standard,
-    scoring_note,
 )
 from snellen.scoring.scored_run import ScoredRun
 
@@ -665,17 +665,19 @@ def compare(
     given = runs[0] if len(runs) == 1 and isinstance(runs[0], (list, tuple)) else runs
     announce = default_announce()
     folders = runs_in(each for each in given if isinstance(each, (str, Path)))
-    if scoring is None and are_scored_differently(folders):
-        # By standard settings, and announced. Stores these scores, so that each folder is opened with them below.
-        as_scored_last(folders, ScoringSpec(), JudgeSpec(), announce)
-        scoring = CHOSEN_STANDARD
+    if scoring is None and is_scored_again(folders):
+        opened = as_scored_last(folders, ScoringSpec(), JudgeSpec(), announce)
+    else:
+        opened = open_stored(folders, scoring, announce)
+    runs_by_folder = dict(zip(folders, opened, strict=True))
     scored: list[ScoredRun] = []
     for each in given:
         if isinstance(each, ScoredRun):
             scored.append(each)
+        elif isinstance(each, Results):
+            scored.extend(each.runs)
         else:
-            results = each if isinstance(each, Results) else load_run(each, scoring)
-            scored.extend(results.runs)
+            scored.extend(runs_by_folder[folder] for folder in runs_in([each]))
     comparison = Results(scored).compare(to=to, **fields)
     for folder, reason in comparison.left_out.items():
         announce(f"{folder} is left out of the comparison: {reason}")
@@ -753,8 +755,8 @@ def load_run(
         scoring: Which stored scoring of each run: "latest", "standard", the name of a metric or judge that only one of
             them has, or the name (or the beginning of it) of a folder under the run's `scores`. By default each run is
             shown as it was scored last, or all by standard settings if that was in different ways and all have these.
-        announce: Called with a line for a reader about each run that was scored with other than standard settings:
-            which scoring is shown, and which others it has.
+        announce: Called with a line for a reader about each run that is shown by other than standard settings, or whose
+            answers have changed since: which scoring is shown, and which others it has.
 
     Raises:
         StoreError: A folder is not a run, was not scored so, or received replies since.
@@ -770,13 +772,6 @@ def load_run(
     if not folders:
         raise DataError("load_run needs at least one run folder")
     check_named_once(folders)
-    if scoring is None and must_be_shown_as_standard(folders):
-        scoring = CHOSEN_STANDARD
-        announce(
-            "these runs were last scored in different ways, so standard settings are used for all"
-        )
     if scoring is None:
-        for run in folders:
-            if note := scoring_note(run):
-                announce(f"{run}: {note}")
-    return Results([load_scoring(run, scoring) for run in folders])
+        scoring = scoring_for_all(folders, announce)
+    return Results(open_stored(folders, scoring, announce))

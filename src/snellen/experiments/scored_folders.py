@@ -44,9 +44,12 @@ from snellen.scoring.kept_scoring import (
     CHOSEN_STANDARD,
     STANDARD,
     ScoringSettings,
+    are_opened_differently,
     are_scored_differently,
+    change_note,
     changed_since,
     find_scoring,
+    have_standard_scores,
     keep_scoring,
     kept_settings,
     last_own_scoring,
@@ -300,34 +303,97 @@ def as_scored_last(
                 f"{setting('scoring', choice)} shows scores that are stored, but {flags} scores again; remove one of them"
             )
         if choice not in (STANDARD, CHOSEN_STANDARD):
-            return _as_stored(folders, choice, announce)
+            return _open_and_announce(folders, choice, announce)
     elif not is_named and shared_last_scoring(folders) != STANDARD:
-        return _as_stored(folders, None, announce)
+        return _open_and_announce(folders, None, announce)
     elif not is_named:
         _announce_scorings(folders, announce)
     return score_folders(folders, scoring, judge, announce, may_use_stored=True)
 
 
-def _as_stored(folders: Sequence[Path], choice: str | None, announce: Announce) -> list[ScoredRun]:
-    """Open a stored scoring of each run, and tell the user which it is.
+def _open_and_announce(
+    folders: Sequence[Path], choice: str | None, announce: Announce
+) -> list[ScoredRun]:
+    """Open a stored scoring of each run as `open_stored` does, and announce incomplete runs."""
+    runs = open_stored(folders, choice, announce)
+    for run in runs:
+        _announce_stop(run, announce)
+    return runs
+
+
+def scoring_for_all(folders: Sequence[Path], announce: Announce) -> str | None:
+    """Return the stored scoring with which runs are opened together if the user names none.
+
+    Runs whose last scorings have different settings are opened by standard settings, which is announced, because their
+    numbers are put beside each other. Nothing is scored.
+
+    Args:
+        folders: The folders of scored runs.
+        announce: Receives lines for the user.
+
+    Returns:
+        The scoring, as `find_scoring` takes it; None if each run is opened as it was scored last.
+    """
+    if not are_opened_differently(folders):
+        return None
+    said = "these runs were last scored in different ways"
+    if have_standard_scores(folders):
+        announce(
+            f"{said}, so standard settings are used for all; {setting('scoring', 'NAME')} chooses another scoring that "
+            "all of them have"
+        )
+        return CHOSEN_STANDARD
+    again = for_caller("`snellen score`", "sn.score")
+    announce(
+        f"{said}, and not all have scores by standard settings: compare their numbers only after you have scored all "
+        f"of them in the same way ({again})"
+    )
+    return None
+
+
+def is_scored_again(folders: Sequence[Path]) -> bool:
+    """Return whether scored runs must be scored again before they are compared with each other.
+
+    It is so if they were last scored in different ways, or if answers have changed since.
+
+    Raises:
+        StoreError: A folder is not a scored run, or a file is damaged.
+    """
+    if are_opened_differently(folders):
+        return True
+    for folder in folders:
+        read_manifest(folder)
+        if changed_since(folder, find_scoring(folder)):
+            return True
+    return False
+
+
+def open_stored(
+    folders: Sequence[Path], choice: str | None, announce: Announce = announce_nothing
+) -> list[ScoredRun]:
+    """Open a stored scoring of each run, and tell the user which it is and what has changed since.
 
     Args:
         folders: The folders of the runs.
         choice: The scoring, as `find_scoring` takes it; None for the one that was asked for last.
-        announce: Receives the lines.
+        announce: Receives the lines. There is none about a run that is shown by standard settings as it now is.
 
     Raises:
-        StoreError: A run has no such scoring.
+        StoreError: A run has no such scoring, or received replies since.
+        DataError: A folder is named twice.
     """
     check_named_once(folders)
-    names = [find_scoring(folder, choice) for folder in folders]
-    runs = [load_scoring(folder, name) for folder, name in zip(folders, names, strict=True)]
-    for run, name in zip(runs, names, strict=True):
-        if choice is None:
-            announce(f"{run.folder}: {scoring_note(run.folder)}")
-        else:
-            announce(f"{run.folder}: scored with {scoring_title(run.folder, name)}")
-        _announce_stop(run, announce)
+    runs: list[ScoredRun] = []
+    for folder in folders:
+        runs.append(load_scoring(folder, choice))
+        note = scoring_note(folder)
+        if choice is not None:
+            name = find_scoring(folder, choice)
+            change = change_note(folder, name)
+            is_plain = choice in (STANDARD, CHOSEN_STANDARD) and not change
+            note = "" if is_plain else f"scored with {scoring_title(folder, name)}{change}"
+        if note:
+            announce(f"{folder}: {note}")
     return runs
 
 

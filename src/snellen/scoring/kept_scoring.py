@@ -305,16 +305,28 @@ def shared_last_scoring(runs: Iterable[Path]) -> str:
     return last_names.pop() if len(last_names) == 1 else STANDARD
 
 
-def must_be_shown_as_standard(runs: Sequence[Path]) -> bool:
-    """Return whether runs were last scored in different ways, and all have an up-to-date scoring by standard settings.
+def are_opened_differently(runs: Iterable[Path]) -> bool:
+    """Return whether runs have different settings if each is opened with the scoring that was asked for last."""
+    latest_names: set[str] = set()
+    for run in runs:
+        latest_names.update(scorings_by_age(run)[-1:])
+    return len(latest_names) > 1
 
-    Their numbers are put beside each other, so that they should be by the same settings.
+
+def have_standard_scores(runs: Iterable[Path]) -> bool:
+    """Return whether runs have scores of all their replies by standard settings, so that these can be opened for all.
+
+    The answers may have changed since: `change_note` tells that.
     """
-    if not are_scored_differently(runs):
+    for run in runs:
+        if STANDARD not in scoring_names(run):
+            return False
+        with suppress(StoreError):  # a damaged file
+            stored = _decoded(scoring_folder(run, STANDARD) / SCORING, StoredScoring)
+            if stored.journals == _sizes(run):
+                continue
         return False
-    with suppress(StoreError):  # a damaged file
-        return all(map(is_scored_whole, runs))
-    return False
+    return True
 
 
 def stored_metrics(run: Path, name: str) -> set[str]:
@@ -324,22 +336,31 @@ def stored_metrics(run: Path, name: str) -> set[str]:
 
 
 def scoring_note(run: Path) -> str:
-    """Return which scoring of a run is shown if none is named, and which others it has.
+    """Return which scoring of a run is shown if none is named, which others it has, and what has changed since.
 
-    It is empty for a run that was scored with standard settings alone, or not at all.
+    It is empty for a run of which this is not worth a line: it was scored with standard settings alone and nothing has
+    changed since, or it was not scored at all.
     """
     names = scorings_by_age(run)
-    if not names or names == [STANDARD]:
+    if not names:
         return ""
     note = f"scored with {scoring_title(run, names[-1])}"
     if len(names) > 1:
         others = ", ".join(_titled(run, name) for name in reversed(names[:-1]))
         note += f"; other scorings: {others}"
+    change = change_note(run, names[-1])
+    if names == [STANDARD] and not change:
+        return ""
+    return note + change
+
+
+def change_note(run: Path, name: str) -> str:
+    """Return the end of a line that tells what has changed since a scoring was stored; empty if nothing has."""
     with suppress(StoreError):  # a damaged file
-        change = changed_since(run, names[-1])
+        change = changed_since(run, name)
         if change:
-            note += f"; {change} since: score it again"
-    return note
+            return f"; {change} since: score it again"
+    return ""
 
 
 def scoring_title(run: Path, name: str) -> str:

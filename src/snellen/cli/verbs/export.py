@@ -20,7 +20,12 @@ from snellen.common.late import import_hub
 from snellen.common.paths import benchmark_folder, shell_word, slug
 from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.experiments.results import Results
-from snellen.experiments.scored_folders import check_named_once, with_replies
+from snellen.experiments.scored_folders import (
+    check_named_once,
+    open_stored,
+    scoring_for_all,
+    with_replies,
+)
 from snellen.formats.packed_files import RECEIVED
 from snellen.formats.rows import is_row_file
 from snellen.interchange.exports.base import Exporter
@@ -35,12 +40,7 @@ from snellen.interchange.publishing import (
 from snellen.registry import find_registered
 from snellen.runs.finding import open_benchmark
 from snellen.runs.run_folder import RUN_MANIFEST, only_run_in, read_manifest, runs_in
-from snellen.scoring.kept_scoring import (
-    CHOSEN_STANDARD,
-    load_scoring,
-    must_be_shown_as_standard,
-    scoring_note,
-)
+from snellen.scoring.kept_scoring import load_scoring
 from snellen.scoring.scored_run import ScoredRun
 
 
@@ -150,28 +150,19 @@ def _scored_runs(folders: Sequence[Path], stored_scoring: str | None) -> list[Sc
     Raises:
         StoreError: No run was scored, or one lacks the chosen scoring.
     """
-    if stored_scoring is None and must_be_shown_as_standard(folders):
-        stored_scoring = CHOSEN_STANDARD
-        announce(
-            "these runs were last scored in different ways, so standard settings are used for all; --scoring chooses "
-            "another scoring that all of them have"
-        )
-    if stored_scoring is not None:
-        return [load_scoring(run, stored_scoring) for run in folders]
-    scored: list[ScoredRun] = []
-    for run in folders:
+    if stored_scoring is not None or len(folders) == 1:
+        return open_stored(folders, stored_scoring, announce)
+    scored_folders: list[Path] = []
+    for folder in folders:
         try:
-            scored.append(load_scoring(run))
+            load_scoring(folder)
         except StoreError as error:
-            if len(folders) == 1:
-                raise
             announce(f"left out: {error}")
-            continue
-        if note := scoring_note(run):
-            announce(f"{run}: {note}")
-    if not scored:
+        else:
+            scored_folders.append(folder)
+    if not scored_folders:
         raise StoreError(f"none of the {len(folders)} runs can be exported, for the reasons above")
-    return scored
+    return open_stored(scored_folders, scoring_for_all(scored_folders, announce), announce)
 
 
 def _is_benchmark(name: str, exporter: Exporter) -> bool:
