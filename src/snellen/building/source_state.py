@@ -1,6 +1,6 @@
 """Whether the files that a benchmark was built from have changed since.
 
-The state of the files (sizes and times of change) is stored next to the built folder, not in it: two builds of the same
+The state of the files (sizes, times of change and digests) is stored next to the built folder, not in it: two builds of the same
 files are the same bytes.
 """
 
@@ -18,14 +18,16 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from snellen.building.benchmark import MANIFEST
+from snellen.building.benchmark import MANIFEST, file_digest
 from snellen.catalogue import BenchmarkSpec, entry_folder
 from snellen.catalogue.loading import entry_with_files, hook_targets
 from snellen.common.foreign import read_file
 from snellen.common.paths import benchmark_folder
-from snellen.errors import SnellenError
+from snellen.errors import DataError, SnellenError
 from snellen.formats.json_files import parse_toml
 
+MOST_BYTES = 2**30
+"""Size up to which the content of a table or folder of the user is digested; that takes about a second."""
 MOST_FILES = 20_000
 """Files up to which a folder of the user is checked; that takes some tenths of a second."""
 
@@ -33,7 +35,7 @@ MOST_FILES = 20_000
 class SourceState(Struct, frozen=True):
     """State of the files of a source when a benchmark was built from them.
 
-    A digest of files is one of their paths, sizes and times of change; their content is not read.
+    Most digests of files are those of their paths, sizes and times of change, for which their content is not read.
     """
 
     entry: str = ""
@@ -47,7 +49,8 @@ class SourceState(Struct, frozen=True):
     folders: dict[str, str] = {}
     """Folders in the user's folder that the parameters name, with a digest of their files. A folder of more than
     `MOST_FILES` is left out."""
-
+    contents: dict[str, str] = {}
+    """Digest of the content of each of these tables and folders. One of more than `MOST_BYTES` is left out."""
     own_entries: dict[str, str] = {}
     """TOML files of the user that say how the tables are read, with a digest of what they say."""
 
@@ -58,12 +61,32 @@ class SourceState(Struct, frozen=True):
                 yield entry
         for table, changed in self.tables.items():
             with suppress(OSError):  # removed, or on another machine: its change is unknown
-                if Path(table).stat().st_mtime_ns != changed:
+                is_touched = Path(table).stat().st_mtime_ns != changed
+                if is_touched and not self.has_content_of(Path(table), built=table):
                     yield table
         for folder, digest in self.folders.items():
             with suppress(OSError):
-                if Path(folder).is_dir() and _folder_digest(Path(folder)) != digest:
+                is_touched = Path(folder).is_dir() and _folder_digest(Path(folder)) != digest
+                if is_touched and not self.has_content_of(Path(folder), built=folder):
                     yield folder
+
+    def has_content_of(self, path: Path, built: str) -> bool:
+        """Return whether a file or folder has the bytes that another had at the build. False if these are not known.
+
+        Args:
+            path: The file or folder.
+            built: Path of the file or folder at the build.
+        """
+        digest = self.contents.get(built, "")
+        return bool(digest) and _content_digest(path) == digest
+
+    def is_built_from(self, path: Path) -> bool:
+        """Return whether a file or folder of the user is a source of the benchmark, a folder around one, or a copy."""
+        path = path.resolve()
+        for source in (*self.tables, *self.folders, *self.own_entries):
+            if Path(source).resolve().is_relative_to(path):
+                return True
+        return any(self.has_content_of(path, built) for built in self.contents)
 
 
 def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState:
@@ -77,6 +100,7 @@ def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState
     if source:
         tables: dict[str, int] = {}
         folders: dict[str, str] = {}
+        contents: dict[str, str] = {}
         for path in _named_paths(spec, source):
             path = path.absolute()
             if path.is_file():
@@ -85,7 +109,10 @@ def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState
                 digest = _folder_digest(path)
                 if digest:
                     folders[str(path)] = digest
-        return SourceState(entry, tables=tables, folders=folders)
+            content_digest = _content_digest(path)
+            if content_digest:
+                contents[str(path)] = content_digest
+        return SourceState(entry, tables=tables, folders=folders, contents=contents)
 
     folder = entry_folder(spec)
     if folder is None:
@@ -161,6 +188,24 @@ def _files_digest(files: Iterable[str]) -> str:
         with suppress(OSError):  # a broken link, or removed since it was listed
             status = os.stat(path)  # noqa: PTH116  (a text takes half of the time of a Path)
             digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _content_digest(path: Path) -> str:
+    """Return a digest of a file's bytes, or of the names and bytes of a folder's files; empty if they are too many."""
+    files = sorted(islice(_files_below(path), MOST_FILES + 1))
+    if len(files) > MOST_FILES:
+        return ""
+    digest = hashlib.sha256()
+    try:
+        size = sum(Path(file).stat().st_size for file in files)
+        if size > MOST_BYTES:
+            return ""
+        for file in files:
+            name = Path(file).relative_to(path)
+            digest.update(f"{name}\0{file_digest(Path(file))}\n".encode())
+    except (OSError, DataError):  # removed since it was listed, or not readable
+        return ""
     return digest.hexdigest()
 
 

@@ -37,12 +37,28 @@ def _own_data(path: Path) -> Path | None:
     """Return a folder with tables or images, or the table that is called so without its suffix."""
     if path.is_dir():
         return path if _holds_questions(path) else None
+    tables = _tables_called(path)
+    return tables[0] if tables else None
+
+
+def data_called(name: str) -> list[Path]:
+    """Return the folder of that name, if it has tables or images, and the tables that are called so without suffix."""
+    path = expanded(name)
+    found = _tables_called(path)
+    if path.is_dir() and _holds_questions(path):
+        found.append(path)
+    return found
+
+
+def _tables_called(path: Path) -> list[Path]:
+    """Return the tables that have the name of a path and a suffix."""
     if path.suffix:
-        return None
+        return []
+    tables = []
     for file in sorted(path.parent.glob(f"{glob.escape(path.name)}.*")):
         if file.is_file() and is_row_file(file):
-            return file
-    return None
+            tables.append(file)
+    return tables
 
 
 def _holds_questions(folder: Path) -> bool:

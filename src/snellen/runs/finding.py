@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 
 from msgspec import Struct
@@ -307,6 +308,8 @@ def _open(
         return
     if (benchmark_folder(pattern) / MANIFEST).exists() and pattern not in entries():
         benchmark = Benchmark(benchmark_folder(pattern))
+        _check_own_data(pattern, benchmark)
+        _announce_source(benchmark, announce)
         _announce_changes(benchmark, announce)
         yield benchmark
         return
@@ -386,6 +389,54 @@ def _unknown_pattern(pattern: str, error: UnknownNameError) -> SnellenError:
             build = f"did you mean {' or '.join(similar)}? Or {build}"
         return UnknownNameError(f"no benchmark is named {pattern!r}; {build}")
     return unknown_benchmark(pattern, [*own_benchmarks(), *suite_members()])
+
+
+def _check_own_data(name: str, benchmark: Benchmark) -> None:
+    """Check that a name means a built benchmark, and not data of the working folder that are called so as well.
+
+    Args:
+        name: The name, as the user gave it.
+        benchmark: The user's built benchmark of that name.
+
+    Raises:
+        DataError: The working folder has a table or folder of that name, and the benchmark was built from another.
+    """
+    # Imported here because the recognition of files takes a while to import.
+    from snellen.recognition.unbuilt import data_called
+
+    paths = data_called(name)
+    state = kept_state(benchmark.name)
+    origin = Path(benchmark.manifest.build_info.origin)
+    for path in paths:
+        if state.is_built_from(path) or path.resolve() == origin:
+            return
+    if not paths:
+        return
+    path = paths[0]
+    is_file = path.is_file()
+    here = f"name {shell_word(path)}" if is_file else _how_to_build(name)
+    raise DataError(
+        f"{name} was built from {_origin_of(benchmark)}, not from {path} in this folder; to use the "
+        f"{'file' if is_file else 'folder'} here, {here}; to use that build, name {shell_word(benchmark.folder)}"
+    )
+
+
+def _origin_of(benchmark: Benchmark) -> str:
+    """Return what a benchmark of the user was built from: a path or an address, or words if neither is known."""
+    tables = list(kept_state(benchmark.name).tables)
+    origin = benchmark.manifest.build_info.origin
+    if Path(origin).is_dir() and tables:
+        return tables[0]
+    return origin or "files that are not known"
+
+
+def _announce_source(benchmark: Benchmark, announce: Announce) -> None:
+    """Say what a benchmark of the user was built from, unless that is in the working folder."""
+    origin = _origin_of(benchmark)
+    if Path(origin).is_relative_to(Path.cwd()):
+        return
+    built = date.fromtimestamp((benchmark.folder / MANIFEST).stat().st_mtime)
+    announce(f"{benchmark.name}: built from {origin} on {built.isoformat()}")
 
 
 def _announce_changes(benchmark: Benchmark, announce: Announce) -> None:
