@@ -877,3 +877,59 @@ def test_scores_in_lists_of_samples_are_told_and_no_column_is_asked_for(
         sn.score("samples.json")
     assert said in str(error.value)
     assert "reply=NAME" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("right", "said", "model"),
+    [
+        ("ground_truth_transcription", "trocr_transcription", "trocr"),
+        ("gt_text", "llava_text", "llava"),
+        ("reference_translation", "qwen2_translation", "qwen2"),
+    ],
+)
+def test_a_column_called_after_a_model_and_what_is_right_has_its_replies(
+    right: str, said: str, model: str
+) -> None:
+    rows = [
+        {"crop_path": f"{n}.jpg", said: f"word {n}", right: f"word {n}" if n % 4 else f"wood {n}"}
+        for n in range(N)
+    ]
+    [taken] = taken_files(Path(table("words.csv", rows)), FileReading())
+    assert taken.file.model == model
+    assert [row.reply for row in taken.file.rows] == [f"word {n}" for n in range(N)]
+    assert [row.references[0] for row in taken.file.rows][:2] == ["wood 0", "word 1"]
+
+
+def test_each_of_several_columns_called_after_models_is_a_model() -> None:
+    rows = [
+        {
+            "image": f"{n}.jpg",
+            "question_text": f"What is {n}?",
+            "gt_text": f"thing {n}",
+            "llava_text": f"thing {n}" if n % 4 else "another",  # 30 of 40
+            "qwen_text": f"thing {n}" if n % 2 else "another",  # 20 of 40
+        }
+        for n in range(N)
+    ]
+    taken = taken_files(Path(table("things.csv", rows)), FileReading())
+    assert [of_model.file.model for of_model in taken] == ["llava_text", "qwen_text"]
+
+
+def test_what_was_read_beside_the_right_text_of_another_thing_is_no_reply() -> None:
+    rows = [
+        {"id": n, "question_text": f"What is {n}?", "gt_text": f"thing {n}", "source_text": "book"}
+        for n in range(N)
+    ]
+    with pytest.raises(DataError):
+        taken_files(Path(table("things.csv", rows)), FileReading())
+
+
+def test_an_object_of_numbers_is_no_replies_without_right_answers() -> None:
+    summary = {"CHAIR_s": 29.4, "CHAIR_i": 15.9, "Recall": 66.0, "total_captions": 496}
+    Path("chair_results.json").write_text(json.dumps(summary))
+    with pytest.raises(DataError, match=r"numbers that sum up a run .*'CHAIR_s'.* and no replies"):
+        sn.score("chair_results.json")
+    # Ids may be words, and replies numbers.
+    Path("counts.json").write_text(json.dumps({f"image_{n}": n for n in range(N)}))
+    with pytest.raises(DataError, match="has replies without right answers"):
+        sn.score("counts.json")

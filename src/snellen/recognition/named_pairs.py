@@ -88,6 +88,46 @@ def rest_of_gold(name: str) -> str:
     return "_".join(rest) if len(rest) < len(words) else ""
 
 
+_NOUNS = frozenset(
+    "transcription transcript text caption answer label summary translation description ocr".split()
+)
+"""What both a model and people may give, after a word for who did: `trocr_transcription`, `gt_transcription`."""
+_NO_MODELS = frozenset(
+    "question query prompt input source context image alt title raw full clean cleaned normalized normalised original "
+    "human wrong negative false foil alternative short long hint ocr extracted page line type choice option".split()
+)
+"""Words before such a noun that name no model."""
+
+
+def replies_by_noun(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that are called after a model and what the only column of right answers is called.
+
+    None if several columns are called right, or one is not called right alone.
+
+    Examples:
+        >>> replies_by_noun(["path", "trocr_transcription", "ground_truth_transcription", "line_key"])
+        ('trocr_transcription',)
+        >>> replies_by_noun(["gt_text", "question_text", "llava_text", "gpt4_text"])
+        ('llava_text', 'gpt4_text')
+    """
+    words_by_name = {name: _words(name) for name in names if "." not in name}
+    golds: list[str] = []
+    for words in words_by_name.values():
+        rest = [word for word in words if word not in _GOLD_WORDS]
+        if len(rest) == 1 and len(rest) < len(words) and rest[0] in _NOUNS:
+            golds.append(rest[0])
+    if len(golds) != 1:
+        return ()
+    [noun] = golds
+    found: list[str] = []
+    for name, words in words_by_name.items():
+        before = set(words[:-1])
+        is_of_model = bool(before) and before.isdisjoint(_GOLD_WORDS | _NO_MODELS | _NO_ANSWERS)
+        if words[-1:] == [noun] and is_of_model:
+            found.append(name)
+    return tuple(found)
+
+
 def is_transcribed(name: str) -> bool:
     """Return whether a column holds transcribed texts by its name: `ocr_text`, `extracted_text`."""
     rest = _rest(_words(name), _TRANSCRIBED_WORDS)

@@ -13,7 +13,7 @@ from snellen.recognition.model_columns import (
     columns_of_models,
     fields_of_models,
 )
-from snellen.recognition.named_pairs import gold_beside, is_transcribed
+from snellen.recognition.named_pairs import gold_beside, is_transcribed, replies_by_noun
 from snellen.recognition.profiles import QUESTION_MARKS, ColumnProfile
 from snellen.recognition.reply_names import (
     are_binary,
@@ -177,6 +177,9 @@ def _columns_without_sure_name(
             transcribed.append(name)
     if len(transcribed) == 1:
         return (transcribed[0],)
+    texts = [name for name, profile in profiles.items() if profile.is_scalar]
+    if by_noun := replies_by_noun(texts):
+        return by_noun
     return replies_by_cells(profiles, rows)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from snellen.callers import for_caller
+from snellen.formats.containers import ID, VALUE
 from snellen.formats.source_row import SourceRow
 from snellen.interchange.predictions.benchmark_signs import how_to_give_answers
 from snellen.interchange.predictions.cells import first_column, text_in_cell
@@ -278,6 +279,32 @@ def _scores_in_lists(row: SourceRow) -> list[tuple[str, str, list[float]]]:
             if folded_name(field) in _SCORES_OF_SAMPLES and are_numbers:
                 found.append((column, field, [float(value) for value in values]))
     return found
+
+
+_OF_SUMMARY = METRIC_WORDS | frozenset(
+    "acc chair cover hal cog total mean average avg overall score scores rate count num std min max time".split()
+)
+"""Words in names of numbers that sum up a run."""
+MOST_MEASURES = 40
+"""Numbers of such an object; more are replies to as many questions."""
+
+
+def numbers_of_a_summary(rows: Sequence[SourceRow]) -> str:
+    """What one object of numbers says that was read as ids with replies, `{"accuracy": 0.5}`; empty for any other file."""
+    names: list[str] = []
+    n_measures = 0
+    for row in rows:
+        if row.cells.keys() != {ID, VALUE} or not isinstance(row.cells[VALUE], (int, float)):
+            return ""
+        name = str(row.cells[ID])
+        names.append(name)
+        n_measures += not _OF_SUMMARY.isdisjoint(split_name(name))
+    if 2 * n_measures <= len(names) or len(names) > MOST_MEASURES:
+        return ""
+    return (
+        f"it holds numbers that sum up a run ({_listed(names)}), and no replies; take the file that has the reply to each "
+        "question"
+    )
 
 
 # --- scores ----------------------------------------------------------------------------------------------------------

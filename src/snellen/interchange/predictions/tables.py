@@ -43,7 +43,10 @@ from snellen.interchange.predictions.cells import (
 )
 from snellen.interchange.predictions.joining import ROTATION_STEP
 from snellen.interchange.predictions.known_names import known_benchmark
-from snellen.interchange.predictions.missing_replies import what_stands_for_replies
+from snellen.interchange.predictions.missing_replies import (
+    numbers_of_a_summary,
+    what_stands_for_replies,
+)
 from snellen.interchange.predictions.object_lists import object_lists, rows_of_lists
 from snellen.interchange.predictions.question_types import ROUNDED, is_surely_right
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
@@ -71,7 +74,7 @@ from snellen.recognition.columns import (
 )
 from snellen.recognition.folding import folded_name, whole_number, word_count
 from snellen.recognition.model_columns import is_name_of_model
-from snellen.recognition.named_pairs import is_transcribed
+from snellen.recognition.named_pairs import is_transcribed, replies_by_noun
 from snellen.recognition.reply_names import (
     are_binary,
     is_name_of_reply,
@@ -205,6 +208,8 @@ def recognise_rows(
     roles = prediction_roles(path, rows, columns, answer_is, is_gold_known=is_gold_known)
     if not roles.profiles:
         raise DataError(roles.faults[0] if roles.faults else f"{path}: it has no rows")
+    if summary := numbers_of_a_summary(rows):
+        raise DataError(f"{path}: {summary}")
     if not roles.roles.keys() & {"reply", "likelihood", "failure", MESSAGES}:
         raise DataError(f"{path}: {what_stands_for_replies(path, rows, roles)}")
     if not is_gold_known and "answer" not in columns and _is_read_in_reply(rows, roles):
@@ -397,6 +402,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
     likely = None if reading.column("answer") else _likely_answers(reading)
     likely_answers = likely[0] if likely is not None else ""
     files: list[PredictionFile] = []
+    called_after = "" if models or reading.is_reply_given else _model_in_name(reading)
     for column in by_column:
         of_model = _with_verdicts_of(reading, column) if column else reading
         reader = RowReader(of_model, column or first_column(roles, "reply"))
@@ -405,6 +411,8 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             of_row = [_name_of_condition(name, row) for name in conditions]
             if only_model:
                 of_row[0] = only_model
+            if called_after:
+                of_row.insert(0, called_after)
             model = " ".join(filter(None, of_row))
             outer, _, field = column.partition(".")
             is_field = field and is_name_of_reply(outer)  # `replies.gpt-4.1` are those of gpt-4.1
@@ -690,6 +698,14 @@ def _only_model(reading: TableReading, column: str) -> tuple[str, tuple[str, ...
         return "", ()
     note = f"{column!r} is empty in {counts['']:,} rows, which are taken for rows of {model} as the others are"
     return model, (note,)
+
+
+def _model_in_name(reading: TableReading) -> str:
+    """The model that the only column of replies is called after: `trocr` of `trocr_transcription`; empty if after none."""
+    reply = reading.column("reply")
+    if reading.roles.roles.get("reply") != replies_by_noun(reading.roles.profiles):
+        return ""
+    return reply.strip().rpartition("_")[0]
 
 
 MOST_PARTS_NAMED = 4
