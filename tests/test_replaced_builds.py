@@ -94,3 +94,34 @@ def test_annotations_do_not_replace_the_build_of_others_of_their_name(tables: Pa
     ):
         sn.reform("b/colours", per_type=4)
     assert sn.reform("b/colours", per_type=4, force=True).count() > 0
+
+
+def test_no_output_is_written_over_the_table_of_a_benchmark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reports, cards and exports are refused there; over any other file they are written."""
+    monkeypatch.chdir(tmp_path)
+    table = Path("free.csv")
+    table.write_text("question,A,B,answer\nIs ice cold?,yes,no,A\nIs fire cold?,yes,no,B\n")
+    sn.build(table, no_images=True)
+    before = table.read_bytes()
+    results = sn.evaluate("snellen:oracle", "free", report=False)
+    comparison = sn.compare(results, sn.evaluate("snellen:always-a", "free", report=False))
+    refusal = "free.csv is not overwritten, because the benchmark free was built from it; name "
+    for write in (
+        results.report,
+        results.to_csv,
+        results.export,
+        results.samples.to_csv,
+        comparison.to_csv,
+    ):
+        with pytest.raises(DataError, match=refusal):
+            write("free.csv")
+    with pytest.raises(DataError, match=refusal):
+        results.report(table.absolute())
+    assert table.read_bytes() == before
+
+    other = Path("free-results.csv")
+    for _ in range(2):
+        results.report(other)
+    assert other.read_text().startswith("model,")

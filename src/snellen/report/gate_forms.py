@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import msgspec
 
 from snellen.analysis.paired.gate import GateOutcome, GatePlan, GateResult
+from snellen.building.kept_sources import check_overwrites_no_source
 from snellen.formats.whole_files import write_in_form
 from snellen.metrics.declaration import SHARE
 from snellen.report.markdown import escape_markdown, markdown_tables
@@ -114,6 +115,7 @@ def plan_table(plans: Sequence[GatePlan], alpha: float) -> Table:
 
 def write_gate(result: GateResult, path: Path) -> Path:
     """Write what a gate found: `.xml` for JUnit, `.md` for a comment, `.json` for programs. Raises DataError."""
+    check_overwrites_no_source(path)
     return write_in_form(path, "a gate", result, GATE_FORMS)
 
 

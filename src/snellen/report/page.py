@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from snellen.analysis.paired.differences import Comparison, flat_difference
+from snellen.building.kept_sources import check_overwrites_no_source
 from snellen.formats.shown_text import csv_table
 from snellen.formats.whole_files import write_in_form
 from snellen.records import Estimate, Result
@@ -275,9 +276,10 @@ def write_report(
         The path.
 
     Raises:
-        DataError: The path has another suffix.
+        DataError: The path has another suffix, or a benchmark was built from that file.
         StoreError: The file cannot be written.
     """
+    check_overwrites_no_source(path)
     forms: dict[str, Callable[[Sequence[ReportedRun]], str | bytes]] = {
         ".html": partial(html_report, further=further),
         ".md": partial(markdown_report, further=further),
@@ -340,9 +342,10 @@ def write_comparison(comparison: Comparison, path: Path) -> Path:
         The path.
 
     Raises:
-        DataError: The path has another suffix.
+        DataError: The path has another suffix, or a benchmark was built from that file.
         StoreError: The file cannot be written.
     """
+    check_overwrites_no_source(path)
     advice = "`snellen report` shows it in an HTML page"
     return write_in_form(path, "a comparison", comparison, COMPARISON_FORMS, advice)
 

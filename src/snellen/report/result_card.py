@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from snellen.building.kept_sources import check_overwrites_no_source
 from snellen.catalogue import published_number_of
 from snellen.catalogue.published_number import OWN_NUMBER
 from snellen.formats.suffixes import SUFFIXES
@@ -92,6 +93,7 @@ class ResultCard(Struct, frozen=True):
     def save(self, path: str | Path) -> Path:
         """Write the card as the suffix says, .md or .tex, and return the path. Raises DataError for another suffix."""
         forms = {".md": ResultCard.to_markdown, ".tex": ResultCard.to_latex}
+        check_overwrites_no_source(Path(path))
         return write_in_form(Path(path), "a card", self, forms)
 
 

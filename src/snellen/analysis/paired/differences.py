@@ -36,6 +36,7 @@ from snellen.analysis.reading_error import (
     difference_doubt,
     widened_by_reading,
 )
+from snellen.building.kept_sources import check_overwrites_no_source
 from snellen.catalogue import BenchmarkSpec
 from snellen.common.attribute_hints import answering_keywords, same_hint, unknown_attribute
 from snellen.common.late import data_frame, pandas_frame
@@ -528,6 +529,7 @@ class Comparison(Struct, frozen=True):
     def to_csv(self, path: str | Path) -> Path:
         """Write the table to a CSV file and return its path."""
         file = Path(path).with_suffix(".csv")
+        check_overwrites_no_source(file)
         write_atomically(file, csv_table([flat_difference(row) for row in self.rows]).encode())
         return file
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from snellen.analysis.reconciling import Reconciliation, guess_aggregation
+from snellen.building.kept_sources import check_overwrites_no_source
 from snellen.cli.flags import PATH, FloatParameter, IntegerParameter, column_flags, json_flag
 from snellen.cli.show import announce, console, print_tables
 from snellen.experiments.scored_folders import as_scored_last
@@ -116,6 +117,7 @@ def reconcile_command(
     reconciliation = replace(reconciliation, notes=tuple(notes))
     writer_by_suffix = {".html": as_html, ".md": as_markdown, ".json": _json_bytes}
     for output in outputs:
+        check_overwrites_no_source(output)
         write_in_form(output, "a reconciliation", reconciliation, writer_by_suffix)
         announce(f"written to {output}")
     if as_json:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from snellen.analysis.headline import first_text_metric
 from snellen.building.benchmark import Benchmark
+from snellen.building.kept_sources import check_overwrites_no_source
 from snellen.callers import for_caller
 from snellen.common.late import check_polars
 from snellen.common.paths import slug
@@ -102,12 +103,14 @@ def export_path(form: str, exporter: Exporter, path: str | Path | None, default:
         default: Name of that one, without the suffix of the exporter.
 
     Raises:
-        DataError: If the exporter writes one file, and the path has the suffix of another format.
+        DataError: If the exporter writes one file, and the path has the suffix of another format, or a benchmark was
+            built from the file.
     """
     if path is None:
         return Path(default + exporter.suffix)
     suffixes = (*exporter.further_suffixes, exporter.suffix)
     if not exporter.suffix or Path(path).suffix.lower() in suffixes:
+        check_overwrites_no_source(Path(path))
         return Path(path)
 
     *first_suffixes, last_suffix = suffixes

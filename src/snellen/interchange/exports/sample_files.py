@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from snellen.building.kept_sources import check_overwrites_no_source
 from snellen.common.late import import_extra
 from snellen.errors import DataError
 from snellen.formats.shown_text import csv_table
@@ -43,10 +44,11 @@ def write_samples(frame: polars.DataFrame, path: Path) -> Path:
     CSV and Excel have no lists, so these cells are texts of JSON.
 
     Raises:
-        DataError: A sheet cannot hold so many rows, or so long a text.
+        DataError: A sheet cannot hold so many rows, or so long a text, or a benchmark was built from that file.
         MissingExtraError: The package that writes .xlsx files is missing.
         StoreError: The file cannot be written.
     """
+    check_overwrites_no_source(path)
     suffix = path.suffix.lower()
     if suffix == ".csv":
         write_atomically(path, csv_table(flat_rows(frame)).encode())

@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from snellen.building.benchmark import Benchmark
+from snellen.building.kept_sources import check_overwrites_no_source
 from snellen.callers import for_caller, setting
 from snellen.catalogue.suites import SubmissionWriter, TableForm
 from snellen.errors import DataError
@@ -445,6 +446,7 @@ def write_submission(
             f"{path} is not written: {summary.missing}; {setting('partial', True)} writes what there is"
         )
     columns = [name for name in columns_of(question_rows, hidden=False) if name != "image"]
+    check_overwrites_no_source(path)
     write_text_table(path, [*columns, "prediction"], rows)
     return summary
 

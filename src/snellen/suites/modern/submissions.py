@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from snellen.building.kept_sources import check_overwrites_no_source
 from snellen.callers import for_caller, setting
 from snellen.catalogue.suites import SubmissionWriter
 from snellen.errors import DataError
@@ -171,6 +172,7 @@ def write_answers(
         raise DataError(
             f"{path} is not written: {summary.missing}; {setting('partial', True)} writes what there is"
         )
+    check_overwrites_no_source(path)
     write_atomically(path, msgspec.json.format(msgspec.json.encode(layout(written)), indent=1))
     return summary
 
