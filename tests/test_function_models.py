@@ -115,3 +115,17 @@ def test_a_batch_that_fails_is_named_by_its_questions() -> None:
 
     with pytest.raises(HookError, match=r"one of the 6 questions shape-test-\d+ to shape-test-\d+"):
         sn.evaluate(answer, BENCHMARK, limit=6)
+
+
+def test_a_command_that_asks_nothing_says_so_and_how_to_ask_again() -> None:
+    nothing_asked = "all 24 questions were answered by an earlier run, until 20"
+    first = run()
+    assert nothing_asked not in first.stderr
+    again = run()
+    assert calls() == 24
+    [line] = [line for line in again.stderr.splitlines() if nothing_asked in line]
+    assert line.endswith("nothing was asked. --name NEW asks again")
+    run("--name", "NEW")
+    assert calls() == 48
+    # More questions than before: some are asked.
+    assert "nothing was asked" not in run("--limit", "30").stderr

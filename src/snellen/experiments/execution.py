@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from snellen.callers import setting
 from snellen.catalogue import BenchmarkSpec
 from snellen.errors import ModelError
 from snellen.experiments.outcome_checks import check_spent
@@ -20,13 +23,13 @@ from snellen.models.base import AsyncModel, Model
 from snellen.models.loading import check_opener, find_opener, load_model
 from snellen.models.model_strings import parse_spec
 from snellen.registry import find_registered, targets
-from snellen.runs.drivers import ProgressCallback
+from snellen.runs.drivers import ProgressCallback, ProgressUpdate
 from snellen.runs.driving import Roles, load_evaluated, load_roles
 from snellen.runs.finding import AbsentBenchmark, Announce, announce_nothing
 from snellen.runs.locks import locked_while_scoring
 from snellen.runs.plan import RunPlan, plan_run, samples_of
 from snellen.runs.resuming import choose_folder
-from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest
+from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, journals, read_manifest
 from snellen.runs.run_progress import ProgressListener, progress_of
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import ExecutionSpec, RunSpec, check_sharing, parse_role_models
@@ -214,9 +217,31 @@ def carry_out(
     def load() -> Model | AsyncModel:
         return load_evaluated(model, role_models.models, role_models.roles)
 
-    outcome = execute(plan, load, role_models, progress_of(plan, progress), announce)
+    show_progress = progress_of(plan, progress)
+    n_stored_questions = 0
+
+    def update(since_last: ProgressUpdate) -> None:
+        nonlocal n_stored_questions
+        n_stored_questions += since_last.stored
+        show_progress(since_last)
+
+    stored_until = _time_of_last_reply(plan.folder)
+    outcome = execute(plan, load, role_models, update, announce)
+    if stored_until and n_stored_questions and not outcome.sent:
+        announce(
+            f"all {n_stored_questions:,} questions were answered by an earlier run, until {stored_until}; nothing was "
+            f"asked. {setting('name', 'NEW')} asks again"
+        )
     check_spent(outcome)
     return outcome
+
+
+def _time_of_last_reply(folder: Path) -> str:
+    """Return the day and minute when the last reply was stored in the folder of a run; empty if there is none."""
+    if not holds_answers(folder):
+        return ""
+    last = max(journal.stat().st_mtime for journal in journals(folder))
+    return f"{datetime.fromtimestamp(last):%Y-%m-%d %H:%M}"
 
 
 def execute(
