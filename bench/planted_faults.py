@@ -26,7 +26,7 @@ from PIL import Image
 import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
-from snellen.building.recipe import Decisions
+from snellen.building.recipe import BuildInputs, Decisions
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.common.seeds import rng_for
@@ -160,7 +160,7 @@ def found(count: int, *, mends: bool, skills: tuple[float, ...], blind: int, vot
     )
 
     def build(decisions: Decisions, to: Path) -> Benchmark:
-        return build_benchmark(spec, to=to, decisions=decisions)
+        return build_benchmark(spec, to=to, inputs=BuildInputs(decisions=decisions))
 
     solvers = Solvers(
         jury=tuple(juror(items, skill, f"juror-{i}") for i, skill in enumerate(skills)),

@@ -21,6 +21,7 @@ import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
+from snellen.building.recipe import BuildInputs
 from snellen.errors import DataError, StoreError
 from snellen.records import ImagePart, Request
 from snellen.runs.journal import read_exchanges
@@ -665,7 +666,10 @@ def test_a_limit_that_leaves_nothing_out_is_not_partial_and_a_smaller_one_says_w
     # What was built for a limit may lack others.
     table = small.write(small.rows(12), tmp_path / "t.jsonl")
     part = build_benchmark(
-        small.spec_of(table, "mine"), source=tmp_path, to=tmp_path / "part", limit=5
+        small.spec_of(table, "mine"),
+        source=tmp_path,
+        to=tmp_path / "part",
+        inputs=BuildInputs(limit=5),
     )
     results = sn.evaluate(sn.Scripted(told), str(part.folder), "vanilla", name="part", limit=5)
     assert "Partial: only some" in results.report("r.md").read_text("utf-8")

@@ -22,7 +22,7 @@ import snellen as sn
 from snellen import registry
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
-from snellen.building.recipe import Recipe
+from snellen.building.recipe import BuildInputs, Recipe
 from snellen.catalogue import entries
 from snellen.common.drafts import AnnotatedImage, AnnotatedObject, Draft, QuestionDraft
 from snellen.errors import DataError, UnknownNameError
@@ -681,7 +681,7 @@ def test_a_model_writes_distractors_where_that_is_asked_for(tmp_path: Path) -> N
         source=tmp_path,
         to=tmp_path / "written",
         recipe=Recipe(distractors="written"),
-        writer=Writer(),
+        inputs=BuildInputs(writer=Writer()),
     )
     assert all(
         all(option.startswith(gold) for option in sample.options)

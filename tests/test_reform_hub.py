@@ -20,7 +20,7 @@ from mini_hub import COMMIT, DATASETS
 from snellen.api import build
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
-from snellen.building.recipe import Recipe
+from snellen.building.recipe import BuildInputs, Recipe
 from snellen.catalogue import entries
 from snellen.catalogue.places import HubSource
 from snellen.errors import DataError
@@ -62,7 +62,9 @@ def made(name: str, folder: Path, to: Path, recipe: Recipe = reform.COMPLETE) ->
     entry, files, origin = source_to_build(
         entries()[f"reform-eval/{name}"], folder, hub=True, settings={}
     )
-    return build_benchmark(entry, source=files, to=to, recipe=recipe, origin=origin)
+    return build_benchmark(
+        entry, source=files, to=to, recipe=recipe, inputs=BuildInputs(origin=origin)
+    )
 
 
 def ready(name: str, tmp_path: Path) -> Path:

@@ -16,6 +16,7 @@ import snellen as sn
 from snellen import registry
 from snellen.building.benchmark import DECISIONS, SET_APART, Benchmark
 from snellen.building.builder import build_benchmark
+from snellen.building.recipe import BuildInputs
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.errors import DataError, UnknownNameError
@@ -91,7 +92,9 @@ def builder(to: Path) -> Callable[..., Benchmark]:
     spec = BenchmarkSpec(
         name="mine", title="mine", formulation="choice", source=SourceSpec("drafts")
     )
-    return lambda decisions, folder=to: build_benchmark(spec, to=folder, decisions=decisions)
+    return lambda decisions, folder=to: build_benchmark(
+        spec, to=folder, inputs=BuildInputs(decisions=decisions)
+    )
 
 
 # --- decisions -------------------------------------------------------------------------------------------------------

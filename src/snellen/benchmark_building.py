@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import Progress, build_benchmark
-from snellen.building.recipe import Decisions, Recipe
+from snellen.building.recipe import BuildInputs, Decisions, Recipe
 from snellen.building.reforming import reform_source, with_questions
 from snellen.building.replaced_builds import ROWS_IN_MEMORY
 from snellen.building.source_state import keep_own_entry
@@ -148,10 +148,8 @@ def _build_fetched(
             source=folder,
             to=Path(spec.to) if spec.to else None,
             recipe=recipe,
-            writer=writer,
+            inputs=BuildInputs(writer=writer, origin=origin, decisions=decisions),
             progress=progress,
-            origin=origin,
-            decisions=decisions,
         )
 
 
@@ -359,10 +357,10 @@ def build_own(
             source=source.folder,
             to=Path(spec.to) if spec.to else None,
             recipe=recipe,
-            writer=writer,
+            inputs=BuildInputs(
+                writer=writer, origin=origin or source.origin, may_replace=spec.force
+            ),
             progress=progress,
-            origin=origin or source.origin,
-            may_replace=spec.force,
         )
     _keep_entry_read(source, spec.to)
     return benchmark
@@ -466,11 +464,10 @@ def build_reformed(
                 source=source.folder,
                 to=folder,
                 recipe=recipe,
-                writer=writer,
-                embedder=embedder,
+                inputs=BuildInputs(
+                    writer=writer, embedder=embedder, decisions=decisions, origin=source.origin
+                ),
                 progress=progress,
-                origin=source.origin,
-                decisions=decisions,
             )
 
     solvers = Solvers(spec.jury, spec.blind, spec.votes, runs=spec.runs, announce=announce)

@@ -288,6 +288,7 @@ from snellen.runs.spec import run_spec as run_spec
 # Benchmarks that your package builds
 from snellen.building.benchmark import BenchmarkManifest as BenchmarkManifest
 from snellen.building.builder import build_benchmark as build_benchmark
+from snellen.building.recipe import BuildInputs as BuildInputs
 from snellen.experiments.benchmark_variants import build_variant as build_variant
 from snellen.experiments.benchmark_variants import build_missing as build_missing
 from snellen.common.paths import snellen_home as snellen_home

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -27,7 +26,6 @@ from snellen.building.benchmark import (
     Benchmark,
     BenchmarkManifest,
     BuildInfo,
-    Verification,
     file_digest,
     first_samples,
 )
@@ -35,9 +33,8 @@ from snellen.building.checking import DraftChecker
 from snellen.building.examples import ExampleDrawer
 from snellen.building.older_builds import FORMAT
 from snellen.building.recipe import (
+    BuildInputs,
     BuildStats,
-    Decisions,
-    DistractorWriter,
     Drafts,
     Recipe,
     reformulate,
@@ -60,13 +57,13 @@ from snellen.records import (
     SourceImages,
     SourceRows,
 )
-from snellen.reformulation.distractor_sources import ImageEmbedder
 
 # The origin of a source that was not downloaded, as the manifest has it.
 BESIDE_ENTRY = "files beside its entry"
 WITH_SNELLEN = "Snellen itself"
 ANSWERS = "answers.jsonl.gz"
 DEFAULT = Recipe()
+NO_INPUTS = BuildInputs()
 
 Progress = Callable[[int], object]
 """Called with the number of questions built so far."""
@@ -78,14 +75,8 @@ def build_benchmark(
     source: Path | None = None,
     to: Path | None = None,
     recipe: Recipe = DEFAULT,
-    writer: DistractorWriter | None = None,
-    embedder: ImageEmbedder | None = None,
+    inputs: BuildInputs = NO_INPUTS,
     progress: Progress | None = None,
-    limit: int | None = None,
-    origin: str = "",
-    decisions: Decisions = MappingProxyType({}),
-    verification: Verification | None = None,
-    may_replace: bool = True,
 ) -> Benchmark:
     """Build a benchmark from its source, replacing an earlier build of it.
 
@@ -97,14 +88,8 @@ def build_benchmark(
         source: Folder with the user's files. By default the folder of the entry, if it contains the files.
         to: Folder to create. By default under $SNELLEN_HOME.
         recipe: Settings that override those of the entry.
-        writer: Writes distractors.
-        embedder: Turns images into unit vectors, for distractors from similar images.
+        inputs: The writer of distractors, decisions about questions, a limit of samples, and the like.
         progress: Called with the number of questions built so far.
-        limit: Build only the samples that a run with this limit uses.
-        origin: Text that says where the files in `source` come from.
-        decisions: Distractors to avoid and questions to set apart, by sample. They are kept in the folder.
-        verification: Result of the checks, for the manifest.
-        may_replace: Whether the build may replace one with other content that was built from another source.
 
     Raises:
         DataError: A row is wrong (the message names file and line), the source does not fit the entry, or the build may
@@ -127,14 +112,22 @@ def build_benchmark(
         read: Drafts = partial(reader, spec.source.params, files)
         sound_rows = SoundRows(read) if recipe.lenient else None
         stats = BuildStats()
-        drafts = reformulate(spec, sound_rows or read, recipe, writer, stats, embedder, decisions)
-        if limit is not None:
-            drafts = _first_by_hash(list(drafts), limit)
+        drafts = reformulate(
+            spec,
+            sound_rows or read,
+            recipe,
+            inputs.writer,
+            stats,
+            inputs.embedder,
+            inputs.decisions,
+        )
+        if inputs.limit is not None:
+            drafts = _first_by_hash(list(drafts), inputs.limit)
         examples = ExampleDrawer(recipe.examples, spec, recipe.seed)
 
-        _write_records(decisions.values(), folder / DECISIONS)
+        _write_records(inputs.decisions.values(), folder / DECISIONS)
         manifest = _write_questions(
-            spec, drafts, examples, folder, progress, is_part=limit is not None
+            spec, drafts, examples, folder, progress, is_part=inputs.limit is not None
         )
         if entry_folder(spec) and not recipe.distractors:
             _check_formulation(spec, manifest.spec.formulation)
@@ -142,6 +135,7 @@ def build_benchmark(
         warnings = [*manifest.warnings, *stats.notes]
         if sound_rows:
             warnings.extend(sound_rows.note())
+        origin = inputs.origin
         if not origin:
             if source:
                 origin = OWN_FILES
@@ -153,16 +147,14 @@ def build_benchmark(
             stats.read,
             stats.complete,
             changed_settings(recipe),
-            writer.name if writer else "",
+            inputs.writer.name if inputs.writer else "",
             stats.rejected,
             stats.chance,
-            limit or 0,
+            inputs.limit or 0,
             origin,
         )
-        manifest = replace(
-            manifest, warnings=tuple(warnings), build_info=made, verification=verification
-        )
-        if not may_replace:
+        manifest = replace(manifest, warnings=tuple(warnings), build_info=made)
+        if not inputs.may_replace:
             check_replacement(target, manifest)
         content = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
         (folder / MANIFEST).write_bytes(content)

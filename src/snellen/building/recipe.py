@@ -87,6 +87,28 @@ class Recipe(Struct, frozen=True):
     """Whether rows that cannot be used are skipped and counted, instead of rejecting the source."""
 
 
+class BuildInputs(Struct, frozen=True, kw_only=True):
+    """What goes into a build besides the entry, its files and the recipe.
+
+    Examples:
+        >>> BuildInputs(limit=50, origin="photos of the clinic").limit
+        50
+    """
+
+    writer: DistractorWriter | None = None
+    """Writes distractors."""
+    embedder: ImageEmbedder | None = None
+    """Turns images into unit vectors, for distractors from similar images."""
+    decisions: Decisions = MappingProxyType({})
+    """Distractors to avoid and questions to set apart, by sample. They are kept in the folder of the benchmark."""
+    limit: int | None = None
+    """Builds only the samples that a run with this limit uses."""
+    origin: str = ""
+    """Text that says where the files come from. By default it says whose files they are."""
+    may_replace: bool = True
+    """Whether the build may replace one with other content that was built from another source."""
+
+
 class BuildStats(Struct):
     """Statistics of a build."""
 

@@ -18,6 +18,7 @@ import msgspec
 
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
+from snellen.building.recipe import BuildInputs
 from snellen.callers import setting
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.places import HubSource, locked_commit
@@ -93,8 +94,9 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
             spec.from_place(place, files.commit),
             source=folder,
             to=parts_folder() / spec.name / str(limit),
-            limit=limit,
-            origin=f"{hub_name(place.repo, files.commit)}, read in part",
+            inputs=BuildInputs(
+                limit=limit, origin=f"{hub_name(place.repo, files.commit)}, read in part"
+            ),
         )
     user_callbacks().say(f"read {format_bytes(count_bytes())} of {format_bytes(files.size)}")
     return part

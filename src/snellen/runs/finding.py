@@ -12,6 +12,7 @@ from msgspec import Struct
 from snellen import registry
 from snellen.building.benchmark import MANIFEST, Benchmark, Selection, own_benchmarks
 from snellen.building.builder import build_benchmark
+from snellen.building.recipe import BuildInputs
 from snellen.building.source_state import is_built, kept_state, source_state
 from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, PromptSet, entries, entry_file, select, suite_members
@@ -693,7 +694,9 @@ def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None)
         fault = f"{spec.name} is not built again: {reason}: {error}" if reason else str(error)
         raise type(error)(fault) from None
     announce(building)
-    return build_benchmark(fetched.spec, source=fetched.folder, origin=fetched.origin)
+    return build_benchmark(
+        fetched.spec, source=fetched.folder, inputs=BuildInputs(origin=fetched.origin)
+    )
 
 
 def reason_to_rebuild(spec: BenchmarkSpec) -> str:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from snellen.building.benchmark import HISTORY, MANIFEST, Benchmark
 from snellen.building.builder import Progress, build_benchmark
-from snellen.building.recipe import Decisions, Recipe
+from snellen.building.recipe import BuildInputs, Decisions, Recipe
 from snellen.callers import setting, source_setting
 from snellen.catalogue import BenchmarkSpec, ExpectedCounts, SourceSpec
 from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, read_params
@@ -177,8 +177,8 @@ def draw_subset(
         source=benchmark.folder,
         to=to,
         recipe=Recipe(seed=seed),
+        inputs=BuildInputs(decisions=decisions),
         progress=progress,
-        decisions=decisions,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from snellen.building.builder import build_benchmark
+from snellen.building.recipe import BuildInputs
 from snellen.building.source_counts import (
     SourceCounts,
     count_differences,
@@ -188,7 +189,9 @@ def import_command(
     for spec in importer.benchmarks(folder, benchmarks, images):
         try:
             with build_progress(spec.name) as progress:
-                benchmark = build_benchmark(spec, source=folder, progress=progress, origin=origin)
+                benchmark = build_benchmark(
+                    spec, source=folder, inputs=BuildInputs(origin=origin), progress=progress
+                )
         except DataError as error:
             announce(f"{spec.name} is not built: {error}")
             refused += 1
