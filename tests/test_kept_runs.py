@@ -418,6 +418,32 @@ def test_runs_are_compared_as_they_were_scored_last(
     assert compared("--scoring", "half")[0] == {"half"}
 
 
+def test_runs_that_were_scored_by_different_code_of_one_metric_are_not_compared_by_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scored_by_own_metrics()
+    shutil.copytree("runs/own", "runs/copy")
+    Path("own.py").write_text(OWN_METRICS.replace("0.5", "0.75"))
+    snellen_process("score", "runs/copy", "--metric", "own.py:half")
+    assert sn.load_run("runs/copy").value("half") == 0.75
+
+    # The replies of both runs are equal: only the code of their metric differs.
+    runs = ("runs/own", "runs/copy")
+    code, out, told = small.command(capsys, "compare", *runs, "--json")
+    assert code == 0 and "half" not in {json.loads(line)["metric"] for line in out.splitlines()}
+    assert "(2 runs with own.py:half, whose code has changed in between)" in told
+    assert sn.compare(*runs).differences[0].metric != "half"
+    told = small.command(capsys, "compare", *runs, "--scoring", "half")[2]
+    assert "the code of own.py:half has changed between the scorings of these runs" in told
+
+    snellen_process("score", "runs/own", "--metric", "own.py:half")
+    code, out, told = small.command(capsys, "compare", *runs, "--json")
+    [difference] = map(json.loads, out.splitlines())
+    assert difference["metric"] == "half"
+    assert difference["first_value"] == difference["second_value"] == 0.75
+    assert "changed" not in told
+
+
 def test_a_scoring_is_chosen_by_what_its_user_calls_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

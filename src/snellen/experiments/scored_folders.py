@@ -47,6 +47,7 @@ from snellen.scoring.kept_scoring import (
     are_opened_differently,
     are_scored_differently,
     change_note,
+    changed_code,
     changed_since,
     find_scoring,
     have_standard_scores,
@@ -125,6 +126,8 @@ def _announce_scorings(folders: Sequence[Path], announce: Announce) -> None:
             f"{members[0] if len(members) == 1 else f'{len(members)} runs'} with {title}"
             for title, members in folders_by_title.items()
         ]
+        if len(latest) == 1:
+            latest = [f"{latest[0]}, whose code has changed in between"]
         announce(
             f"these runs were last scored in different ways ({', '.join(latest)}), so standard settings are used for "
             f"all; {setting('scoring', 'NAME')} chooses another scoring that all of them have"
@@ -394,6 +397,12 @@ def open_stored(
             note = "" if is_plain else f"scored with {scoring_title(folder, name)}{change}"
         if note:
             announce(f"{folder}: {note}")
+    names = [find_scoring(folder, choice) for folder in folders]
+    if code := changed_code(zip(folders, names, strict=True)):
+        announce(
+            f"the code of {', '.join(code)} has changed between the scorings of these runs: score all of them again "
+            "before you compare their numbers"
+        )
     return runs
 
 

@@ -25,7 +25,7 @@ from snellen.catalogue.errata import Errata, chosen_errata, errata_digest
 from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.common.paths import shell_word
 from snellen.common.record_fields import record_fields
-from snellen.errors import DataError, SnellenError, StoreError
+from snellen.errors import DataError, SnellenError, StoreError, UnknownNameError
 from snellen.formats.whole_files import write_atomically
 from snellen.metrics.declaration import (
     StoredRow,
@@ -38,6 +38,7 @@ from snellen.metrics.question_counts import QuestionCounts
 from snellen.models.base import AsyncModel, Model
 from snellen.models.identity import identity_of
 from snellen.records import Method, Prediction, Result, Score
+from snellen.registry import code_target, is_code
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec
@@ -113,6 +114,8 @@ class StoredScoring(Struct, frozen=True, kw_only=True):
     """What metrics in code of the user declared: a process that opens the scoring does not import this code."""
     answers: dict[str, str] | None = None
     """By benchmark: the digest of the file of answers. None for files of versions that did not record it."""
+    own_code: dict[str, str] = {}
+    """By the name of a metric or extractor in a file of the user: the digest of this file."""
     order: int = 0
     """The scoring of a run with the highest number was asked for last, and is shown unless another one is named.
 
@@ -292,8 +295,8 @@ def _benchmarks_with_answers(manifest: RunManifest, run: Path) -> Iterator[tuple
 
 
 def are_scored_differently(runs: Iterable[Path]) -> bool:
-    """Return whether the scorings that were asked for last have different settings."""
-    return len({last_own_scoring(run) for run in runs}) > 1
+    """Return whether the scorings that were asked for last have different settings, or ran different code of the user."""
+    return len({_settings_and_code(run, last_own_scoring(run)) for run in runs}) > 1
 
 
 def shared_last_scoring(runs: Iterable[Path]) -> str:
@@ -301,16 +304,60 @@ def shared_last_scoring(runs: Iterable[Path]) -> str:
 
     It is the one that was asked for last if that is the same for all runs, and the standard one otherwise.
     """
-    last_names = {last_own_scoring(run) for run in runs}
-    return last_names.pop() if len(last_names) == 1 else STANDARD
+    latest = {_settings_and_code(run, last_own_scoring(run)) for run in runs}
+    if len(latest) != 1:
+        return STANDARD
+    name, _ = latest.pop()
+    return name
 
 
 def are_opened_differently(runs: Iterable[Path]) -> bool:
-    """Return whether runs have different settings if each is opened with the scoring that was asked for last."""
-    latest_names: set[str] = set()
+    """Return whether runs differ in settings or code if each is opened with the scoring that was asked for last."""
+    latest: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
     for run in runs:
-        latest_names.update(scorings_by_age(run)[-1:])
-    return len(latest_names) > 1
+        for name in scorings_by_age(run)[-1:]:
+            latest.add(_settings_and_code(run, name))
+    return len(latest) > 1
+
+
+def changed_code(runs: Iterable[tuple[Path, str]]) -> list[str]:
+    """Return the metrics and extractors of the user whose code is not the same in all of some stored scorings.
+
+    Args:
+        runs: The folders of runs, each with the name of a scoring.
+    """
+    digests_by_code: dict[str, set[str]] = defaultdict(set)
+    for run, name in runs:
+        _, digests = _settings_and_code(run, name)
+        for code, digest in digests:
+            digests_by_code[code].add(digest)
+    return [code for code, digests in digests_by_code.items() if len(digests) > 1]
+
+
+def _settings_and_code(run: Path, name: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the name of a stored scoring, which stands for its settings, and the digests of code of the user."""
+    if name == STANDARD:
+        return name, ()
+    try:
+        stored = _decoded(scoring_folder(run, name) / SCORING, StoredScoring)
+    except StoreError:  # a damaged file
+        return name, ()
+    return name, tuple(sorted(stored.own_code.items()))
+
+
+def _code_digests(scoring: ScoringSpec) -> dict[str, str]:
+    """Return the digest of each file of the user that has a metric or the extractor, by the name of these."""
+    digests: dict[str, str] = {}
+    for name in (*scoring.metrics, scoring.extractor):
+        code = judging_code(name) or name
+        if not is_code(code):
+            continue
+        with suppress(UnknownNameError, DataError, OSError):  # a module, or a file that is gone
+            path = Path(code_target(code).rpartition(":")[0])
+            if path.suffix == ".py":
+                content = read_file(path, TABLE_BYTES)
+                digests[code] = hashlib.blake2b(content, digest_size=6).hexdigest()
+    return digests
 
 
 def have_standard_scores(runs: Iterable[Path]) -> bool:
@@ -449,6 +496,7 @@ def keep_scoring(
         },
         own_rows=stored_rows_of(settings.scoring.metrics),
         answers=_answers_digests(read_manifest(scored.folder), scored.folder),
+        own_code=_code_digests(settings.scoring),
         order=order,
     )
     write_atomically(
