@@ -268,22 +268,23 @@ class RowReader:
             return
 
     def _form_of_replies(self) -> AnswerForm:
-        """The form in which replies are numbers of options; `any` if they are something else.
+        """Return whether replies are numbers of options, and from where they count; `any` if they are something else.
 
-        They count as the right answers do, or else from where all of them name an option. A number that options have in
-        their texts means such a text, where right answers are no numbers of options or the number is in a sentence.
+        If right answers are numbers of options, replies count as these do. Otherwise the numbers of all replies show where
+        they begin. A number that an option has in its text (`3` of `3 cm`) means this text if right answers are not numbers
+        of options, or if the reply is a sentence.
         """
         if not self._source.options:
             return "any"
         numbers: list[int] = []
-        fewest = 0
-        answered = 0
+        fewest_options = 0
+        n_answered = 0
         for row in self._table.rows:
             [reply, *_] = self._replies_in(row.cells.get(self._reply)) or ("",)
             options = self._texts_of_options(row)
             if not reply or not options:
                 continue
-            answered += 1
+            n_answered += 1
             digits = self._number_said(reply)
             number = whole_number(digits)
             if number is None or named_option(reply, options, "text") is not None:
@@ -294,14 +295,18 @@ class RowReader:
             if is_in_option and (is_in_sentence or not self._counts_options):
                 continue  # 3 means `3 cm` or `three`
             numbers.append(number)
-            fewest = min(fewest or len(options), len(options))
-        if not answered or len(numbers) < MOSTLY * answered:
+            fewest_options = min(fewest_options or len(options), len(options))
+
+        if not n_answered or len(numbers) < MOSTLY * n_answered:
             return "any"
         if self._counts_options:
             return self._source.answer_is
-        from_zero = 0 in numbers and max(numbers) < fewest
-        from_one = 0 not in numbers and max(numbers) == fewest
-        return "index0" if from_zero else "index1" if from_one else "any"
+        has_zero = 0 in numbers
+        if has_zero and max(numbers) < fewest_options:
+            return "index0"
+        if not has_zero and max(numbers) == fewest_options:
+            return "index1"
+        return "any"
 
     @property
     def _counts_options(self) -> bool:
@@ -326,7 +331,11 @@ class RowReader:
             return ()
 
     def predicted(self, row: SourceRow) -> Iterator[PredictedRow]:
-        """Yield a prediction for each reply of a row; none for a row that cannot be used."""
+        """Yield a prediction for each reply of a row.
+
+        A row that cannot be used has none, and `findings` counts why. A row whose right answer and reply are lists may have
+        one for each item.
+        """
         if row.holds_half_pair:
             self.findings.add(HALF_PAIRS, row.where)
         elif row.fault:
@@ -338,21 +347,30 @@ class RowReader:
         if self._columns.id:
             row_id = without_fraction(text_in_cell(cells.get(self._columns.id)))
         name = row_id or place_of(row)
-        chosen, scores = likelihood_in_cell(cells.get(self._table.column("likelihood")))
-        is_likelihood = chosen is not None or bool(scores)
+
+        likeliest_option, scores = likelihood_in_cell(cells.get(self._table.column("likelihood")))
+        is_likelihood = likeliest_option is not None or bool(scores)
         try:
             shown = self._options(cells, asked, row.where, len(scores))
         except DataError:
             self.findings.add("rows left out, with options that cannot be used", name)
             return
-        options, labels = shown.options, shown.labels
+
         answer_cell = cells.get(self._columns.answer) if self._columns.answer else None
-        several: tuple[int, ...] = ()
+        right_options: tuple[int, ...] = ()
         if shown and answer_cell and not self._table.is_joined and not is_likelihood:
-            several = places_named(answer_cell, shown, self._source.answer_is)
-        if len(several) > 1:
-            gold, references, fault = (), (letters_of(several),), ""
-            options, labels = (), ()
+            right_options = places_named(answer_cell, shown, self._source.answer_is)
+        has_several_right_options = len(right_options) > 1
+        options = shown.options
+        labels = shown.labels
+        gold: tuple[int, ...] = ()
+        references: tuple[str, ...] = ()
+        fault = ""
+        if has_several_right_options:
+            # Scored as an open question, whose answer is the letters of all right options.
+            options = ()
+            labels = ()
+            references = (letters_of(right_options),)
         else:
             gold, references, fault = self._answer(
                 cells, shown, row.where, is_likelihood=is_likelihood
@@ -362,26 +380,55 @@ class RowReader:
         if fault and not self._table.is_joined:
             self.findings.add(f"rows left out, {fault}", name)
             return
+
         replies = self._replies_in(cells.get(self._reply)) if self._reply else asked.replies
         if is_likelihood:
-            replies = ()
-        if len(several) > 1:
-            replies = tuple(
-                letters_in_reply(reply, shown, self._source.answer_is)
-                for reply in self._replies_to_several(cells, replies)
-            )
+            replies = ()  # the model scored the options and wrote nothing
+        elif has_several_right_options:
+            texts = self._replies_to_several(cells, replies)
+            form = self._source.answer_is
+            replies = tuple(letters_in_reply(text, shown, form) for text in texts)
         elif references and bare_label("".join(replies)) and self._lists_options(asked):
             self.findings.add(LISTED_APART, name)
             return
         if self._repeats_prompts:
             replies = tuple(without_prompt(reply, asked) for reply in replies)
-        tags = {
-            folded_name(column): text_in_cell(cells[column])
-            for column in self._roles.get("tag", ())
-            if column in cells
-        }
+
+        predicted = replace(
+            self._facts_of_row(row, asked, row_id),
+            options=options,
+            labels=labels,
+            gold=gold,
+            references=references,
+            likeliest_option=likeliest_option,
+            scores=scores,
+        )
+        predicted = self._as_presented(predicted, cells)
+        if self._kind_of_lists:
+            yield from self._of_lists(predicted, cells)
+        elif len(replies) > 1:
+            for number, reply in enumerate(replies):
+                text = self._reply_text(reply, predicted)
+                yield replace(predicted, presentation=number, reply=text)
+        else:
+            reply = replies[0] if replies else ""
+            yield replace(predicted, reply=self._reply_text(reply, predicted))
+
+    def _facts_of_row(self, row: SourceRow, asked: Asked, row_id: str) -> PredictedRow:
+        """Return a prediction with what its row says, except for options, right answers and the reply.
+
+        Args:
+            row: The row.
+            asked: The question and the prompt of the row.
+            row_id: Its id; with a turn of a dialogue, this also ends in the number of the turn. Empty if it has none.
+        """
+        cells = row.cells
         turn = count_in_cell(cells.get(self._table.column("turn")))
-        predicted = PredictedRow(
+        tags: dict[str, str] = {}
+        for column in self._roles.get("tag", ()):
+            if column in cells:
+                tags[folded_name(column)] = text_in_cell(cells[column])
+        return PredictedRow(
             where=place_of(row),
             id=row_id if turn is None else row_id.removesuffix(f"_{turn}"),
             turn=turn,
@@ -390,12 +437,6 @@ class RowReader:
             prompt=asked.prompt,
             subject=text_in_cell(cells.get(self._table.column("subject"))),
             context=text_in_cell(cells.get(self._columns.context)),
-            options=options,
-            labels=labels,
-            gold=gold,
-            references=references,
-            likeliest_option=chosen,
-            scores=scores,
             failure=text_in_cell(cells.get(self._table.column("failure"))),
             template=text_in_cell(cells.get(self._table.column("template"))),
             picture=image_names(cells, self._source.pictures),
@@ -406,18 +447,6 @@ class RowReader:
             judge=text_in_cell(cells.get(self._table.column("judge"))),
             decoding=decoding_of(cells),
         )
-        predicted = self._as_presented(predicted, cells)
-        if self._kind_of_lists:
-            yield from self._of_lists(predicted, cells)
-            return
-        if len(replies) > 1:
-            for number, reply in enumerate(replies):
-                yield replace(
-                    predicted, presentation=number, reply=self._reply_text(reply, predicted)
-                )
-            return
-        for reply in replies or ("",):
-            yield replace(predicted, reply=self._reply_text(reply, predicted))
 
     def _as_presented(self, row: PredictedRow, cells: Mapping[str, Any]) -> PredictedRow:
         """A row of an export of Snellen, with its protocol and its options in the order in which it showed them."""
