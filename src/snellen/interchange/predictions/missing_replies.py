@@ -1,4 +1,4 @@
-"""What a table says that has no replies of a model, for the error that refuses it: verdicts, scores, boxes, questions."""
+"""What a table holds instead of replies of a model, for the error that rejects it: verdicts, scores, boxes, questions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def what_stands_for_replies(path: Path, rows: Sequence[SourceRow], roles: TableR
 
 
 def _empty_replies(rows: Sequence[SourceRow]) -> str:
-    """What a table says whose column of replies is empty in all rows, as in a template; empty for any other."""
+    """Return a message if the column of replies is empty in all rows, as in a template; else an empty text."""
     names = dict.fromkeys(name for row in rows for name in row.cells)
     for name in names:
         is_empty = all(row.cells.get(name) in (None, "", [], {}) for row in rows)
@@ -52,6 +52,11 @@ def _empty_replies(rows: Sequence[SourceRow]) -> str:
 
 
 def _no_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
+    """Return what a table without replies and verdicts looks like, and what to do with it.
+
+    It may hold scores of models or of replies, values under ids, boxes that a model detected, or questions. If it looks
+    like none of these, the message lists its columns, and says how to name that of the replies.
+    """
     names = list(roles.profiles)
     shown = _listed(names)
     if _are_scores(roles):
@@ -65,7 +70,8 @@ def _no_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str
             f"it holds scores of replies ({', '.join(map(repr, scores[:MOST_NAMED]))}), and neither these nor right answers; "
             "take the file that has the replies"
         )
-    if len(names) > MANY_IDS * roles.rows and not any(map(is_name_of_reply, names)):
+    are_names_ids = len(names) > MANY_IDS * roles.rows and not any(map(is_name_of_reply, names))
+    if are_names_ids:
         return (
             f"it is one object whose {len(names):,} keys are ids ({names[0]!r}, {names[1]!r}, ...) of values, with neither "
             "questions nor right answers; write a row for each id, with the columns id, prediction and answer (boxes: with "
@@ -77,26 +83,38 @@ def _no_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str
             "columns id, prediction (a box) and answer (the right box), and score that file"
         )
     if any(folded_name(name) in ("answer", "answers") for name in names):
-        others = [name for name in names if folded_name(name).endswith(("_answer", "_answers"))]
-        of_other = ""
-        if others:
-            command = scoring_call(path, columns={"reply": others[0]})
-            of_other = f"if {others[0]!r} has the replies: {command}; "
-        build = for_caller(f"snellen build {path}", f"sn.build({str(path)!r})")
-        asks = "question" in roles.roles
-        are_right = f"if they are right ones, build the questions: {build}; " if asks else ""
-        how = how_to_give_answers(path, [row.cells for row in rows], may_be_column=False)
-        return (
-            "its answers may be replies or right answers, and no other column is recognised as the other; there are "
-            f"{shown}; {are_right}{of_other}if they are replies, {how}"
-        )
-    unnamed = (
+        return _answers_of_either_kind(path, rows, roles)
+    message = (
         f"no column is recognised as the replies of a model; there are {shown}; name it: "
         f"{scoring_call(path, columns={'reply': 'NAME'})}"
     )
-    has_questions = {"question", "answer"} <= roles.roles.keys()
-    build = for_caller(f"snellen build {path}", f"sn.build({str(path)!r})")
-    return f"{unnamed}; or build the questions: {build}" if has_questions else unnamed
+    has_questions = "question" in roles.roles and "answer" in roles.roles
+    if has_questions:
+        message += f"; or build the questions: {_build_call(path)}"
+    return message
+
+
+def _answers_of_either_kind(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
+    """Return the message for a table whose `answer` may be a reply or a right answer, as no other column decides it."""
+    names = list(roles.profiles)
+    if_right = ""
+    if "question" in roles.roles:
+        if_right = f"if they are right ones, build the questions: {_build_call(path)}; "
+    if_other = ""
+    others = [name for name in names if folded_name(name).endswith(("_answer", "_answers"))]
+    if others:
+        command = scoring_call(path, columns={"reply": others[0]})
+        if_other = f"if {others[0]!r} has the replies: {command}; "
+    how = how_to_give_answers(path, [row.cells for row in rows], may_be_column=False)
+    return (
+        "its answers may be replies or right answers, and no other column is recognised as the other; there are "
+        f"{_listed(names)}; {if_right}{if_other}if they are replies, {how}"
+    )
+
+
+def _build_call(path: Path) -> str:
+    """Return the command or call that builds a benchmark from a file."""
+    return for_caller(f"snellen build {path}", f"sn.build({str(path)!r})")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -118,7 +136,7 @@ def _are_detections(roles: TableRoles) -> bool:
 
 
 def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
-    """What a table says that has verdicts on replies, and not the replies; empty for any other."""
+    """Return a message if a table has verdicts on replies (whether each is right) and no replies; else an empty text."""
     usual = usual_names()["verdict"]
     named = [
         name
@@ -127,8 +145,10 @@ def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> 
     ]
     if not named:
         return _only_verdicts_by_model(rows, roles)
-    of_rows = [name for name in named if _are_of_rows(rows, roles, name)]
-    return _only_column_of_verdicts(path, rows, roles, of_rows[0]) if of_rows else ""
+    for name in named:
+        if _are_of_rows(rows, roles, name):
+            return _only_column_of_verdicts(path, rows, roles, name)
+    return ""
 
 
 _OF_SUCCESS = frozenset("success successful succeeded solved resolved passed won".split())
@@ -174,26 +194,38 @@ def _columns_called_alike(names: Iterable[str]) -> list[str]:
 def _only_column_of_verdicts(
     path: Path, rows: Sequence[SourceRow], roles: TableRoles, column: str
 ) -> str:
-    """What a table says that has the verdict on each reply in a column."""
+    """Return the message for a table that has a verdict on each reply in one column: the share of right replies."""
     verdicts = _verdicts(rows, column)
-    of_models = _shares_of_models(rows, column, first_column(roles.roles, "model"))
-    others = _by_other_verdicts(rows, [name for name in roles.profiles if name != column])
-    are_shares = any(0 < verdict < 1 for verdict in verdicts)
-    of_all = f"{_share_right(verdicts)} of {len(verdicts):,} are right"
-    if are_shares:
-        of_all = f"{_share_right(verdicts)} on average over {len(verdicts):,}"
-    return f"it has no replies, only the verdict on each: by {column!r}, {of_all}{of_models}{others}; if a column has replies: {scoring_call(path, columns={'reply': 'NAME'})}"
+    are_grades = any(0 < verdict < 1 for verdict in verdicts)
+    if are_grades:
+        summary = f"{_share_right(verdicts)} on average over {len(verdicts):,}"
+    else:
+        summary = f"{_share_right(verdicts)} of {len(verdicts):,} are right"
+    by_model = _shares_of_models(rows, column, first_column(roles.roles, "model"))
+    other_columns = [name for name in roles.profiles if name != column]
+    by_other_columns = _by_other_verdicts(rows, other_columns)
+    return (
+        f"it has no replies, only the verdict on each: by {column!r}, {summary}{by_model}{by_other_columns}; if a column has "
+        f"replies: {scoring_call(path, columns={'reply': 'NAME'})}"
+    )
 
 
 def _shares_of_models(rows: Sequence[SourceRow], column: str, models: str) -> str:
-    """The share of right replies of each model in brackets, if a column names several models."""
+    """Return the share of right replies of each model, in brackets; an empty text for fewer than two models.
+
+    Args:
+        rows: The rows of the table.
+        column: The column of verdicts.
+        models: The column that names the model of each row; empty if there is none.
+    """
+    if not models:
+        return ""
     rows_by_model: dict[str, list[SourceRow]] = defaultdict(list)
     for row in rows:
-        if models:
-            rows_by_model[text_in_cell(row.cells.get(models))].append(row)
+        rows_by_model[text_in_cell(row.cells.get(models))].append(row)
     shares: list[str] = []
-    for model, of_model in rows_by_model.items():
-        verdicts = _verdicts(of_model, column)
+    for model, rows_of_model in rows_by_model.items():
+        verdicts = _verdicts(rows_of_model, column)
         if model and verdicts:
             shares.append(f"{model} {_share_right(verdicts)}")
     if len(shares) < 2:
@@ -203,9 +235,11 @@ def _shares_of_models(rows: Sequence[SourceRow], column: str, models: str) -> st
 
 
 def _by_other_verdicts(rows: Sequence[SourceRow], names: Iterable[str]) -> str:
-    """What other columns say whose names and cells are of verdicts, as one cannot tell which is meant."""
+    """Return the share of right replies by each other column of verdicts, as any of them may be meant."""
     shares: list[str] = []
-    for name in filter(is_verdict, names):
+    for name in names:
+        if not is_verdict(name):
+            continue
         verdicts = [verdict for verdict in _verdicts(rows, name) if verdict in (0, 1)]
         if len(verdicts) > MOSTLY * len(rows):
             shares.append(f"by {name!r} {_share_right(verdicts)}")
@@ -213,13 +247,19 @@ def _by_other_verdicts(rows: Sequence[SourceRow], names: Iterable[str]) -> str:
 
 
 def _are_of_rows(rows: Sequence[SourceRow], roles: TableRoles, column: str) -> bool:
-    """Whether nearly each row has a verdict on one reply, and not the scores of models or tasks that a table sums up."""
+    """Return whether a column has the verdict on one reply in nearly each row.
+
+    It may instead have the score of a model or a task in each row, in a table that sums them up. Shares are verdicts, such
+    as the grades of MM-Vet, only if there are many rows with ids that are not boxes which a model detected.
+    """
     verdicts = _verdicts(rows, column)
-    are_whole = all(verdict in (0.0, 1.0) for verdict in verdicts)
-    has_ids = not {"id", "question", "image"}.isdisjoint(roles.roles)
-    are_grades = has_ids and len(rows) >= FEWEST_SHARES and not _are_detections(roles)
-    are_of_questions = are_whole or are_grades
-    return are_of_questions and len(verdicts) > MOSTLY * len(rows) and not _are_scores(roles)
+    if len(verdicts) <= MOSTLY * len(rows) or _are_scores(roles):
+        return False
+    are_right_or_wrong = all(verdict in (0.0, 1.0) for verdict in verdicts)
+    if are_right_or_wrong:
+        return True
+    has_ids = any(role in roles.roles for role in ("id", "question", "image"))
+    return has_ids and len(rows) >= FEWEST_SHARES and not _are_detections(roles)
 
 
 FEWEST_SHARES = 20

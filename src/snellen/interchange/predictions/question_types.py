@@ -30,18 +30,21 @@ from snellen.recognition.said_in_cells import in_whole_words
 
 
 def as_named(file: PredictionFile) -> PredictionFile:
-    """A file with what the catalogue says of the benchmark that its name says it is of."""
+    """Return a file with the metrics and the title of the benchmark that its name mentions, if the catalogue has it.
+
+    Others ask questions of a known benchmark in another way, for example with options. If the questions of the file are of
+    another kind than those of the catalogue, the file therefore gets the title alone.
+    """
     if file.suite or file.metrics:
         return file
     known = known_benchmark(file.title)
     if known is None:
         return file
-    called = replace(file, model=file.model or known.model)
-    of_kind = as_known(called, known)
-    if of_kind is not None:
-        return of_kind
-    # Its questions are of another kind, as where others ask it with options: the name alone is taken.
-    return replace(called, title=known.spec.short)
+    with_model = replace(file, model=file.model or known.model)
+    with_metrics = as_known(with_model, known)
+    if with_metrics is not None:
+        return with_metrics
+    return replace(with_model, title=known.spec.short)
 
 
 FEW = 0.05
@@ -51,45 +54,56 @@ OVERALL = "overall_accuracy"
 
 
 def with_types(file: PredictionFile) -> PredictionFile:
-    """A file whose open questions have their type: a choice among classes, or the metrics of its answers.
+    """Return a file of predictions with the metrics by which its questions are scored.
 
-    Where the file's own verdicts are others than its replies are read here, they are the headline.
+    Open questions (those without options) get the metrics of the type of their right answers, such as numbers or boxes,
+    or become a choice among a few classes. Then the verdicts in the file are compared with the score of each reply: they
+    confirm how the replies are read, or become the headline.
     """
-    return _with_verdicts(_with_replies_confirmed(_typed(file)))
+    typed = _with_metrics(_with_plain_texts(file))
+    return _with_verdicts(_with_replies_confirmed(typed))
 
 
-def _typed(file: PredictionFile) -> PredictionFile:
-    for prepare in (
-        _without_marks,
-        _with_frames_read,
-        _with_first_ranked,
-        _with_codes_read,
-        _with_codes_spelled,
-        _with_numbers_open,
-    ):
-        file = prepare(file)
+def _with_plain_texts(file: PredictionFile) -> PredictionFile:
+    """Return a file whose right answers and replies are texts that can be compared.
+
+    They may be codes, lists by rank, or texts with the marks of a tokenizer or of reasoning.
+    """
+    file = _without_marks(file)
+    file = _with_frames_read(file)
+    file = _with_first_ranked(file)
+    file = _with_codes_read(file)
+    file = _with_codes_spelled(file)
+    return _with_numbers_open(file)
+
+
+def _with_metrics(file: PredictionFile) -> PredictionFile:
+    """Return a file with the metrics of its open questions, or with these as a choice among their right answers."""
     with_references = [row for row in file.rows if row.references]
     open_rows = [row for row in with_references if not row.options]
     if file.metrics or not open_rows:
         return _with_overall(file, len(open_rows))
 
     kind = answer_type([row.references for row in open_rows])
-    asks_for_texts = [asks_for_text(row.prompt or row.question) for row in open_rows]
-    if 2 * sum(asks_for_texts) > len(open_rows):
+    n_asking_for_texts = sum(asks_for_text(row.prompt or row.question) for row in open_rows)
+    if n_asking_for_texts > len(open_rows) / 2:
         kind = LONG_TEXT
-    if kind.classes and len(open_rows) == len(with_references):
+    are_all_open = len(open_rows) == len(with_references)
+    if kind.classes and are_all_open:
         return _among_classes(file, kind.classes)
 
-    if kind == LONG_TEXT and _are_closed(open_rows):
+    are_closed = _are_closed(open_rows)
+    if kind == LONG_TEXT and are_closed:
         kind = TEXT
-    if kind == TEXT and len(open_rows) == len(with_references):
+    if kind == TEXT and are_all_open:
         labels = _labels_within_labels(open_rows)
         if labels:
             return _among_labels(file, labels)
-    if kind == TEXT and not _are_closed(open_rows) and _are_unmet_sentences(open_rows):
+    if kind == TEXT and not are_closed and _are_unmet_sentences(open_rows):
         kind = LONG_TEXT
     if kind.kind == "box" and _are_points(open_rows):
         kind = POINTS
+
     typed = replace(file, metrics=kind.metrics)
     if kind != TEXT:
         is_mixed = any(row.options for row in file.rows)
@@ -111,19 +125,22 @@ FEW_BY_CHANCE = 0.25
 
 
 def _are_unmet_sentences(rows: Sequence[PredictedRow]) -> bool:
-    """Whether right answers are sentences and hardly a reply has one, so that a match of texts says nothing."""
+    """Return whether right answers are sentences that hardly a reply repeats, so that a match of texts says nothing."""
     answered = [row for row in rows if row.reply]
     if len(answered) < FEWEST_SENTENCES:
         return False
-    lengths = [word_count(row.references[0]) for row in answered]
-    looked_at = answered[:: max(1, len(answered) // MOST_READ)]
-    try:
-        n_met = sum(typed_match(row.reply or "", row.references) for row in looked_at)
-    except DataError:  # a right answer is a word that any reply has
+    n_words = median(word_count(row.references[0]) for row in answered)
+    if n_words < SENTENCE:
         return False
-    if median(lengths) >= LONG_SENTENCE:
-        return n_met <= FEW_BY_CHANCE * len(looked_at)
-    return median(lengths) >= SENTENCE and n_met <= FEW * len(looked_at)
+    looked_at = answered[:: max(1, len(answered) // MOST_READ)]
+    n_met = 0
+    for row in looked_at:
+        try:
+            n_met += bool(typed_match(row.reply or "", row.references))
+        except DataError:  # a right answer is a word that any reply has
+            return False
+    most_by_chance = FEW_BY_CHANCE if n_words >= LONG_SENTENCE else FEW
+    return n_met <= most_by_chance * len(looked_at)
 
 
 POINTS = AnswerType("box", metrics=("points", "boxes"), why="points in boxes")
@@ -153,9 +170,10 @@ MOST_LABELS = 100
 
 
 def _labels_within_labels(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
-    """The labels that right answers are, where one stands within another and replies name labels; empty otherwise.
+    """Return the labels that right answers are, if one is part of another and replies name labels; else none.
 
-    `analytical cubism` is another label than `cubism` then, so the right answer within a reply does not make it right.
+    A reply of `analytical cubism` contains `cubism`, but names another label. Such questions are therefore a choice among
+    labels, and a reply that contains the right one is not correct for that alone.
     """
     labels: dict[str, str] = {}
     for row in rows:
@@ -165,17 +183,27 @@ def _labels_within_labels(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
         labels.setdefault(folded(text), text)
     if len(labels) > MOST_LABELS or not _are_closed(rows) or _are_of_several_kinds(labels):
         return ()
-    in_words = [f" {' '.join(folded_words(label))} " for label in labels]
-    is_any_within = any(
-        short != long and short.strip() and short in long for short in in_words for long in in_words
-    )
-    answered = [row.reply for row in rows if row.reply]
-    looked_at = answered[:: max(1, len(answered) // MOST_READ)]
-    options = tuple(labels.values())
-    if not is_any_within or not looked_at:
+    replies = [row.reply for row in rows if row.reply]
+    if not replies or not _is_any_within_another(labels):
         return ()
-    n_read = sum(read_choice(reply, options, ()).choice is not None for reply in looked_at)
-    return options if n_read >= (1 - 2 * FEW) * len(looked_at) else ()
+
+    looked_at = replies[:: max(1, len(replies) // MOST_READ)]
+    options = tuple(labels.values())
+    n_naming = 0
+    for reply in looked_at:
+        n_naming += read_choice(reply, options, ()).choice is not None
+    return options if n_naming >= (1 - 2 * FEW) * len(looked_at) else ()
+
+
+def _is_any_within_another(labels: Iterable[str]) -> bool:
+    """Return whether the words of one label are part of those of another."""
+    texts = [f" {' '.join(folded_words(label))} " for label in labels]
+    for inner in texts:
+        if not inner.strip():
+            continue
+        if any(inner != outer and inner in outer for outer in texts):
+            return True
+    return False
 
 
 def _are_of_several_kinds(answers: Collection[str]) -> bool:
@@ -253,46 +281,51 @@ SHARES = ("", "accuracy", OVERALL)
 
 
 def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
-    """A file that is read so that its own verdicts agree, or whose headline these are.
+    """Return a file whose replies are read as its own verdicts read them, or whose headline is these verdicts.
 
-    Who wrote verdicts knew by which rule a reply is right, and the number that they printed follows from them. Where they
-    differ from how the replies are read here, what the file says was read in each reply counts if that agrees with them,
-    or the replies shifted by one, where they count options from another number than the right answers.
+    The authors of verdicts knew by which rule a reply is right, and the number that they printed follows from them. If the
+    score of the replies differs from the verdicts, two other readings are tried: what the file says was read in each
+    reply, and the replies shifted by one, for options counted from another number. If neither agrees with the verdicts,
+    these are the headline.
     """
     answered = [row for row in _answered(file) if row.gold or row.references]
     judged = [row for row in answered if row.verdict in (0.0, 1.0)]
-    if file.headline not in SHARES or file.judged or len(judged) <= (1 - FEW) * len(answered):
+    has_verdicts = len(judged) > (1 - FEW) * len(answered)
+    if file.headline not in SHARES or file.judged or not has_verdicts:
         return file
     looked_at = judged[:: max(1, len(judged) // MOST_COMPARED)]
     measure = _measure_of(file)
-    share_right = sum(row.verdict or 0.0 for row in looked_at) / max(1, len(looked_at))
-    if measure is None or not 0 < share_right < 1:
+    if measure is None or not looked_at:
         return file
-    own = [_is_right(row, measure) for row in looked_at]
-    n_right_or_wrong = own.count(0.0) + own.count(1.0)
-    if n_right_or_wrong < (1 - FEW) * len(own):  # shares such as those of ANLS
+    share_by_verdicts = sum(row.verdict or 0.0 for row in looked_at) / len(looked_at)
+    if share_by_verdicts in (0, 1):
         return file
-    own_share = own.count(1.0) / len(own)
-    denied = [row for row, score in zip(looked_at, own, strict=True) if score and not row.verdict]
-    is_mostly_sure = 2 * sum(map(is_surely_right, denied)) > len(denied)
-    if abs(own_share - share_right) <= DIFFERING or (own_share > share_right and is_mostly_sure):
+    scores = [_is_right(row, measure) for row in looked_at]
+    n_right_or_wrong = scores.count(0.0) + scores.count(1.0)
+    if n_right_or_wrong < (1 - FEW) * len(scores):  # shares such as those of ANLS
         return file
-    if not _are_repetitions_right(judged):
+    share_by_scores = scores.count(1.0) / len(scores)
+    distance = abs(share_by_scores - share_by_verdicts)
+    if distance <= DIFFERING or not _are_repetitions_right(judged):
+        return file
+    if share_by_scores > share_by_verdicts and _are_denied_surely_right(looked_at, scores):
         return file
 
-    both = f"the file's own verdicts call {share_right:.1%} of the replies right, and as they are read here {own_share:.1%} are"
+    both = (
+        f"the file's own verdicts call {share_by_verdicts:.1%} of the replies right, and as they are read here "
+        f"{share_by_scores:.1%} are"
+    )
     as_read = list(map(_reply_as_read, looked_at))
-    distance = abs(own_share - share_right)
     if _is_confirmed(as_read, measure, distance):
         rows = [row if row.reading is None else _reply_as_read(row) for row in file.rows]
-        return _with_rows(
-            file, rows, f"{both}; what the file says was read in each agrees, so that counts"
-        )
+        note = f"{both}; what the file says was read in each agrees, so that counts"
+        return _with_rows(file, rows, note)
     for step in (-1, 1):
         shifted = [_shifted(row, step) for row in file.rows]
-        if shifted != list(file.rows) and _is_confirmed(
-            [_shifted(row, step) for row in looked_at], measure, distance
-        ):
+        if shifted == list(file.rows):
+            continue
+        shifted_looked_at = [_shifted(row, step) for row in looked_at]
+        if _is_confirmed(shifted_looked_at, measure, distance):
             note = (
                 f"{both}; they agree only if {step:+d} is added to each reply: they count the options from another number "
                 "than the right answers"
@@ -301,6 +334,17 @@ def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
     metrics = file.metrics if RECORDED in file.metrics else (*file.metrics, RECORDED)
     note = f"{both}: its verdicts are the headline"
     return _noted(replace(file, metrics=metrics, headline=RECORDED), note)
+
+
+def _are_denied_surely_right(rows: Sequence[PredictedRow], scores: Sequence[float | None]) -> bool:
+    """Return whether most replies that score here, but are wrong by the verdicts, repeat the right answer."""
+    n_denied = 0
+    n_surely_right = 0
+    for row, score in zip(rows, scores, strict=True):
+        if score and not row.verdict:
+            n_denied += 1
+            n_surely_right += is_surely_right(row)
+    return n_surely_right > n_denied / 2
 
 
 def share_right(file: PredictionFile) -> float | None:
@@ -743,22 +787,31 @@ MOST_DIFFERENT = 10
 
 
 def check_answers_possible(path: Path, file: PredictionFile) -> None:
-    """Raise DataError where replies are a few words, or questions ask for yes or no, and not one right answer is such.
+    """Raise DataError if the right answers of a file cannot be answers to its questions.
 
-    A column such as `ground_truth` then says something else of the image than the answer to the question. So it does where
-    each image has one to all of its questions, and hardly a reply has it.
+    A column such as `ground_truth` may say something else of an image. Then one of these holds:
+
+    - replies are a few words, none of which is a right answer, and no reply has a word of its right answer;
+    - most questions ask for yes or no, their right answers are something else, and the same is true of the words;
+    - each image has one right answer to all of its questions, and hardly a reply has it.
+
+    Args:
+        path: The file, for messages.
+        file: Its predictions.
     """
     answered = [row for row in _answered(file) if row.references and not row.options]
     golds = {folded(text) for row in answered for text in row.references}
     replies = {folded(row.reply or "") for row in answered}
     if len(answered) < FEWEST_APART or len(answered) < len(file.rows) / 2 or len(golds) < 2:
         return
-    are_few = 2 <= len(replies) <= MOST_DIFFERENT and golds.isdisjoint(replies)
-    are_few = are_few and not any(map(is_number, golds))
-    n_closed = sum(map(_is_closed_otherwise, answered))
+
     first = answered[0]
-    is_apart = are_few or 2 * n_closed > len(answered)
-    if is_apart and not any(map(_shares_word, answered)):
+    has_few_replies = 2 <= len(replies) <= MOST_DIFFERENT
+    has_number_as_answer = any(map(is_number, golds))
+    are_replies_closed = has_few_replies and golds.isdisjoint(replies) and not has_number_as_answer
+    n_closed = sum(map(_is_closed_otherwise, answered))
+    may_be_apart = are_replies_closed or n_closed > len(answered) / 2
+    if may_be_apart and not any(map(_shares_word, answered)):
         raise DataError(
             f"{path}: the right answers ({first.references[0][:40]!r}, ...) do not answer these questions: replies are "
             f"{', '.join(repr(reply[:20]) for reply in sorted(replies)[:4])}, and none is right; name the column with the "
