@@ -467,7 +467,7 @@ class BatchSender:
                 continue
             if state.status == "failed":
                 del self.open[submission_id]
-                self._submit_again_in_smaller_batches(sent.batch, state)
+                self._halve_later_batches(sent.batch, state)
                 continue
             try:
                 results = self._loop.run(self._endpoint.results(sent.batch.id))
@@ -492,26 +492,29 @@ class BatchSender:
             self._announce(f"{error}; trying again")
             return sent.state
 
-    def _submit_again_in_smaller_batches(self, batch: RunBatch, state: BatchState) -> None:
-        """Handle a batch that the service refused because its queue is full: later batches have half as many requests.
+    def _halve_later_batches(self, batch: RunBatch, state: BatchState) -> None:
+        """After a batch that the service refused because its queue was full, allow half as many requests in a batch.
 
-        The requests of the batch wait to be submitted again.
+        From then on, one batch is open at a time. Nothing is submitted here: the requests of the refused batch wait
+        again, and `_submit_remaining` submits them with the others.
 
         Args:
-            batch: The batch.
+            batch: The refused batch.
             state: Its state, which says why it was refused.
 
         Raises:
-            ModelError: The batch was refused for another reason, or cannot be made smaller.
+            ModelError: The batch was refused for another reason, or has only one request.
         """
         self._ledger.add(LostBatch(batch.submission.submission_id, state.detail))
         reason = without_secrets(state.detail)
         n_requests = len(batch.keys)
-        if not state.is_overfull or n_requests == 1:
+        can_be_smaller = n_requests > 1
+        if not (state.is_overfull and can_be_smaller):
             raise ModelError(f"{self._model.name}: batch {batch.id} was refused: {reason}")
+        # These requests have been charged to the budget and are not charged again.
         self._charged_keys |= batch.keys & self._waiting.keys()
         self._one_at_a_time = True
-        self._max_requests_per_batch = max(1, n_requests // 2)
+        self._max_requests_per_batch = n_requests // 2
         self._announce(
             f"batch {batch.id} was refused ({reason}); submitting at most "
             f"{self._max_requests_per_batch:,} requests at once"
