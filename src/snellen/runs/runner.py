@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -146,7 +146,7 @@ def _run_session(
 ) -> RunOutcome:
     """Send all requests of a plan that have no reply yet, and store the replies in the run's folder.
 
-    If the model withdraws some of its replies, because it found that they may be wrong, these requests are sent again.
+    A model may withdraw some of its replies, because it found that they may be wrong. Then these requests are sent again.
 
     Args:
         model: The evaluated model.
@@ -174,47 +174,10 @@ def _run_session(
             save_questions(use.benchmark, use.selection, own_folder)
 
     budget = RunBudget(plan.execution, plan.worker, plan.budget_used)
-
-    def send_missing(keys_to_repeat: frozenset[str], progress: ProgressCallback) -> RunOutcome:
-        """Send the requests that have no reply, and those with the given keys although they have one."""
-        earlier_runs = [run for run in plan.reusable_runs if has_same_models(run, current)]
-        with RunStore(
-            folder,
-            plan.worker,
-            by_sample=current.by_sample,
-            authors=merged.authors,
-            earlier_runs=earlier_runs,
-            cache=_answer_cache(plan, current),
-            asked_again=keys_to_repeat,
-        ) as store:
-            try:
-                drive_model(
-                    model,
-                    unfinished_items(work_items(plan), store, progress),
-                    store,
-                    roles=roles,
-                    window=plan.execution.window,
-                    budget=budget,
-                    progress=progress,
-                    waits=plan.execution.wait,
-                )
-            finally:
-                fingerprints = [each.fingerprint for each in models_of(current).values()]
-                if any(is_of_content(fingerprint) for fingerprint in fingerprints):
-                    _record_changed_objects(folder, models)
-            return RunOutcome(
-                folder,
-                dict(store.answered),
-                dict(store.failed),
-                reasons=dict(store.reasons),
-                exhausted_budget=budget.exhausted_by,
-                paid=budget.paid,
-                sent=store.sent,
-            )
-
+    requests = _MissingRequests(model, roles, plan, current, merged, budget)
     withdrawn_earlier = resume_withdrawn(folder, plan.worker, models)
     try:
-        outcome = send_missing(withdrawn_earlier, progress)
+        outcome = requests.send(progress, withdrawn_earlier)
     finally:  # also if it is interrupted, so that a resumed run repeats these requests
         withdrawn_keys = withdraw(folder, plan.worker, models)
     if withdrawn_keys and not budget.exhausted_by:
@@ -222,14 +185,8 @@ def _run_session(
             "spot checks found that some answers may be wrong; %s are asked again one row at a time",
             f"{len(withdrawn_keys):,}",
         )
-        second_outcome = send_missing(withdrawn_keys, _without_questions(progress))
-        outcome = replace(
-            second_outcome,
-            answered=outcome.answered,
-            failed=dict(Counter(outcome.failed) + Counter(second_outcome.failed)),
-            reasons=dict(Counter(outcome.reasons) + Counter(second_outcome.reasons)),
-            sent=outcome.sent + second_outcome.sent,
-        )
+        repeated = requests.send(_without_questions(progress), withdrawn_keys)
+        outcome = _with_repeated(outcome, repeated)
     if not budget.exhausted_by:
         withdrawn_path(folder, plan.worker).unlink(missing_ok=True)
 
@@ -242,6 +199,80 @@ def _run_session(
         changes = _server_changes(plan, current, merged, models)
         findings.update(dict.fromkeys(changes))
     return replace(outcome, findings=tuple(findings))
+
+
+class _MissingRequests(NamedTuple):
+    """The requests of a plan that have no reply yet."""
+
+    model: Model | AsyncModel
+    roles: Roles
+    plan: RunPlan
+    current: RunManifest
+    """The manifest of this session."""
+    merged: RunManifest
+    """The manifest of the run, with its earlier sessions."""
+    budget: RunBudget
+
+    def send(self, progress: ProgressCallback, repeated_keys: frozenset[str]) -> RunOutcome:
+        """Send the requests, and store the replies in the run's folder.
+
+        Args:
+            progress: Called after each reply.
+            repeated_keys: Keys of requests that are also sent although they have a reply.
+        """
+        plan = self.plan
+        earlier_runs = [run for run in plan.reusable_runs if has_same_models(run, self.current)]
+        with RunStore(
+            plan.folder,
+            plan.worker,
+            by_sample=self.current.by_sample,
+            authors=self.merged.authors,
+            earlier_runs=earlier_runs,
+            cache=_answer_cache(plan, self.current),
+            asked_again=repeated_keys,
+        ) as store:
+            try:
+                drive_model(
+                    self.model,
+                    unfinished_items(work_items(plan), store, progress),
+                    store,
+                    roles=self.roles,
+                    window=plan.execution.window,
+                    budget=self.budget,
+                    progress=progress,
+                    waits=plan.execution.wait,
+                )
+            finally:
+                fingerprints = [each.fingerprint for each in models_of(self.current).values()]
+                if any(is_of_content(fingerprint) for fingerprint in fingerprints):
+                    models = {EVALUATED: self.model, **self.roles}
+                    _record_changed_objects(plan.folder, models)
+            return RunOutcome(
+                plan.folder,
+                dict(store.answered),
+                dict(store.failed),
+                reasons=dict(store.reasons),
+                exhausted_budget=self.budget.exhausted_by,
+                paid=self.budget.paid,
+                sent=store.sent,
+            )
+
+
+def _with_repeated(first: RunOutcome, repeated: RunOutcome) -> RunOutcome:
+    """Return the outcome of a session that sent some of its requests twice.
+
+    The repeated requests were answered before, so they count as answered once. Failures and requests sent add up. The
+    budget covers both, so `repeated` has the total that was paid.
+    """
+    failed = Counter(first.failed) + Counter(repeated.failed)
+    reasons = Counter(first.reasons) + Counter(repeated.reasons)
+    return replace(
+        repeated,
+        answered=first.answered,
+        failed=dict(failed),
+        reasons=dict(reasons),
+        sent=first.sent + repeated.sent,
+    )
 
 
 def _without_questions(progress: ProgressCallback) -> ProgressCallback:
