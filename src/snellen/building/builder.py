@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from snellen.building.benchmark import (
     file_digest,
     first_samples,
 )
-from snellen.building.checking import DraftChecker
+from snellen.building.checking import DraftChecker, Question
 from snellen.building.examples import ExampleDrawer
 from snellen.building.older_builds import FORMAT
 from snellen.building.recipe import (
@@ -234,39 +234,45 @@ def _write_questions(
 
     Args:
         spec: The benchmark.
-        drafts: Its questions, with all distractors.
-        examples: Sets few-shot examples apart.
+        drafts: Its samples as the reader made them, with all distractors.
+        examples: Sets few-shot examples apart, which are in a file of their own.
         folder: The folder to write to.
-        progress: Called with the number of questions written so far.
+        progress: Called with the number of samples written so far.
         is_part: Whether only some samples are built, so that the published counts do not apply.
+
+    Returns:
+        The manifest. It has two digests, in the order of the drafts: that of the version covers questions, answers and
+        examples, and the other one the questions alone.
     """
     checker = DraftChecker(spec, ImageStore(folder / "images"))
     digest = hashlib.sha256()
     questions_digest = hashlib.sha256()
-    with ExitStack() as stack:
-        stack.enter_context(limited_pixels())
-        samples = stack.enter_context(RecordWriter(folder / SAMPLES))
-        answers = stack.enter_context(RecordWriter(folder / ANSWERS))
-        histories = stack.enter_context(RecordWriter(folder / HISTORY))
-        origins = stack.enter_context(RecordWriter(folder / ORIGINS))
-        images = stack.enter_context(RecordWriter(folder / PICTURES))
-        sound_drafts = checker.sound(drafts)
-        questions = ((draft, *checker.split(draft)) for draft in sound_drafts)
-        evaluated = examples.without_examples(checker.without_set_apart(questions))
-        for draft, sample, golds in evaluated:
+    # Bad questions are set apart before examples are drawn, so that no example is one of them.
+    good_questions = checker.without_set_apart(_split_drafts(drafts, checker))
+    evaluated_questions = examples.without_examples(good_questions)
+    with (
+        limited_pixels(),
+        RecordWriter(folder / SAMPLES) as samples,
+        RecordWriter(folder / ANSWERS) as answers,
+        RecordWriter(folder / HISTORY) as histories,
+        RecordWriter(folder / ORIGINS) as origins,
+        RecordWriter(folder / PICTURES) as images,
+    ):
+        for draft, sample, sample_answers in evaluated_questions:
             samples.write(sample)
-            for gold in golds:
-                answers.write(gold)
+            for answer in sample_answers:
+                answers.write(answer)
             images.write(SourceImages(sample.id, checker.names(draft)))
             if draft.replies:
                 histories.write(History(sample.id, draft.replies))
             if draft.rows:
                 origins.write(SourceRows(sample.id, draft.rows, draft.cells))
-            content = (sample, golds, draft.replies)
+
+            content = (sample, sample_answers, draft.replies)
             digest.update(msgspec.json.encode(content, order="deterministic"))
             without_answers = (sample, draft.replies)
             questions_digest.update(msgspec.json.encode(without_answers, order="deterministic"))
-            checker.count(sample, golds, draft)
+            checker.count(sample, sample_answers, draft)
             if progress:
                 progress(checker.samples)
     if not checker.histories:
@@ -296,6 +302,13 @@ def _write_questions(
         files={path.name: file_digest(path) for path in sorted(folder.glob(f"*{ENDING}"))},
         answer_tags=checker.answer_tags(),
     )
+
+
+def _split_drafts(drafts: Iterable[Draft], checker: DraftChecker) -> Iterator[Question]:
+    """Yield each draft with its sample, which has no correct answers, and with these. Stops at a draft with faults."""
+    for draft in checker.sound(drafts):
+        sample, answers = checker.split(draft)
+        yield draft, sample, answers
 
 
 def _write_records(records: Collection[Stored], path: Path) -> None:
