@@ -340,17 +340,25 @@ def _difference_aims(rule: StoppingRule, equivalent: float) -> tuple[float, ...]
 
 
 def _difference_bounds(first: Bounds, second: Bounds) -> Bounds:
-    """Return the least and the greatest possible difference, first minus second, of each question that both runs have.
+    """Return the smallest and the greatest difference that each question of both runs may have, first minus second.
 
-    Differences are scaled from [-1, 1] to [0, 1]: 0.5 means no difference.
+    A question has a smallest and a greatest possible score, because it may have received no reply (`_question_bounds`).
+    Scores are in [0, 1]. Their differences are scaled from [-1, 1] to [0, 1], as `sequence_interval` needs them: 0.5
+    means no difference.
+
+    Args:
+        first: The smallest and the greatest possible score of each question of the first run.
+        second: The same of the second run.
+
+    Example: (1, 1) and (0, 0.5) give (0.75, 1), because the difference is between 0.5 and 1.
     """
     bounds: dict[QuestionKey, tuple[float, float]] = {}
     for key in sorted(first.keys() & second.keys()):
         first_low, first_high = first[key]
         second_low, second_high = second[key]
-        least = (1 + first_low - second_high) / 2
+        smallest = (1 + first_low - second_high) / 2
         greatest = (1 + first_high - second_low) / 2
-        bounds[key] = (least, greatest)
+        bounds[key] = (smallest, greatest)
     return bounds
 
 

@@ -258,25 +258,24 @@ def _draw_from_strata(
 def _expected_seats(
     sizes: Mapping[str, int], sampling: Sampling, sample_size: int
 ) -> dict[str, Fraction]:
-    """Return how many samples of each stratum are drawn in the mean over seeds.
+    """Return how many samples of each stratum (group of samples) are drawn in the mean over seeds: its seats.
+
+    They need not be whole numbers; `_round_seats` makes them so for one seed. By rule:
+
+    - `balanced`: in proportion to the size of the stratum;
+    - `equal`: the same number for each, as far as it has samples;
+    - `layered`: the same number for each kind of strata, and within a kind for each stratum.
 
     Args:
         sizes: Number of samples of each stratum.
-        sampling: The rule `balanced`, `equal` or `layered`.
+        sampling: The rule. With `each`, it says how many samples of each stratum (if `layered`, of each kind) are drawn.
         sample_size: Number of samples to draw, unless the rule has `each`.
+
+    Example: 6 seats over strata of 2 and 10 samples are 1 and 5 if balanced, 2 and 4 if equal.
     """
-    expected: dict[str, Fraction] = {}
     if sampling.rule == "layered":
-        # First share the samples out over kinds, then those of a kind over its strata.
-        sizes_by_kind: dict[str, dict[str, int]] = defaultdict(dict)
-        for stratum, size in sizes.items():
-            sizes_by_kind[_kind(stratum)][stratum] = size
-        kind_sizes = {kind: sum(members.values()) for kind, members in sizes_by_kind.items()}
-        equal_rule = replace(sampling, rule="equal")
-        kind_seats = _expected_seats(kind_sizes, equal_rule, sample_size)
-        for kind, seats in kind_seats.items():
-            expected |= _share_evenly(sizes_by_kind[kind], seats)
-        return expected
+        return _expected_seats_by_kind(sizes, sampling, sample_size)
+    expected: dict[str, Fraction] = {}
     if sampling.each is not None:
         for stratum, size in sizes.items():
             expected[stratum] = Fraction(min(sampling.each, size))
@@ -287,6 +286,22 @@ def _expected_seats(
             expected[stratum] = Fraction(sample_size * size, n_samples)
         return expected
     return _share_evenly(sizes, Fraction(sample_size))
+
+
+def _expected_seats_by_kind(
+    sizes: Mapping[str, int], sampling: Sampling, sample_size: int
+) -> dict[str, Fraction]:
+    """Divide seats evenly over kinds of strata, and those of a kind evenly over its strata."""
+    sizes_by_kind: dict[str, dict[str, int]] = defaultdict(dict)
+    for stratum, size in sizes.items():
+        sizes_by_kind[_kind(stratum)][stratum] = size
+    kind_sizes = {kind: sum(members.values()) for kind, members in sizes_by_kind.items()}
+
+    kind_seats = _expected_seats(kind_sizes, replace(sampling, rule="equal"), sample_size)
+    expected: dict[str, Fraction] = {}
+    for kind, seats in kind_seats.items():
+        expected |= _share_evenly(sizes_by_kind[kind], seats)
+    return expected
 
 
 def _share_evenly(sizes: Mapping[str, int], total: Fraction) -> dict[str, Fraction]:

@@ -77,12 +77,16 @@ class _CostRow(Struct, frozen=True):
 
 
 def cost_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
-    """Return a table of what runs cost: their headline scores, requests, tokens, seconds and prices.
+    """Return the table "Quality and cost": one row per run, benchmark and protocol, with its score and its cost.
 
-    If there are several runs, a column marks those on the Pareto front: no other run is both better and cheaper.
+    Cost is the number of requests and tokens, the seconds that requests took, and the price if the user gave prices. If
+    there are several runs, a column marks the rows on the Pareto front: no other row is both better and cheaper.
+
+    Args:
+        reported_runs: The runs of the report.
 
     Returns:
-        One table; none if no cost is known.
+        One table; none if no run recorded its cost.
     """
     rows: list[_CostRow] = []
     for reported_run in reported_runs:
@@ -98,17 +102,11 @@ def cost_tables(reported_runs: Sequence[ReportedRun]) -> list[Table]:
         Column("score", _score_cell, "the benchmark's headline"),
         Column("requests", lambda row: row.cost.answered),
         Column("failed", lambda row: row.cost.failed),
-        Column(
-            "tokens read",
-            lambda row: row.cost.usage.prompt_tokens or 0 if row.cost.usage else DASH,
-            "as counted by the model",
-        ),
-        Column(
-            "tokens written",
-            lambda row: row.cost.usage.completion_tokens or 0 if row.cost.usage else DASH,
-        ),
+        Column("tokens read", _tokens_read, "as counted by the model"),
+        Column("tokens written", _tokens_written),
     ]
-    columns += [_seconds_column(index) for index in range(len(PERCENTILES))]
+    for index in range(len(PERCENTILES)):
+        columns.append(_seconds_column(index))
     if any(row.price is not None for row in rows):
         columns.append(
             Column("price", _price_text, "for all these requests; tokens of batches count half")
@@ -136,6 +134,22 @@ def _cost_rows(reported_run: ReportedRun) -> list[_CostRow]:
 
 def _score_cell(row: _CostRow) -> Cell:
     return DASH if row.estimate is None else NumberCell(row.unit, row.estimate)
+
+
+def _tokens_read(row: _CostRow) -> Cell:
+    """Return the number of input tokens, or a dash if the model does not count them."""
+    usage = row.cost.usage
+    if usage is None:
+        return DASH
+    return usage.prompt_tokens or 0
+
+
+def _tokens_written(row: _CostRow) -> Cell:
+    """Return the number of output tokens, or a dash if the model does not count them."""
+    usage = row.cost.usage
+    if usage is None:
+        return DASH
+    return usage.completion_tokens or 0
 
 
 def _seconds_column(index: int) -> Column[_CostRow]:

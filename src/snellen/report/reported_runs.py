@@ -363,23 +363,30 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
     @property
     def chance(self) -> float | None:
-        """The expected headline number of the run if the model only guesses; None if a benchmark has no such level."""
+        """The expected headline number of the run if the model only guesses.
+
+        The headline number of a run is the mean of those of its benchmarks; this is the mean of their chance levels with
+        the same weights.
+
+        None if a benchmark has no such level, or if the headline number is not such a mean: then it is a sum, or it
+        includes numbers that a paper printed.
+        """
         headlines = list(self.headlines.values())
-        if not headlines or any(row.benchmark not in self.chances for row in headlines):
-            return None
-        if self.headline is None or self.headline.detail:  # a sum, or a mean of printed figures
+        has_level_everywhere = all(row.benchmark in self.chances for row in headlines)
+        is_mean_of_run = self.headline is not None and not self.headline.detail
+        if not headlines or not has_level_everywhere or not is_mean_of_run:
             return None
 
         specs: list[BenchmarkSpec] = []
+        metrics: list[str] = []
+        sizes: list[int] = []
         for row in headlines:
+            metrics.append(row.metric)
+            sizes.append(row.estimate.questions)
             scored = self.reported_run.benchmark(row.benchmark)
             if scored:
                 specs.append(scored.spec)
-        weights = benchmark_weights(
-            specs,
-            [row.metric for row in headlines],
-            [row.estimate.questions for row in headlines],
-        )
+        weights = benchmark_weights(specs, metrics, sizes)
         levels = [self.chances[row.benchmark] for row in headlines]
         return math.fsum(map(mul, weights, levels))
 

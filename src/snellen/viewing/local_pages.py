@@ -36,7 +36,7 @@ from snellen.records import Result
 from snellen.report.flipped import FLIPS_NOTE
 from snellen.report.page import html_report
 from snellen.report.reported_runs import prepare_reported_runs
-from snellen.scoring.reply_labels import LABELS_FILE, NO_OPTION, HumanLabel, read_labels
+from snellen.scoring.reply_labels import LABELS_FILE, HumanLabel, read_labels
 from snellen.viewing.comparing import MOST_RUNS, compare_shown, flips_by_protocol, read_scored
 from snellen.viewing.failures import failures_by_image_similarity
 from snellen.viewing.filters import QuestionFilter
@@ -63,6 +63,8 @@ HOSTS = ("127.0.0.1", "localhost")
 LONGEST_FORM = 64_000
 MOST_FIELDS = 500
 """Fields of a form, each chosen benchmark among them."""
+MAX_LABEL_LENGTH = 8
+"""Characters of the label of a reply: the letter of an option, in any script."""
 NO_KEY = "to make changes, open the address that `snellen view` printed in the terminal"
 REPORT_HEADERS = {
     # Beside the policy in the report itself.
@@ -234,22 +236,28 @@ class LocalPages(ViewPages):
         return _question_address(form, "notes")
 
     def _store_label(self, form: Form) -> str:
-        """Store the label that a user gave to a reply on a page, and return the URL of the reply.
+        """Store which option a user read in a reply, and return the URL of the page that shows the reply.
 
-        A label is the letter of an option, `NO_OPTION`, or empty to remove the label.
+        Such labels by people are compared with what Snellen reads in replies.
+
+        Args:
+            form: The form that the user sent. It names the run, the question, the sample and the digest of the reply
+                (`item`). Its `label` is the letter of an option, X if the reply names none, or empty to remove
+                an earlier label.
 
         Raises:
             HTTPException: The form is not from a page of this program.
         """
         run = self.named_run(form.get("run", ""))
-        self.question_id(form)
+        self.question_id(form)  # raises if it names no question
         reply_digest = form.get("item", "")
         label = form.get("label", "")
-        is_label = label in ("", NO_OPTION) or len(label) <= 8
-        if not re.fullmatch("[0-9a-f]{16}", reply_digest) or not is_label:
+        has_digest = re.fullmatch("[0-9a-f]{16}", reply_digest) is not None
+        has_label = len(label) <= MAX_LABEL_LENGTH
+        if not (has_digest and has_label):
             raise HTTPException(400, "this is not a label for a reply")
-        sample_id = form.get("sample", "")
-        add_lines(run.folder / LABELS_FILE, HumanLabel(reply_digest, label or None, "", sample_id))
+        human_label = HumanLabel(reply_digest, label or None, "", form.get("sample", ""))
+        add_lines(run.folder / LABELS_FILE, human_label)
         return _question_address(form, f"reply-{reply_digest}")
 
     def values_for_question(self, question_id: int, runs: Sequence[ShownRun]) -> dict[str, Any]:

@@ -330,27 +330,52 @@ def _has_labels(labels: Mapping[str, str], cell: PrintedValue) -> bool:
 def _is_source_row(
     derivation: Derivation, cell: PrintedValue, source: PrintedValue, free: Sequence[str] = ()
 ) -> bool:
-    """Return whether the row of a source is one of those from which the row of a figure is computed.
+    """Return whether a computed value uses the values in the row of another cell.
 
-    Labels in `free` may have any text.
+    A derivation declares how values in a paper's table follow from other printed values, their sources. A source is in a
+    row with the same labels (model, split, ...) as the computed value, with the exceptions that the derivation declares.
+
+    Args:
+        derivation: The derivation, with its exceptions.
+        cell: The cell of the computed value.
+        source: A cell in a column of sources.
+        free: Columns of labels that may have any text.
     """
     members = _declared_members(derivation, cell)
-    if derivation.members and not members:
+    are_members_missing = bool(derivation.members) and not members
+    if are_members_missing:
         return False
-    for label, text in source.labels.items():
-        if text in derivation.without.get(label, ()):
+    for column, text in source.labels.items():
+        if text in derivation.without.get(column, ()):
             return False
-        if label in free:
-            continue
-        if label in members:
-            if text not in members[label]:
-                return False
-        elif label in derivation.given:
-            if text != derivation.given[label]:
-                return False
-        elif label in cell.labels and label not in derivation.over and text != cell.labels[label]:
+        if column not in free and not _is_allowed_label(derivation, cell, members, column, text):
             return False
     return True
+
+
+def _is_allowed_label(
+    derivation: Derivation,
+    cell: PrintedValue,
+    members: Mapping[str, tuple[str, ...]],
+    column: str,
+    text: str,
+) -> bool:
+    """Return whether the row of a source may have a label; a declared exception decides, or else the row of the cell.
+
+    Args:
+        derivation: The derivation, with its exceptions.
+        cell: The cell of the computed value.
+        members: The labels that it declares for the row of this cell.
+        column: The column of the label.
+        text: The label.
+    """
+    if column in members:
+        return text in members[column]
+    if column in derivation.given:
+        return text == derivation.given[column]
+    if column in derivation.over or column not in cell.labels:
+        return True
+    return text == cell.labels[column]
 
 
 def _declared_members(derivation: Derivation, cell: PrintedValue) -> dict[str, tuple[str, ...]]:
