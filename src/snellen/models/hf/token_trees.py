@@ -1,7 +1,9 @@
 """Token trees after prefixes: run in one forward pass, extended token by token in generation.
 
-A tree is stored in its prefix's row of the cache, one node after another; a mask says which of them each node sees.
-Twenty prompts about one image therefore store the image's keys and values once.
+A prefix is the beginning that several prompts have in common, such as an image. What follows it in these prompts is
+stored as a tree: a node is a token, and prompts that begin alike share nodes. All nodes are in the row of the cache in
+which the prefix is, one after another, and a mask says which of them each node sees (attends to): the prefix, its
+ancestors and itself. Twenty prompts about one image therefore store the keys and values of the image once.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from snellen.models.hf.sharing_plan import PREFIX_END, Tree
 
 @dataclass(frozen=True)
 class TreeState:
-    """Prefixes with the trees after them."""
+    """State of a language model after prefixes and the trees that follow them, one prefix and tree per row."""
 
     prefix: CachedState
     """The state before the trees. Its cache is not changed by them."""
@@ -41,7 +43,7 @@ class TreeState:
 
 @dataclass(frozen=True)
 class Branches:
-    """Ends of texts that continue in the same row of a cache."""
+    """Ends of the texts that are being generated. Texts with the same prefix are branches in one row of the cache."""
 
     cache: Any
     mask: Any
@@ -88,10 +90,16 @@ def branches_of(
     trees: Sequence[Tree],
     branch_starts: Sequence[Sequence[int]],
 ) -> Branches:
-    """Return branches along which texts can be generated.
+    """Return branches along which texts can be generated, after nodes of the trees.
 
-    Row r has one branch after each node of `branch_starts[r]`; PREFIX_END is the end of its prefix. Rows with fewer branches are
-    padded with dead branches, which see nothing.
+    Rows with fewer branches than others are padded with branches that see nothing.
+
+    Args:
+        layout: The model.
+        tree_state: The state after the trees.
+        trees: The tree of each row.
+        branch_starts: For each row, the index of the node after which each branch begins. PREFIX_END is the end of the
+            prefix.
     """
     import torch
 
@@ -99,28 +107,36 @@ def branches_of(
     most_branches = max(len(row_starts) for row_starts in branch_starts)
     device = tree_state.sees.device
     nodes, tokens = tree_state.sees.shape[1:]
+    prefix = tree_state.prefix
+    prefix_length = prefix.mask.shape[1]
     sees = torch.zeros((rows, most_branches, tokens), dtype=torch.bool, device=device)
     position = torch.zeros((rows, most_branches), dtype=torch.long, device=device)
-    for row, (tree, row_starts) in enumerate(zip(trees, branch_starts, strict=True)):
-        first_node = nodes - len(tree.tokens)  # trees are aligned at the end
-        for branch, node in enumerate(row_starts):
+    for row in range(rows):
+        first_node = nodes - len(trees[row].tokens)  # trees are aligned at the end
+        for branch, node in enumerate(branch_starts[row]):
             if node == PREFIX_END:
-                prefix_length = tree_state.prefix.mask.shape[1]
-                sees[row, branch, :prefix_length] = tree_state.prefix.mask[row].bool()
-                position[row, branch] = tree_state.prefix.position[row]
+                sees[row, branch, :prefix_length] = prefix.mask[row].bool()
+                position[row, branch] = prefix.position[row]
             else:
                 sees[row, branch] = tree_state.sees[row, first_node + node]
                 position[row, branch] = tree_state.position[row, first_node + node] + 1
-    mask = additive_mask(layout, sees)
-    if most_branches == 1 and bool(sees.all()):
-        mask = None
-    return Branches(tree_state.cache, mask, position, tree_state.prefix.tile_mask)
+    sees_everything = most_branches == 1 and bool(sees.all())
+    mask = None if sees_everything else additive_mask(layout, sees)
+    return Branches(tree_state.cache, mask, position, prefix.tile_mask)
 
 
 def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[Branches, Any]:
-    """Run one token per branch, `ids` [rows, branches]. The cache of `branches` is consumed.
+    """Add a token to each branch, and run the model on these tokens.
 
-    Returns the new branches and their logits [rows, branches, vocabulary].
+    The tokens are added to the cache of `branches`, which must not be used again.
+
+    Args:
+        layout: The model.
+        branches: The branches.
+        ids: Token ids, [rows, branches].
+
+    Returns:
+        The longer branches, and the logits of what follows each, [rows, branches, vocabulary].
     """
     import torch
 
@@ -156,20 +172,21 @@ def select_branches(branches: Branches, chosen: Sequence[Sequence[int]]) -> Bran
 
     device = branches.position.device
     most_branches = max(len(row) for row in chosen)
-    padded_rows = []
-    padding_rows = []  # whether each branch is padding
+    index_rows: list[list[int]] = []
+    padding_rows: list[list[bool]] = []
     for row in chosen:
         n_missing = most_branches - len(row)
-        padded_rows.append([*row, *[0] * n_missing])
-        padding_rows.append([*[False] * len(row), *[True] * n_missing])
-    index = copy_to_device(torch.tensor(padded_rows), device)  # [rows, most_branches]
+        index_rows.append([*row, *[0] * n_missing])
+        padding_rows.append([False] * len(row) + [True] * n_missing)
+    index = copy_to_device(torch.tensor(index_rows), device)  # [rows, most_branches]
     position = branches.position.gather(1, index)
     if branches.mask is None:
         return replace(branches, position=position)
+
     is_padding = copy_to_device(torch.tensor(padding_rows), device)
     mask = branches.mask.take_along_dim(index[:, :, None], 1)
-    lowest = torch.finfo(mask.dtype).min
-    mask = mask.masked_fill(is_padding[:, :, None], lowest)
+    sees_nothing = torch.finfo(mask.dtype).min
+    mask = mask.masked_fill(is_padding[:, :, None], sees_nothing)
     return replace(branches, mask=mask, position=position)
 
 
