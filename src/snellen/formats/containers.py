@@ -245,9 +245,11 @@ def _is_numbered(rows: Object) -> bool:
 def _in_maps_by_id(content: Object) -> Records:
     """Return a record for each id of an object that maps ids to texts or numbers; empty if it is not such an object.
 
-    `{"7": "A dog.", "8": "A cat."}` gives `[{"id": "7", "prediction": "A dog."}, ...]`. The object may also hold several
-    maps with the same ids: `{"scores": {"7": 1, ...}, "outputs": {"7": "B", ...}}` gives
-    `[{"id": "7", "scores": 1, "outputs": "B"}, ...]`.
+    - `{"7": "A dog.", "8": "A cat."}` gives `[{"id": "7", "prediction": "A dog."}, ...]`.
+    - Several maps with the same ids, `{"scores": {"7": 1, ...}, "outputs": {"7": "B", ...}}`, give
+      `[{"id": "7", "scores": 1, "outputs": "B"}, ...]`.
+
+    Among several maps, the largest holds replies. Smaller ones, with other keys, are facts about all records.
     """
     if _has_ids(content) and _are_plain(content):
         return [{ID: key, VALUE: value} for key, value in content.items()]
@@ -257,21 +259,24 @@ def _in_maps_by_id(content: Object) -> Records:
             maps[name] = value
     if not maps:
         return []
-    if _are_ids(content) and not any(map(_are_ids, maps.values())):
-        return []  # records with a few plain fields each, under their ids
-    # The largest map holds the replies. Smaller ones, with other keys, are facts about all records.
+
     largest = max(maps.values(), key=len)
-    if len(largest) <= len(content):
-        return []  # each key of `content` is the id of a record with a few plain fields
-    maps_with_same_ids = {
-        name: values for name, values in maps.items() if values.keys() == largest.keys()
-    }
-    if len(maps_with_same_ids) == 1:
+    have_ids_inside = any(map(_are_ids, maps.values()))
+    are_records_by_name = _are_ids(content) and not have_ids_inside
+    if are_records_by_name or len(largest) <= len(content):
+        return []  # the keys of `content` are the ids, of records with a few plain fields each
+    maps_of_replies: dict[str, Object] = {}
+    for name, values in maps.items():
+        if values.keys() == largest.keys():
+            maps_of_replies[name] = values
+    if len(maps_of_replies) == 1:
         return [{ID: key, VALUE: value} for key, value in largest.items()]
     records: Records = []
     for key in largest:
-        values = {name: values_by_id[key] for name, values_by_id in maps_with_same_ids.items()}
-        records.append({ID: key, **values})
+        record: dict[str, Any] = {ID: key}
+        for name, values in maps_of_replies.items():
+            record[name] = values[key]
+        records.append(record)
     return records
 
 
@@ -438,30 +443,42 @@ FURTHER = "further questions"
 
 
 def main_question(record: Object, is_reply: IsName, is_answer: IsName) -> Object:
-    """Return the fields of the question that a record is about, without a list of variants of it; else the record.
+    """Return the question that a record is about, without a list of further questions, such as variants of it.
+
+    Further questions test how robust a model is, and are not scored with the main one. They are counted in the field
+    `FURTHER`, so that the user is told of them.
 
     `{"id": 7, "original": {"question": ..., "answer": ..., "reply": ...}, "variants": [{...}, {...}]}` becomes
     `{"id": 7, "question": ..., "answer": ..., "reply": ..., "further questions": 2}`.
+
+    Args:
+        record: The record.
+        is_reply: Whether a field with a given name holds a reply.
+        is_answer: Whether a field with a given name holds a correct answer.
+
+    Returns:
+        The question. The record itself if it has no list of questions with replies, or not exactly one main question.
     """
-    mains: list[str] = []
-    lists: list[str] = []
+    main_fields: list[str] = []
+    further_fields: list[str] = []
     for name, value in record.items():
         if isinstance(value, dict) and "question" in value:
             has_reply = any(is_reply(field) for field in value)
-            if has_reply and any(is_answer(field) for field in value):
-                mains.append(name)
+            has_answer = any(is_answer(field) for field in value)
+            if has_reply and has_answer:
+                main_fields.append(name)
         elif value and _is_list_of_objects(value) and any(is_reply(field) for field in value[0]):
-            lists.append(name)
-    if not lists or "question" in record:
+            further_fields.append(name)
+    if not further_fields or "question" in record:
         return record
-    asks_itself = _asks_itself(record, is_reply)
-    if not asks_itself and len(mains) != 1:
-        return record
-    question = {name: value for name, value in record.items() if name not in lists}
-    if not asks_itself:
-        [main] = mains
+
+    question = {name: value for name, value in record.items() if name not in further_fields}
+    if not _asks_itself(record, is_reply):
+        if len(main_fields) != 1:
+            return record
+        [main] = main_fields
         question |= question.pop(main)
-    question[FURTHER] = sum(len(record[name]) for name in lists)
+    question[FURTHER] = sum(len(record[name]) for name in further_fields)
     return question
 
 

@@ -129,52 +129,59 @@ OTHER_ROLES = (
 def replies_by_cells(
     profiles: Mapping[str, ColumnProfile], rows: Sequence[SourceRow]
 ) -> tuple[str, ...]:
-    """Return the columns with the replies of a model each, in a table where no column is called like replies.
+    """Return the columns of replies, one for each model, in a table in which no column is named like replies.
 
-    They are called after models; or their cells are mostly the right answers of some row, or what the columns say that
-    are called after models; or they have the right answers of their rows far more often than those of other rows. So names
-    in any language are told.
+    The cells are compared with the column of correct answers, so names may be in any language. A column holds replies if
+    one of these is true:
+
+    - it is named after a model;
+    - its cells are mostly correct answers of some row, or texts of the columns that are named after models;
+    - its cells have the correct answer of their row far more often than those of other rows;
+    - its name has the same last word as one of these columns, as in `base_model` and `finetuned_model`.
 
     Args:
         profiles: All columns of the table.
         rows: Its rows.
+
+    Returns:
+        The columns in the order of the table; none if there are no such columns.
     """
     golds = [name for name in profiles if name_score("answer", name) > PARTLY or rest_of_gold(name)]
     if not golds:
         return _reply_of_pair(profiles, rows)
     named = [name for name in profiles if is_called_after_model(name, profiles[name])]
-    words: set[str] = set()
-    for name in (*golds, *named):
-        words.update(map(folded, profiles[name].texts))
-    options, _ = option_columns(profiles, golds)
     compared = _Compared(profiles, rows)
-    # One option of a row is right, and of the replies of several models more may be.
+    options, _ = option_columns(profiles, golds)
+    # In a row, one option is correct. If several such columns are, they are replies of several models.
     if any(sum(compared.said(name, gold).share for name in options) > 1 for gold in golds):
         options = ()
     used = {*golds, *options, *distractor_columns(profiles, golds)}
-    found: list[str] = []
+    candidates: list[str] = []
     for name, profile in profiles.items():
-        if name in named:
-            found.append(name)
-        elif name not in used and _may_have_replies(name, profile):
-            has_other_role = any(
-                name_score(role, name) for role in (*OTHER_ROLES, "answer", "label")
-            )
-            is_in_words = not has_other_role and profile.share_in(words) > IN_WORDS
-            if is_in_words or any(compared.are_answers(name, gold) for gold in golds):
-                found.append(name)
-    if not found:
-        return ()
-    return tuple(
-        name
-        for name, profile in profiles.items()
-        if name in found
-        or (
-            name not in used
-            and _may_have_replies(name, profile)
-            and any(_are_called_alike(name, other) for other in found)
+        if name not in used and _may_have_replies(name, profile):
+            candidates.append(name)
+
+    usual_texts: set[str] = set()
+    for name in (*golds, *named):
+        usual_texts.update(map(folded, profiles[name].texts))
+    found = set(named)
+    for name in candidates:
+        if name in found:
+            continue
+        has_usual_texts = (
+            not _has_name_of_other_role(name) and profiles[name].share_in(usual_texts) > IN_WORDS
         )
-    )
+        if has_usual_texts or any(compared.are_answers(name, gold) for gold in golds):
+            found.add(name)
+    for name in candidates:
+        if any(_are_called_alike(name, other) for other in found):
+            found.add(name)
+    return tuple(name for name in profiles if name in found)
+
+
+def _has_name_of_other_role(name: str) -> bool:
+    """Return whether any word in the name of a column is a usual one for something else than replies."""
+    return any(name_score(role, name) for role in (*OTHER_ROLES, "answer", "label"))
 
 
 def _are_called_alike(name: str, other: str) -> bool:
@@ -187,21 +194,25 @@ def _are_called_alike(name: str, other: str) -> bool:
 def _reply_of_pair(
     profiles: Mapping[str, ColumnProfile], rows: Sequence[SourceRow]
 ) -> tuple[str, ...]:
-    """Return the column with the replies, in a table where no column is called like right answers either.
+    """Return the column of replies in a table in which no column is named like correct answers either.
 
-    Two columns then have to say the same things in other rows, too: replies that are wrong are right answers of other
-    questions. The column that has the words of the other has the replies, and of two that are alike the second. Empty if
-    there are several such pairs, or neither questions nor images.
+    The table has a pair of columns, correct answers and replies, whose cells are compared: the replies have the correct
+    answers of their rows far more often than those of other rows, and wrong replies are correct answers of other rows. If
+    each column has the texts of the other, the one with more of them has the replies; if both have as many, the second.
+
+    Returns:
+        The column; none if several pairs are like that, or if the table has neither questions nor images.
     """
-    asks = any(
-        name_score("question", name) or cells.questions > 0.5 for name, cells in profiles.items()
-    )
-    shows = any(
-        name_score("image", name) > PARTLY or cells.pictures > 0.5
-        for name, cells in profiles.items()
-    )
-    if not asks and not shows:
+    has_questions = False
+    has_images = False
+    for name, profile in profiles.items():
+        if name_score("question", name) or profile.questions > 0.5:
+            has_questions = True
+        if name_score("image", name) > PARTLY or profile.pictures > 0.5:
+            has_images = True
+    if not has_questions and not has_images:
         return ()
+
     candidates = [name for name, profile in profiles.items() if _may_have_replies(name, profile)]
     compared = _Compared(profiles, rows)
     shares: dict[tuple[str, str], float] = {}
