@@ -552,33 +552,56 @@ class RowReader:
         return text_in_cell(cells[column])
 
     def _options(
-        self, cells: Mapping[str, Any], asked: Asked, where: str, scored: int
+        self, cells: Mapping[str, Any], asked: Asked, where: str, n_scored: int
     ) -> ShownOptions:
-        """The options of a row: in columns, in a list, listed in its prompt, or letters alone.
+        """Return the options of a row, with their labels; none for an open question.
 
-        `scored` is the number of options that have a log-likelihood.
+        They are in columns of the table, in the list of a prompt, or the right answer with wrong ones. If only letters of
+        options are known, such as `C`, their texts are unknown (`option C`).
+
+        Args:
+            cells: The cells of the row.
+            asked: Its question and prompt.
+            where: The row, for messages.
+            n_scored: The number of options that have a log-likelihood.
+
+        Raises:
+            DataError: The columns of options cannot be used.
         """
         if self._source.options:
-            if self._source.has_option_columns and not self._has_numbered_options:
-                if self._table.is_joined:
-                    return ShownOptions(cells_to_last(cells, self._source.options))
-                return option_cells(cells, self._source.options)
-            options = option_texts_of(cells, self._source, where)
-            numbers = tuple(str(number) for number in range(1, len(options) + 1))
-            return ShownOptions(options, numbers if self._has_numbered_options else ())
+            return self._options_in_columns(cells, where)
         if self._table.options_in_prompts:
             listed = shown_in_prompt(asked.prompt) or shown_in_prompt(asked.question)
-            place = self._place_in_list(cells, listed)
-            is_choice = not self._columns.answer or place is not None
-            if listed.options and (is_choice or len(listed.options) == scored):
+            is_answer_listed = self._place_in_list(cells, listed) is not None
+            are_all_scored = len(listed.options) == n_scored
+            is_choice = is_answer_listed or are_all_scored or not self._columns.answer
+            if listed.options and is_choice:
                 return listed
-        if wrong := wrong_texts(cells, self._columns):
-            return ShownOptions((text_in_cell(cells.get(self._columns.answer)), *wrong))
+        wrong = wrong_texts(cells, self._columns)
+        if wrong:
+            right = text_in_cell(cells.get(self._columns.answer))
+            return ShownOptions((right, *wrong))
         answer = as_text(only_value(cells.get(self._columns.answer, ""))).strip()
         is_hidden = not answer or answer.casefold() in self._hidden
         if self._letters and (is_hidden or label_of(answer)):
             return options_of_letters(self._letters)
         return ShownOptions(())
+
+    def _options_in_columns(self, cells: Mapping[str, Any], where: str) -> ShownOptions:
+        """Return the options of a row whose table has a column for each option, or one column with lists of them.
+
+        If right answers and replies are numbers, so are the labels of the options.
+        """
+        columns = self._source.options
+        if self._source.has_option_columns and not self._has_numbered_options:
+            if self._table.is_joined:
+                return ShownOptions(cells_to_last(cells, columns))
+            return option_cells(cells, columns)
+        options = option_texts_of(cells, self._source, where)
+        if not self._has_numbered_options:
+            return ShownOptions(options)
+        numbers = tuple(str(number) for number in range(1, len(options) + 1))
+        return ShownOptions(options, numbers)
 
     def _are_texts_asked(self) -> bool:
         """Whether the prompts ask for texts to be written, such as captions."""
@@ -623,39 +646,61 @@ class RowReader:
     def _answer(
         self, cells: Mapping[str, Any], shown: ShownOptions, where: str, *, is_likelihood: bool
     ) -> tuple[tuple[int, ...], tuple[str, ...], str]:
-        """The right options, the references, and why the row cannot be used; all may be empty."""
+        """Return the right answer of a row: the index of an option, or the texts that an open question accepts.
+
+        Args:
+            cells: The cells of the row.
+            shown: The options of the row.
+            where: The row, for messages.
+            is_likelihood: Whether the row has log-likelihoods of the options. Then its right answer may be a number of an
+                option from 0, as harnesses record it.
+
+        Returns:
+            The index of the right option, the accepted texts, and why the row cannot be used. The first two are empty if
+            the right answer is not known, and the last if there is no fault.
+        """
         written = cells.get(self._columns.answer) if self._columns.answer else None
         answer = only_value(written)
-        if answer is None or answer == "":
-            return (), (), ""
-        options = shown.options
-        word = as_text(answer).strip().casefold()
-        is_option = word in HIDDEN and word in {option.strip().casefold() for option in options}
-        if not self._table.is_of_form and word in self._hidden and not is_option:
+        if answer is None or answer == "" or self._is_hidden_answer(answer, shown):
             return (), (), ""
         if self._kind_of_lists:
             return (), (as_text(written),), ""
-        if not options and self._letters and isinstance(answer, list):
-            return (), (), "with several right options"
-        if not options:
-            if self._is_one_answer(written):
-                return (), (as_text(written),), ""
-            try:
-                _, references = read_answer(cells, (), self._source, where)
-            except DataError:
-                return (), (), "whose answer names an option that they do not have"
-            return (), alternatives(references, self._alternatives_between), ""
+        if not shown.options:
+            return self._open_answer(cells, where)
         if isinstance(answer, list):
             place = self._named(as_text(written), shown)  # an option in brackets
             return _right_option(place, "with several right options")
         number = whole_number(as_text(answer))
-        if is_likelihood and number is not None and number < len(options):
+        if is_likelihood and number is not None and number < len(shown.options):
             place = number
-        elif not self._letters and not self._source.options:
-            place = self._place_in_list(cells, shown)
-        else:
+        elif self._letters or self._source.options:
             place = self._named(answer, shown)
+        else:
+            place = self._place_in_list(cells, shown)
         return _right_option(place, "whose right answer is none of their options")
+
+    def _is_hidden_answer(self, answer: Any, shown: ShownOptions) -> bool:
+        """Return whether a cell says that the right answer is not published, such as `hidden`, and is not an option."""
+        word = as_text(answer).strip().casefold()
+        if self._table.is_of_form or word not in self._hidden:
+            return False
+        is_option = any(option.strip().casefold() == word for option in shown.options)
+        return not (word in HIDDEN and is_option)
+
+    def _open_answer(
+        self, cells: Mapping[str, Any], where: str
+    ) -> tuple[tuple[int, ...], tuple[str, ...], str]:
+        """Return the texts that a row without options accepts, as `_answer` does."""
+        written = cells.get(self._columns.answer)
+        if self._letters and isinstance(only_value(written), list):
+            return (), (), "with several right options"
+        if self._is_one_answer(written):
+            return (), (as_text(written),), ""
+        try:
+            _, references = read_answer(cells, (), self._source, where)
+        except DataError:
+            return (), (), "whose answer names an option that they do not have"
+        return (), alternatives(references, self._alternatives_between), ""
 
     def _named(self, answer: Any, shown: ShownOptions) -> int | None:
         """The place of the option that an answer names in the form of its table, or else in any."""
