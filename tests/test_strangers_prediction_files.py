@@ -933,3 +933,62 @@ def test_an_object_of_numbers_is_no_replies_without_right_answers() -> None:
     Path("counts.json").write_text(json.dumps({f"image_{n}": n for n in range(N)}))
     with pytest.raises(DataError, match="has replies without right answers"):
         sn.score("counts.json")
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_spellings_of_one_text_are_of_documents(as_text: bool) -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        answers: Any = [f"itc limited {n}", f"ITC Limited {n}"]
+        rows.append(
+            {
+                "generation": f"ITC Limited {n}" if n % 4 else "no such words at all",
+                "answers": str(answers) if as_text else answers,
+            }
+        )
+    Path("answers.json").write_text(json.dumps(rows))
+    [taken] = taken_files(Path("answers.json"), FileReading())
+    assert taken.file.metrics[0] == "anls"
+    assert sn.score("answers.json").value() == 0.75
+
+
+def test_synonyms_are_no_spellings_of_one_text() -> None:
+    rows = [
+        {
+            "generation": f"sofa {n}",
+            "answers": [f"sofa {n}", f"couch {n}", f"Couch {n}"][: 2 + (n < 9)],
+        }
+        for n in range(N)
+    ]
+    [taken] = taken_files(Path(lines("things.jsonl", rows)), FileReading())
+    assert taken.file.metrics[0] == "typed_match"
+
+
+def test_a_transcript_that_goes_on_and_on_is_named_with_what_it_adds() -> None:
+    page = "the quick brown fox jumps over the lazy dog "  # 44 characters
+    rows = [
+        {
+            "page": f"{n}.jpg",
+            "bow_f1": 0.8,
+            "prediction": page + ("x" if n else page * 99),
+            "reference": page,
+        }
+        for n in range(N)
+    ]
+    rows = [{**row, "ocr_engine": "vlm"} for row in rows]
+    [taken] = taken_files(Path(table("pages.csv", rows)), FileReading())
+    notes = " ".join(taken.file.notes)
+    # 99 further copies of the page are 99 errors per character, and 99 / 40 = 2.475 of the mean.
+    assert "1 of 40; they add at least 2.48 to the mean rate of errors" in notes
+    assert "'bow_f1' 80.0%" in notes
+
+
+def test_the_rule_about_years_is_named_with_the_metric_of_charts() -> None:
+    rows = [
+        {"question": f"When {n} {half}?", "answer": "2010", "prediction": "2011", "split": half}
+        for n in range(N)
+        for half in ("test_human", "test_augmented")
+    ]
+    [taken] = taken_files(Path(table("charts.csv", rows)), FileReading())
+    assert "numbers may be 5 % off and years may not" in " ".join(taken.file.notes)
+    assert sn.score("charts.csv").value() == 0

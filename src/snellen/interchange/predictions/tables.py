@@ -66,6 +66,7 @@ from snellen.interchange.predictions.tokens import with_tokens_joined
 from snellen.metrics.ocr import character_error_rate
 from snellen.recognition.answer_types import CAPTION_WORDS, LONG_TEXT_WORDS
 from snellen.recognition.columns import (
+    METRIC_WORDS,
     PARTLY,
     Doubt,
     name_score,
@@ -455,6 +456,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                         *of_confidences,
                         *recorded,
                         *of_readings,
+                        *_far_too_long(whole, metrics, of_model),
                     ),
                 )
             )
@@ -799,11 +801,36 @@ def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[s
             continue
         values = {text_in_cell(row.cells.get(name)).casefold() for row in reading.rows}
         if values in _CHART_HALVES:
-            note = f"{name!r} has the halves of ChartQA's test split: {_RELAXED[0]}"
+            note = (
+                f"{name!r} has the halves of ChartQA's test split: {_RELAXED[0]}, by which numbers may be 5 % off and years "
+                f"may not; {_RELAXED[1]} has no rule for years"
+            )
             return _RELAXED, (note,)
     if reading.column("answer") and (sign := _sign_of_documents(reading)):
         return _ANLS, (f"{sign} says that the questions are of DocVQA's kind: {_ANLS[0]}",)
+    if reading.column("answer") and _lists_spellings(reading):
+        note = f"the right answers of a row are spellings of one text in small and capital letters, as DocVQA's are: {_ANLS[0]}"
+        return _ANLS, (note,)
     return (), ()
+
+
+FEWEST_SPELLED = 10
+"""Rows whose right answers are spellings of one text, from which a file may be of documents."""
+
+
+def _lists_spellings(reading: TableReading) -> bool:
+    """Whether many rows list right answers that differ in capital letters alone: `ITC Limited` and `itc limited`.
+
+    Annotators of documents copied a text as it is printed, or did not (Mathew et al. 2021); each spelling was kept.
+    """
+    column = reading.column("answer")
+    n_several = 0
+    n_spelled = 0
+    for row in reading.rows:
+        texts = {str(text).strip() for text in listed(row.cells.get(column)) or ()}
+        n_several += len(texts) > 1
+        n_spelled += len({text.casefold() for text in texts}) < len(texts)
+    return n_spelled >= FEWEST_SPELLED and 2 * n_spelled > n_several
 
 
 _OF_DOCUMENTS = ("docvqa", "documentvqa", "infographicvqa", "infographicsvqa", "infovqa")
@@ -946,6 +973,52 @@ def _other_verdicts(reading: TableReading) -> str:
     listed_shares = ", ".join(f"{name!r}: {shares[name]:.1%}" for name in named)
     other = setting("columns", {"verdict": "NAME"})
     return f" ({listed_shares}; {other} takes another)"
+
+
+FAR_TOO_LONG = 3
+"""How many times as long as its right text a transcript has to be, for its model to have repeated itself."""
+MOST_ADDED = 0.1
+"""What such replies may add to the mean rate of errors without a note."""
+
+
+def _far_too_long(
+    rows: Sequence[PredictedRow], metrics: Sequence[str], reading: TableReading
+) -> tuple[str, ...]:
+    """A note on transcripts of which a few are so long that they make much of the mean rate of errors; else none.
+
+    A reply has at least as many errors as it has characters more than the right text.
+    """
+    if metrics not in (_CER, _WER):
+        return ()
+    added: dict[str, float] = {}
+    for row in rows:
+        length = max(map(len, row.references), default=0)
+        if row.reply and length and len(row.reply) > FAR_TOO_LONG * length:
+            added[row.where] = len(row.reply) / length - 1
+    if sum(added.values()) < MOST_ADDED * len(rows):
+        return ()
+    place, most = max(added.items(), key=lambda item: item[1])
+    note = (
+        f"transcripts that are more than {FAR_TOO_LONG} times as long as the right text, as of a model that repeats itself: "
+        f"{len(added)} of {len(rows):,}; they add at least "
+        f"{sum(added.values()) / len(rows):.2f} to the mean rate of errors ({place} alone {most / len(rows):.2f})"
+    )
+    return (note, *_own_measures(reading))
+
+
+def _own_measures(reading: TableReading) -> tuple[str, ...]:
+    """A note of the mean of each column with a measure from 0 to 1 of each row, by their names; none without any."""
+    means: list[str] = []
+    for name in reading.roles.profiles:
+        if METRIC_WORDS.isdisjoint(folded_name(name).split("_")):
+            continue
+        texts = [text_in_cell(row.cells.get(name)) for row in reading.rows]
+        scores = [float(text) for text in texts if is_number(text)]
+        if len(scores) >= MOSTLY * len(texts) and all(0 <= score <= 1 for score in scores):
+            means.append(f"{name!r} {sum(scores) / len(scores):.1%}")
+    return (
+        (f"the file's own measures, on average over its rows: {', '.join(means)}",) if means else ()
+    )
 
 
 FEWEST_RIGHT = 5
