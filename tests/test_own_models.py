@@ -17,8 +17,7 @@ from snellen.common.images import ImageStore
 from snellen.errors import HookError, ModelError, SnellenError, UnknownNameError
 from snellen.models import worker
 from snellen.models.base import Model
-from snellen.models.loading import find_opener, load_model, names_model
-from snellen.models.model_strings import parse_spec
+from snellen.models.loading import load_model, names_model
 from snellen.own_code import code_hint, names_in_file
 from snellen.records import Variant
 
@@ -106,7 +105,7 @@ def test_a_class_a_function_or_an_object_is_a_model_by_file_module_and_hook(
     assert names_model(text)
 
 
-def test_only_a_model_that_was_loaded_leaves_its_folder_on_the_path(
+def test_only_a_file_that_was_imported_leaves_its_folder_on_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "apart.py").write_text(
@@ -116,16 +115,14 @@ def test_only_a_model_that_was_loaded_leaves_its_folder_on_the_path(
         "    def generate(self, requests, images):\n"
         "        import later_apart\n"
         "        return [later_apart.REPLY for request in requests]\n"
-        "def broken(spec):\n"
-        "    raise OSError('no weights')\n"
     )
+    (tmp_path / "broken.py").write_text("import beside_apart\nraise OSError('no weights')\n")
     (tmp_path / "beside_apart.py").write_text("")
     (tmp_path / "later_apart.py").write_text("REPLY = 'B'\n")
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = list(sys.path)
-    find_opener(parse_spec(f"{tmp_path}/apart.py:Late"))
     with pytest.raises(HookError, match="no weights"):
-        load_model(f"{tmp_path}/apart.py:broken")
+        load_model(f"{tmp_path}/broken.py:Late")
     assert sys.path == before
     model = load_model(f"{tmp_path}/apart.py:Late")
     load_model(f"{tmp_path}/apart.py:Late")

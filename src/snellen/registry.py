@@ -642,18 +642,27 @@ def _entry_points(group: Group) -> Mapping[str, str]:
 
 
 def _module_of(file: Path) -> Any:
-    """A file as a module, run once per process. Its errors are raised unchanged, as by an import."""
+    """A file as a module, run once per process. Its errors are raised unchanged, as by an import.
+
+    It can import the modules beside it, also as late as when its functions are called. Installed packages come first.
+    """
     name = f"{FILE_MODULE}{file}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, file)
         if spec is None or spec.loader is None:
             raise ImportError(f"{file} cannot be imported as a module")
         module = importlib.util.module_from_spec(spec)
+        folder = str(file.parent.absolute())
+        is_new_folder = folder not in sys.path
+        if is_new_folder:
+            sys.path.append(folder)
         # Before it runs, as an import does: dataclasses and msgspec look their module up by its name.
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
         except BaseException:
             del sys.modules[name]
+            if is_new_folder and folder in sys.path:
+                sys.path.remove(folder)
             raise
     return sys.modules[name]

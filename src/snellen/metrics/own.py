@@ -77,6 +77,10 @@ def metric(
 
     def declare(measure: Any) -> Any:
         """Register a function as a metric, and return the function unchanged."""
+        if isinstance(measure, str):
+            raise DataError(
+                f"{measure!r} is no function; the name that tables show is the title: @sn.metric(title={measure!r})"
+            )
         own_name = name or function_name(measure)
         library = (getattr(measure, "__module__", None) or "").partition(".")[0]
         if library in LIBRARIES_OF_LISTS:
@@ -255,6 +259,13 @@ def _register(name: str, declared: Metric) -> None:
     run again. Raises DataError if a metric that is not the user's has this name."""
     registered = registry.targets("metrics").get(name)
     is_own = name in registry.own_targets("metrics") and registry.names_code(str(registered))
-    if isinstance(registered, str) and not is_own:
+    if isinstance(registered, str) and not is_own and not _is_declared_as(declared, registered):
         raise DataError(f"another metric is called {name}; choose another name")
     registry.register("metrics", name, declared)
+
+
+def _is_declared_as(declared: Metric, target: str) -> bool:
+    """Return whether a metric is the function that a package registers by its entry point, `module:attribute`."""
+    function = inspect.unwrap(declared.measure) if isinstance(declared, ReplyMetric) else declared
+    module = getattr(function, "__module__", "")
+    return f"{module}:{getattr(function, '__name__', '')}" == target

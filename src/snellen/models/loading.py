@@ -6,7 +6,6 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
@@ -41,14 +40,7 @@ def load_model(model: str | Any) -> Model | AsyncModel:
     if not isinstance(model, str):
         return _adapt(model)
     spec = parse_spec(model)
-    folder = _folder_of_code(spec.scheme)
-    with _importing_from(folder):
-        loaded = _adapt(_open(find_opener(spec), spec), spec.text)
-    if folder and folder not in sys.path:
-        sys.path.append(
-            folder
-        )  # a model may import modules next to it as late as in its first reply
-    return loaded
+    return _adapt(_open(find_opener(spec), spec), spec.text)
 
 
 # --- finding the code ------------------------------------------------------------------------------------------------
@@ -91,31 +83,7 @@ def find_opener(spec: ModelSpec) -> Any:
     code = _code_of(spec.scheme)
     if not code:
         return registry.find_registered("models", spec.scheme)
-    with _importing_from(_folder_of_code(spec.scheme)):
-        return registry.load_hook(f"the model {spec.text}", f"{code}:{spec.target}")
-
-
-def _folder_of_code(scheme: str) -> str:
-    """Return the folder of the file that a user's scheme names, or an empty string if it names none."""
-    code = _code_of(scheme)
-    return str(Path(code).parent) if code.endswith(".py") else ""
-
-
-@contextmanager
-def _importing_from(folder: str) -> Iterator[None]:
-    """Let code in the body import modules of a folder, if one is given."""
-    if not folder:
-        yield
-        return
-    # An entry of its own at the end: another thread may need, and remove, another entry of the same folder.
-    sys.path.append(folder)
-    try:
-        yield
-    finally:
-        for index in reversed(range(len(sys.path))):
-            if sys.path[index] == folder:
-                del sys.path[index]
-                break
+    return registry.load_hook(f"the model {spec.text}", f"{code}:{spec.target}")
 
 
 def _code_of(scheme: str) -> str:
