@@ -7,14 +7,13 @@ import platform
 import sys
 import traceback
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Literal
 
 import click
 from msgspec import Struct, field
-from packaging.specifiers import SpecifierSet
 
 from snellen import __version__, registry
 from snellen.catalogue.loading import broken_suites, hooks_of_others
@@ -86,12 +85,15 @@ def diagnose_accelerator() -> Iterator[Diagnosis]:
 
 
 def diagnose_packages(required: Sequence[str] = ()) -> Iterator[Diagnosis]:
-    """Yield diagnoses of Python, Snellen, its required packages, each extra, and the other packages of this repository.
+    """Yield diagnoses of Snellen, its required packages, each extra, and the other packages of this repository.
+
+    The first row names the running Python.
 
     Args:
         required: Extras that must be installed.
     """
-    yield _python()
+    python = f"{platform.python_version()} ({sys.executable})"
+    yield Diagnosis("packages", "Python", "good", python)
     came_from = str(origin().get("url", "")) or "a package index"
     snellen = distribution()
     if snellen is None:
@@ -153,19 +155,6 @@ def _of_requirements(
     return Diagnosis(part, name, "good", "installed")
 
 
-def _python() -> Diagnosis:
-    """Return a diagnosis that says whether Snellen supports the version of Python that is running."""
-    required_version = ""
-    snellen = distribution()
-    if snellen is not None:
-        [required_version] = snellen.metadata.get_all("Requires-Python") or [""]
-    python_version = platform.python_version()
-    finding = f"{python_version} ({sys.executable})"
-    if SpecifierSet(required_version).contains(python_version, prereleases=True):
-        return Diagnosis("packages", "Python", "good", finding, "")
-    return Diagnosis("packages", "Python", "broken", finding, f"install {required_version}")
-
-
 def missing_requirements(extra: str, package: str = PACKAGE) -> Iterator[str]:
     """Yield the requirements of a package's extra, and of extras that it names, that are missing or too old or new.
 
@@ -200,7 +189,12 @@ def doctor_command(require: tuple[str, ...], as_json: bool) -> None:
     For everything that is missing, the command prints how to install it. It sends nothing. The exit code is 1 if
     something is broken, or if an extra that --require names is not completely installed.
     """
-    diagnoses = list(_diagnoses(require))
+    diagnoses = [
+        *diagnose_packages(require),
+        *diagnose_suites(),
+        *diagnose_hooks(),
+        *diagnose_accelerator(),
+    ]
     rows = [(row.part, row.name, row.state, row.finding, row.remedy) for row in diagnoses]
     if as_json:
         show_table("", HEADER, rows, as_json=True)
@@ -217,20 +211,12 @@ def doctor_command(require: tuple[str, ...], as_json: bool) -> None:
     broken += [name for name in require if name not in good_extras]
     if not as_json:
         _print_remedies(diagnoses)
-        console.print(f"\n{_verdict(diagnoses, broken)}")
+        verdict = f"needs repair: {', '.join(broken)}" if broken else "nothing is broken"
+        console.print(f"\n{verdict}")
     if broken:
         raise SystemExit(1)
     if not as_json:
-        _announce_next(good_extras)
-
-
-def _announce_next(good_extras: Collection[str]) -> None:
-    """Say what can be run with the extras that are installed."""
-    run = f"{command_line('run', 'MODEL', 'eyechart')} evaluates your model"
-    if "hf" in good_extras:
-        announce_next(f"{command_line('demo')} evaluates two small models", run)
-    else:
-        announce_next(run)
+        announce_next(f"{command_line('run', 'MODEL', 'eyechart')} evaluates your model")
 
 
 def _print_remedies(diagnoses: Sequence[Diagnosis]) -> None:
@@ -252,17 +238,6 @@ def _print_remedies(diagnoses: Sequence[Diagnosis]) -> None:
         console.print("\nwhat to do:")
     for remedy in remedies:
         console.print(f"  {remedy}", soft_wrap=True)
-
-
-def _verdict(diagnoses: Sequence[Diagnosis], broken: Sequence[str]) -> str:
-    """Return the last line of the diagnosis: what is broken, or which optional parts are not installed."""
-    if broken:
-        return f"needs repair: {', '.join(broken)}"
-    absent = [row.name for row in diagnoses if row.part == "extras" and row.state == "absent"]
-    if not absent:
-        return "nothing is broken"
-    noun = "part is" if len(absent) == 1 else "parts are"
-    return f"nothing is broken; {len(absent)} optional {noun} not installed"
 
 
 def diagnose_suites() -> Iterator[Diagnosis]:
@@ -324,11 +299,3 @@ def diagnose_hooks() -> Iterator[Diagnosis]:
             fault = str(registry.unknown_name("group of entry points", group_name, names_by_group))
             remedy = "correct it in the package's pyproject.toml"
             yield Diagnosis("hooks", entry_point_group, "broken", fault, remedy)
-
-
-def _diagnoses(required: Sequence[str]) -> Iterator[Diagnosis]:
-    """Yield the diagnoses of packages, suites, hooks and the accelerator."""
-    yield from diagnose_packages(required)
-    yield from diagnose_suites()
-    yield from diagnose_hooks()
-    yield from diagnose_accelerator()
