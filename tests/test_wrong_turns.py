@@ -679,6 +679,47 @@ def test_a_wide_interval_says_how_many_questions_narrow_it(two_runs: Command) ->
     )
 
 
+def test_a_wide_interval_names_unsure_readings_if_they_make_it_wide(snellen: Command) -> None:
+    # "A red box" names a part of an option, so it is read with doubt, and a purple circle is none. By sampling alone,
+    # Wilson's interval for 18 of 24 is 55.1 to 88.0%.
+    colours = ["blue", "green", "red", "yellow"]
+    rows = [
+        {
+            "id": n,
+            "question": f"Which square is number {n}?",
+            "answer": f"a {colours[n % 4]} square",
+        }
+        for n in range(24)
+    ]
+    Path("free.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    Path("say.py").write_text(
+        f"COLOURS = {colours}\n\n"
+        "def colour(question):\n"
+        "    number = question.split('?')[0].split()[-1]\n"
+        "    return COLOURS[int(number) % 4]\n\n"
+        "def boxes(question, images):\n"
+        "    name = colour(question)\n"
+        "    return 'I see a purple circle.' if name == 'blue' else f'I see a {name} box.'\n\n"
+        "def squares(question, images):\n"
+        "    name = colour(question)\n"
+        "    return 'a red square' if name == 'blue' else f'a {name} square'\n"
+    )
+    assert snellen("build", "free.jsonl", "--no-images")[0] == 0
+    code, out, _ = snellen("run", "say.py:boxes", "free", "--name", "boxes")
+    last = " ".join(out.split()).partition("The interval of")[2]
+    assert code == 0
+    assert "is wide because 24 of 24 replies are read with a confidence below 90%" in last
+    assert "use --judge" in last and "±5 points" not in last
+    # The same share of right answers, read without doubt: the number of questions is the cause.
+    code, out, _ = snellen("run", "say.py:squares", "free", "--name", "squares")
+    last = out.splitlines()[-1]
+    assert code == 0 and "75.0%" in out
+    assert (
+        last
+        == "The interval is wide because there are only 24 questions: about 400 give ±5 points."
+    )
+
+
 def test_an_entry_says_where_its_folder_of_images_is_written(snellen: Command) -> None:
     assert snellen("build", "questions.tsv")[0] == 0
     code, _, told = snellen("build", "questions.toml", "--images", "pictures")

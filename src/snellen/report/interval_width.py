@@ -1,11 +1,14 @@
-"""A sentence for wide intervals: how many questions give a narrow one."""
+"""A sentence for wide intervals: what makes them wide, and what gives a narrow one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from snellen.analysis.intervals import wilson
 from snellen.metrics.declaration import SHARE
-from snellen.report.reported_runs import ReportedRun
+from snellen.records import Estimate
+from snellen.report.reported_runs import ModelMethodRow, ReportedRun
+from snellen.report.sentence_parts import review_advice
 
 WIDE = 0.2
 """Width of the interval of a share, in [0, 1], from which the sentence is shown."""
@@ -18,11 +21,15 @@ It is 1.96² p (1 - p) / 0.05² = 384 for p = 0.5, where the interval is widest 
 
 
 def wide_interval_note(reported_runs: Sequence[ReportedRun]) -> str:
-    """Return how many questions would narrow the interval of a headline; empty if no headline has a wide one.
+    """Return what makes the interval of a headline wide and what would narrow it; empty if no headline has a wide one.
+
+    The larger part of the width is named: few questions, or replies that are read with doubt.
 
     Args:
-        reported_runs: The runs. Of several wide intervals, that with the fewest images is named.
+        reported_runs: The runs. Of several intervals that are wide by few questions, that with the fewest images is
+            named.
     """
+    sentences: list[str] = []
     fewest: int | None = None
     shows_images = False
     for reported_run in reported_runs:
@@ -33,11 +40,47 @@ def wide_interval_note(reported_runs: Sequence[ReportedRun]) -> str:
             low, high = headline.estimate.low, headline.estimate.high
             groups = headline.estimate.groups
             is_wide = low is not None and high is not None and high - low > WIDE
+            if is_wide and _is_wide_by_reading(headline.estimate):
+                sentence = _about_unsure_replies(model_row)
+                if sentence:
+                    sentences.append(sentence)
+                    continue
             if is_wide and groups < QUESTIONS_FOR_NARROW:
                 fewest = groups if fewest is None else min(fewest, groups)
                 shows_images = shows_images or _has_images(reported_run)
-    if fewest is None:
+    if fewest is not None:
+        sentences.append(_about_few_questions(fewest, shows_images=shows_images))
+    return " ".join(sentences)
+
+
+def _is_wide_by_reading(estimate: Estimate) -> bool:
+    """Return whether sampling explains less than half of the variance of a share, so that reading adds the larger part.
+
+    The variances of sampling and of reading add up (`analysis.reading_error`). That of sampling is taken from Wilson's
+    interval for as many independent units as there are images.
+    """
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return False
+    low, high = wilson(estimate.value, estimate.groups or estimate.n)
+    width_by_sampling = high - low
+    width = estimate.high - estimate.low
+    return width**2 > 2 * width_by_sampling**2
+
+
+def _about_unsure_replies(model_row: ModelMethodRow) -> str:
+    """Return the sentence about a model whose replies are read with doubt; empty if none is."""
+    unsure = model_row.overall("unsure_rate")
+    if unsure is None or not unsure.estimate.value:
         return ""
+    n_unsure = round(unsure.estimate.value * unsure.estimate.n)
+    return (
+        f"The interval of {model_row.reported_run.label} is wide because {n_unsure:,} of {unsure.estimate.n:,} replies "
+        f"are read with a confidence below 90%, which more questions do not change: {review_advice()}."
+    )
+
+
+def _about_few_questions(fewest: int, *, shows_images: bool) -> str:
+    """Return the sentence about the number of images or questions, and how many would give a narrow interval."""
     noun = "image" if shows_images else "question"
     if fewest != 1:
         noun += "s"
