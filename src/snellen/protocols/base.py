@@ -240,6 +240,23 @@ def labelled_declaration(label: str) -> Declaration:
         return UNDECLARED
 
 
+PASSES_ALONE = ("", "all_passes=true")
+"""Settings of a circular protocol that say nothing of how a question is asked in one pass."""
+
+
+def first_pass_of(label: str) -> str:
+    """Return which protocol the first pass of a protocol is; of one that is not circular, its own label.
+
+    Examples:
+        >>> first_pass_of("circular"), first_pass_of("blind")
+        ('vanilla', 'blind')
+    """
+    if not labelled_declaration(label).circular:
+        return label
+    settings = label.partition("?")[2]
+    return "vanilla" if settings in PASSES_ALONE else f"first pass of {label}"
+
+
 def _settings(form: Any) -> set[str]:
     """Return the names of the settings of a protocol's class; empty for a class that is not a record."""
     if isinstance(form, type) and issubclass(form, Struct):

@@ -14,7 +14,7 @@ from snellen.catalogue.published_number import OWN_NUMBER
 from snellen.formats.suffixes import SUFFIXES
 from snellen.formats.whole_files import write_in_form
 from snellen.metrics.declaration import declared_row
-from snellen.protocols.base import labelled_declaration
+from snellen.protocols.base import first_pass_of
 from snellen.records import Result
 from snellen.report.latex import OPENING, latex_table
 from snellen.report.markdown import markdown_tables
@@ -120,7 +120,10 @@ def result_card(
     titles: dict[str, str] = {}
     for headline in _with_circular(headlines, circular):
         run, scored = scored_by_name[headline.model, headline.benchmark]
-        setting = _setting(run, scored, _protocol_of(headline))
+        protocol = headline.protocol
+        if headline.metric == ACCURACY:
+            protocol = first_pass_of(protocol)
+        setting = _setting(run, scored, protocol)
         key = (headline.benchmark, headline.metric, setting)
         numbers_by_row[key][headline.model] = headline
         titles[headline.benchmark] = _title(scored)
@@ -142,15 +145,6 @@ def _with_circular(headlines: Sequence[Result], circular: Sequence[Result]) -> l
                 numbers.append(number)
         numbers.append(headline)
     return numbers
-
-
-def _protocol_of(number: Result) -> str:
-    """Return the protocol that a number is a result of: for an accuracy under `circular`, its first pass `vanilla`."""
-    declared = labelled_declaration(number.protocol)
-    if not declared.circular or number.metric != ACCURACY:
-        return number.protocol
-    is_plain = number.protocol.partition("?")[2] in ("", "all_passes=true")
-    return "vanilla" if is_plain else f"first pass of {number.protocol}"
 
 
 def _model_column(model: str) -> Column[CardRow]:
