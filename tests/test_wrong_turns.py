@@ -14,6 +14,8 @@ from PIL import Image
 import small
 import snellen as sn
 from servers import Fault, start_server
+from snellen.building.benchmark import Benchmark
+from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, ModelError
 from snellen.models import worker
 from snellen.runs.failed_starts import removed_if_unanswered
@@ -718,6 +720,35 @@ def test_a_wide_interval_names_unsure_readings_if_they_make_it_wide(snellen: Com
         last
         == "The interval is wide because there are only 24 questions: about 400 give ±5 points."
     )
+
+
+def test_a_metric_of_open_questions_keeps_them_open(snellen: Command) -> None:
+    rows = [
+        {"id": n, "question": f"Which square is number {n}?", "answer": f"a {colour} square"}
+        for n, colour in enumerate(["red", "blue", "green"] * 8)
+    ]
+    Path("free.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    code, _, told = snellen("build", "free.jsonl", "--no-images")
+    assert code == 0
+    assert "as all answers are (--metric typed_match keeps the questions open)" in told
+    # The entry that is now beside the table lists the classes.
+    for line in (("--no-images",), ()):
+        assert (
+            snellen("build", "free.jsonl", *line, "--metric", "typed_match", "--name", "kept")[0]
+            == 0
+        )
+        spec = Benchmark(benchmark_folder("kept")).spec
+        assert (spec.formulation, spec.metrics) == ("text", ("typed_match",))
+        assert "classes" not in spec.source.params
+
+
+def test_a_metric_of_open_questions_is_refused_for_questions_with_options(snellen: Command) -> None:
+    code, _, told = snellen("build", "questions.tsv", "--metric", "judged_correct")
+    assert code == 2
+    assert "judged_correct is for open questions, and those of questions.tsv have options" in told
+    assert not Path("questions.toml").exists()
+    # A metric of groups has a value for both kinds.
+    assert snellen("build", "questions.tsv", "--metric", "same_image_accuracy")[0] == 0
 
 
 def test_an_entry_says_where_its_folder_of_images_is_written(snellen: Command) -> None:

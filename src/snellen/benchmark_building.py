@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -45,6 +45,7 @@ from snellen.experiments.loaded_benchmark import (
     LoadedBenchmark,
     selected_questions,
 )
+from snellen.metrics.declaration import MetricInput, find_metric
 from snellen.models.loading import load_model
 from snellen.recognition.own_sources import (
     ENDING,
@@ -68,6 +69,9 @@ from snellen.runs.finding import Announce, announce_nothing, open_benchmark
 from snellen.scoring.resampling import build_selection
 from snellen.scoring.run_scoring import check_metrics
 from snellen.verification.verify import Solvers, verify
+
+OF_OPEN_QUESTIONS: frozenset[MetricInput] = frozenset({"reply", "corpus", "counts", "judge"})
+"""Inputs of metrics that have a value for open questions only."""
 
 # --- benchmarks of the catalogue ---------------------------------------------------------------------------------------
 
@@ -243,6 +247,7 @@ def find_own(
         dimension=table.dimension or own.dimension,
         metrics=table.metrics or own.metrics,
     )
+    _check_metrics_apply(own, table.metrics)
     return replace(source, spec=own)
 
 
@@ -256,7 +261,24 @@ def _table_settings(spec: BuildSpec) -> TableSettings:
         hidden_answers=table.hidden_answers,
         fetch_images=table.fetch_images,
         make_options=spec.makes_options,
+        keep_open=bool(_metrics_of_open(table.metrics)) and not spec.makes_options,
     )
+
+
+def _metrics_of_open(names: Sequence[str]) -> list[str]:
+    """Return the metrics that have a value for open questions only, such as `exact_match` and `judged_correct`."""
+    return [name for name in names if find_metric(name).computed_over in OF_OPEN_QUESTIONS]
+
+
+def _check_metrics_apply(spec: BenchmarkSpec, names: Sequence[str]) -> None:
+    """Raise DataError for a metric of open questions where the questions of a table have options."""
+    unusable = _metrics_of_open(names)
+    is_choice = spec.source.reader == "table" and spec.formulation == "choice"
+    if is_choice and unusable:
+        raise DataError(
+            f"{setting('metrics', unusable[0])}: {unusable[0]} is for open questions, and those of {spec.title} have "
+            "options; leave it out (accuracy is always reported)"
+        )
 
 
 def _find_table_of_form(path: Path, spec: BuildSpec, announce: Announce) -> OwnSource | None:

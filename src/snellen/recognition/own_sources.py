@@ -215,7 +215,8 @@ def own_source(
     if table is not None:
         path, name = table.path, name or table.name
     written = None if settings.as_annotations else entry_of(path, name)
-    if written is not None and settings == TableSettings(make_options=settings.make_options):
+    of_any_entry = TableSettings(make_options=settings.make_options, keep_open=settings.keep_open)
+    if written is not None and settings == of_any_entry:
         return _of_entry(written, Path(written.where).name, settings, name)
     if written is not None:
         settings = _with_entry(settings, written.spec)
@@ -262,7 +263,8 @@ def _is_run(folder: Path) -> bool:
 
 
 def _of_entry(entry: LoadedEntry, where: str, settings: TableSettings, name: str) -> OwnSource:
-    if replace(settings, make_options=False, as_annotations=False) != TableSettings():
+    of_columns = replace(settings, make_options=False, as_annotations=False, keep_open=False)
+    if of_columns != TableSettings():
         noun = for_caller("flags", "keywords")
         example = ""
         if settings.images:
@@ -271,9 +273,16 @@ def _of_entry(entry: LoadedEntry, where: str, settings: TableSettings, name: str
         raise DataError(
             f"{where} says what each column is; change it there, and leave the {noun} for columns out{example}"
         )
-    spec = _with_metrics_of_open(entry.spec)
+    spec = _without_classes(entry.spec) if settings.keep_open else entry.spec
+    spec = _with_metrics_of_open(spec)
     spec = replace(spec, name=name) if name else spec
     return _with_options(OwnSource(spec, Path(entry.where).parent, where), settings)
+
+
+def _without_classes(spec: BenchmarkSpec) -> BenchmarkSpec:
+    """Return an entry whose questions are open, although their answers are few classes."""
+    params = {name: value for name, value in spec.source.params.items() if name != "classes"}
+    return replace(spec, source=replace(spec.source, params=params))
 
 
 def _with_metrics_of_open(spec: BenchmarkSpec) -> BenchmarkSpec:

@@ -94,6 +94,8 @@ class TableSettings(Struct, frozen=True):
     fetch_images: bool = False
     make_options: bool = False
     """Whether open questions become multiple choice."""
+    keep_open: bool = False
+    """Whether open questions whose answers are few classes stay open."""
     as_annotations: bool = False
     """Whether questions and answers are read as annotations, from which other questions are made."""
 
@@ -176,6 +178,7 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
         and is_open
         and "answer" in roles.roles
         and not settings.make_options
+        and not settings.keep_open
     ):
         return _with_answer_type(recognition, roles.roles["answer"][0], encoding)
     return recognition
@@ -256,7 +259,10 @@ def _with_answer_type(recognition: Recognition, column: str, encoding: str) -> R
     if kind.classes:
         return replace(
             recognition,
-            form=f"multiple choice among {', '.join(kind.classes)}, as all answers are",
+            form=(
+                f"multiple choice among {', '.join(kind.classes)}, as all answers are "
+                f"({setting('metrics', TEXT.metrics[0])} keeps the questions open)"
+            ),
             params={**recognition.params, "classes": list(kind.classes)},
         )
     form = recognition.form
