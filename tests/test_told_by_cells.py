@@ -635,3 +635,27 @@ def test_a_word_that_misleads_a_model_is_no_right_answer(right: str, attack: str
         for n in range(N)
     ]
     assert sn.score(table("attacks.csv", rows)).value() == 0.1
+
+
+@pytest.mark.parametrize(
+    ("metric", "noted"), [("relaxed_overall", ["'relaxed_overall': 75.0%"]), ("wer", [])]
+)
+def test_an_error_rate_of_a_task_is_no_verdict_and_others_keep_their_name(
+    metric: str, noted: list[str]
+) -> None:
+    lines = [
+        {
+            "doc_id": n,
+            "doc": {"question": f"What is in {n}?"},
+            "target": thing(n),
+            "filtered_resps": [said(n)],
+            metric: float(bool(n % 4)),
+        }
+        for n in range(N)
+    ]
+    path = Path("1_samples_task.jsonl")
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    [taken] = taken_files(path, FileReading())
+    verdicts = [note for note in taken.file.notes if "own verdicts, in" in note]
+    assert len(verdicts) == len(noted)
+    assert all(part in note for part, note in zip(noted, verdicts, strict=True))

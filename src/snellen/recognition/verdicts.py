@@ -16,7 +16,7 @@ JUDGES = frozenset(
 """Words in names of columns that a model or a person filled who judged replies, and no rule."""
 _SAYS_OF_JUDGE = frozenset("judge judged judgement judgment evaluator grader".split())
 """Words in names of other columns that a judge filled: `evaluator_explanation`."""
-_RATES_OF_ERRORS = frozenset("cer wer ter mae mse rmse".split())
+RATES_OF_ERRORS = frozenset("cer wer ter mae mse rmse distance loss perplexity ppl".split())
 """Words in names of columns with a rate of errors, of which less is better: `CER_score` is no share of right replies."""
 _EXPECTED = frozenset("verdict judgement judgment grade rating".split())
 """Nouns that, beside a word for right answers, name what should be judged: `expected_verdict` says nothing of the reply."""
@@ -190,7 +190,7 @@ def verdict_column(
             score = max(score, _OF_OBJECT)
         if not score and not is_verdict(name):
             continue
-        if not _RATES_OF_ERRORS.isdisjoint(split_name(name)):
+        if not RATES_OF_ERRORS.isdisjoint(split_name(name)):
             continue
         if rest_of_gold(name) in _EXPECTED:
             continue

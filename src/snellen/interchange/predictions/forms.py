@@ -24,6 +24,8 @@ from snellen.interchange.predictions.tables import (
     read_predictions,
     recognise_rows,
 )
+from snellen.recognition.columns import split_name
+from snellen.recognition.verdicts import RATES_OF_ERRORS
 
 LOOKED_AT = 20
 """Rows at the beginning of a file that tell its form."""
@@ -41,6 +43,7 @@ def table_form(
     rows: Callable[[Path], Iterable[SourceRow]] = prediction_rows,
     rows_fault: Callable[[Path], str] | None = None,
     unreadable: Callable[[SourceRow], str] = lambda row: "",
+    verdict_column: Callable[[Sequence[SourceRow]], str] = lambda rows: "",
     finish: Finish = lambda path, file, columns: file,
 ) -> PredictionForm:
     """Declare the form of files that are tables with column names of their own.
@@ -54,6 +57,8 @@ def table_form(
         rows: Reads the rows; those of any table if not given.
         unreadable: Returns why a file of this form cannot be read, by its first row; empty if it can.
         rows_fault: Returns why `rows` cannot read a file; empty if it can.
+        verdict_column: Returns the column that says how right each reply is, where its name differs from file to file;
+            empty if its name tells.
         finish: Adds what the rows do not say, such as the model that the name of the file has.
     """
 
@@ -77,6 +82,9 @@ def table_form(
         renamed = [_renamed(row, columns) for row in written]
         filled = {name for row in renamed for name in row.cells}
         declared = {role: (role,) for role in columns if role in filled}
+        verdict = verdict_column(written)
+        if verdict:
+            declared["verdict"] = (verdict,)
         reading = recognise_rows(path, renamed, declared, answer_is)
         reading = replace(reading, options_in_prompts=options_in_prompts, is_of_form=True)
         return [finish(path, file, names) for file in read_predictions(reading)]
@@ -173,21 +181,16 @@ def _lmms_rows(path: Path) -> Iterator[SourceRow]:
     """
     rows = list(_with_annotators(path))
     has_own_ids = _are_presentations(rows)
-    score = _own_score(rows)
     references = _references_of_metric(rows)
     for row in rows:
         cells = dict(row.cells)
         if has_own_ids:
             cells["doc_id"] = cells["doc.id"]
-        if score:
-            cells[OWN_SCORE] = cells[score]
         if references:
             cells[OF_METRIC] = cells.get(references)
         yield row._replace(cells=cells)
 
 
-OWN_SCORE = "the task's own score"
-"""The column of what the task's metric gives to each reply."""
 _OF_SAMPLES = frozenset(
     "doc_id doc target arguments resps filtered_resps filter filter_key metrics input doc_hash prompt_hash target_hash "
     "submission".split()
@@ -199,12 +202,14 @@ def _own_score(rows: Sequence[SourceRow]) -> str:
     """Return the field with the score of the only metric of a task that each row has, from 0 to 1; empty if there is none.
 
     Metrics of parts, such as `relaxed_human_split`, are in some of the rows. The score may be in an object: `gpt_eval.score`.
+    A rate of errors, such as `wer`, says how wrong a reply is.
     """
     first = rows[0].cells if rows else {}
     scores: list[str] = []
     for name in first:
         outer, _, field = name.partition(".")
-        if outer in _OF_SAMPLES or field not in ("", "score"):
+        is_rate_of_errors = not RATES_OF_ERRORS.isdisjoint(split_name(name))
+        if outer in _OF_SAMPLES or field not in ("", "score") or is_rate_of_errors:
             continue
         cells = [row.cells.get(name) for row in rows]
         if all(isinstance(cell, (int, float)) and 0 <= cell <= 1 for cell in cells):
@@ -291,10 +296,10 @@ LMMS_EVAL = table_form(
         "answer": (ANNOTATORS, OF_METRIC, "target"),
         "reply": ("resps", "filtered_resps"),
         "likelihood": ("filtered_resps",),
-        "verdict": (OWN_SCORE,),
     },
     options_in_prompts=True,
     rows=_lmms_rows,
+    verdict_column=_own_score,
     finish=_with_task,
 )
 """A line has `target` (a text), `filtered_resps`, and where they differ `resps`, `input` (the prompt) and the task's own
