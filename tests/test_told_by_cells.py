@@ -659,3 +659,20 @@ def test_an_error_rate_of_a_task_is_no_verdict_and_others_keep_their_name(
     verdicts = [note for note in taken.file.notes if "own verdicts, in" in note]
     assert len(verdicts) == len(noted)
     assert all(part in note for part, note in zip(noted, verdicts, strict=True))
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_lists_of_the_same_length_are_compared_as_sets(missing: int) -> None:
+    rows = [
+        {
+            "question": f"Which two are in {n}?",
+            "answer": [thing(n), thing(n + 1)],
+            "prediction": [thing(n + 1), thing(n) if n % 4 else "a sofa"],
+        }
+        for n in range(N)
+    ]
+    for row in rows[::5] if missing else []:
+        row["prediction"] = None
+    Path("lists.json").write_text(json.dumps(rows))
+    # Each fourth row is wrong, and each fifth has no reply: 24 of 40 are right then.
+    assert sn.score("lists.json").value() == (24 / 40 if missing else 30 / 40)

@@ -142,8 +142,9 @@ def is_plural(name: str) -> bool:
 def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
     """Return what lists in a file are: the answers to several questions of a row, or one answer; empty if neither.
 
-    Lists of letters answer a question each. Lists of numbers, such as coordinates, are one answer, and lists of labels are
-    sets if replies give more in some rows than in others, and often the same ones. Other lists are several accepted answers.
+    Lists of letters answer a question each. Lists of numbers, such as coordinates, are one answer. Lists of labels are sets
+    if replies often give the same ones, and more in some rows than in others or nearly always several. Other lists are
+    several accepted answers.
 
     Args:
         answers: The right answer and the reply of each row.
@@ -153,6 +154,7 @@ def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
     numbers = 0
     several = 0
     n_equal = 0
+    n_equal_several = 0
     lengths: set[int] = set()
     for gold_cell, reply_cell in answers:
         if reply_cell in (None, "", []):
@@ -163,7 +165,9 @@ def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
             continue
         several += len(gold) > 1
         are_labels = isinstance(gold_cell, list) and isinstance(reply_cell, list)
-        n_equal += are_labels and set(map(folded, gold)) == set(map(folded, reply))
+        is_equal = are_labels and set(map(folded, gold)) == set(map(folded, reply))
+        n_equal += is_equal
+        n_equal_several += is_equal and len(set(map(folded, gold))) > 1
         lengths.add(len(reply))
         letters += all(bare_label(value) for value in (*gold, *reply))
         numbers += len(gold) > 1 and all(map(is_number, (*gold, *reply)))
@@ -173,8 +177,10 @@ def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
         return "items"
     if numbers > MOSTLY * rows:
         return "whole"
-    are_sets = len(lengths) > 1 and n_equal > EQUAL_SETS * rows
-    return "set" if are_sets else ""
+    are_often_equal = n_equal > EQUAL_SETS * rows
+    # Several replies to one question seldom are all of its accepted answers.
+    are_mostly_equal = n_equal_several > 0.5 * rows
+    return "set" if are_mostly_equal or (are_often_equal and len(lengths) > 1) else ""
 
 
 EQUAL_SETS = 0.2
