@@ -676,3 +676,31 @@ def test_lists_of_the_same_length_are_compared_as_sets(missing: int) -> None:
     Path("lists.json").write_text(json.dumps(rows))
     # Each fourth row is wrong, and each fifth has no reply: 24 of 40 are right then.
     assert sn.score("lists.json").value() == (24 / 40 if missing else 30 / 40)
+
+
+def test_counts_with_words_among_them_are_a_choice() -> None:
+    labels = ("1", "2", "more than 2", "none")
+    rows = [
+        {
+            "question": f"How many are in {n}?",
+            "answer": labels[n % 4],
+            "response": f"{labels[n % 4 if n % 5 else (n + 1) % 4]}.".capitalize(),
+        }
+        for n in range(N)
+    ]
+    assert sn.score(table("counts.csv", rows)).value() == 0.8
+
+
+def test_few_answers_of_several_kinds_are_no_choice() -> None:
+    answers = ("red", "yes", "dark red", "no")
+    replies = ("It is red", "Yes, it is red", "It is dark red", "No")
+    rows = [
+        {
+            "question": (f"What colour is {n}?", f"Is {n} big?")[n % 2],
+            "answer": answers[n % 4],
+            "response": replies[n % 4 if n % 8 else 3],
+        }
+        for n in range(N)
+    ]
+    # Each eighth reply says no where the answer is red.
+    assert sn.score(table("mixed.csv", rows)).value() == 7 / 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -90,7 +90,10 @@ def _with_metrics(file: PredictionFile) -> PredictionFile:
         kind = LONG_TEXT
     are_all_open = len(open_rows) == len(with_references)
     if kind.classes and are_all_open:
-        return _among_classes(file, kind.classes)
+        replies = [row.reply for row in open_rows if row.reply]
+        if not _do_name_several_kinds(replies, list(map(folded, kind.classes))):
+            return _among_classes(file, kind.classes)
+        kind = TEXT
 
     are_closed = _are_closed(open_rows)
     if kind == LONG_TEXT and are_closed:
@@ -206,16 +209,45 @@ def _is_any_within_another(labels: Iterable[str]) -> bool:
     return False
 
 
-def _are_of_several_kinds(answers: Collection[str]) -> bool:
-    """Return whether answers are of different questions: yes or no, or numbers, beside other words.
+_QUANTITIES = frozenset("none zero many several few".split())
+"""Labels that stand beside numbers: `1`, `2`, `more than 2` and `none`."""
+_UNDECIDED = frozenset("maybe unclear unknown unsure uncertain partially partly".split())
+"""Labels that stand beside yes and no."""
+
+
+def _kind_of_label(label: str) -> str:
+    """Return whether a folded label is of a yes-or-no question, a number or a word; empty if it may be of several kinds."""
+    if any(map(str.isdigit, label)):
+        return "number" if is_number(label) else ""  # `2 dogs`
+    words = folded_words(label)
+    if words[:1] in (["yes"], ["no"]):
+        return "yes or no"
+    may_be_any = not (_QUANTITIES | _UNDECIDED).isdisjoint(words)
+    return "" if may_be_any else "word"
+
+
+def _are_of_several_kinds(labels: Iterable[str]) -> bool:
+    """Return whether folded labels are of different questions: yes or no, or numbers, beside other words.
 
     "Yes, it is a black dog" names the label `black` of another question then.
     """
-    closed = {answer for answer in answers if answer in ("yes", "no")}
-    numbers = {answer for answer in answers if is_number(answer)}
-    words = {answer for answer in answers if not any(map(str.isdigit, answer))} - closed
-    others = [kind for kind in (numbers, words) if kind]
-    return len(others) > 1 or (bool(closed) and bool(others))
+    kinds = set(map(_kind_of_label, labels)) - {""}
+    return len(kinds) > 1
+
+
+def _do_name_several_kinds(replies: Sequence[str], labels: Iterable[str]) -> bool:
+    """Whether some replies name labels of several kinds, so that these are of different questions.
+
+    Where one question is asked, `not sure` is a label beside yes and no, and replies name one of the three.
+    """
+    in_words = {label: f" {' '.join(folded_words(label))} " for label in labels}
+    looked_at = replies[:: max(1, len(replies) // MOST_READ)]
+    n_several = 0
+    for reply in looked_at:
+        said = f" {' '.join(folded_words(reply))} "
+        named = [label for label, words in in_words.items() if words in said]
+        n_several += _are_of_several_kinds(named)
+    return n_several > FEW * len(looked_at)
 
 
 def _noted(file: PredictionFile, note: str) -> PredictionFile:
