@@ -19,7 +19,7 @@ from snellen.extraction.standard import read_choice
 from snellen.interchange.harness_rules import RULES, Rule
 from snellen.interchange.predictions.joining import shown_labels
 from snellen.interchange.predictions.rows import PredictedRow
-from snellen.interchange.predictions.taking import FileReading, TakenFile, taken_files
+from snellen.interchange.predictions.taking import FileReading, taken_files
 from snellen.metrics.declaration import DEFAULT_TEXT_METRICS, find_metric
 from snellen.metrics.vqa import typed_match
 from snellen.recognition.named_option import named_option
@@ -93,17 +93,19 @@ def side_of_file(path: Path, reading: FileReading = NOTHING_SAID, rule: str = ""
         notes.append(
             f"The replies of {path.name}, which has no verdicts, are read by the rule of {read_by}"
         )
-    items = tuple(_item_of_row(row, rule_name, taken) for row in rows)
+    items = tuple(_item_of_row(row, rule_name) for row in rows)
     return ReconciledSide(path.name, items, tuple(notes), taken.file.model)
 
 
 def _reads(rule: str) -> Rule:
+    """Return the function that reads the option in a reply by a harness's rule, or as Snellen reads it."""
     if rule in RULES:
         return RULES[rule]
     return lambda reply, options, labels: read_choice(reply, options, labels).choice
 
 
 def _labels(row: PredictedRow) -> Sequence[str]:
+    """Return the labels of a row's options as the model saw them; none if it did not see the options."""
     if not row.lists_options:
         return ()
     return row.labels or shown_labels(len(row.options))
@@ -148,17 +150,30 @@ def _rule_of(rows: Sequence[PredictedRow]) -> str:
     return best
 
 
-def _item_of_row(row: PredictedRow, rule_name: str, taken: TakenFile) -> ReconciledItem:
-    correct_answers = (
-        tuple(row.options[place] for place in row.gold) if row.options else row.references
-    )
+def _item_of_row(row: PredictedRow, rule_name: str) -> ReconciledItem:
+    """Return a row of a file with what was read in its reply, and whether that is correct.
+
+    Args:
+        row: The row.
+        rule_name: The rule by which the reply is read if the file does not record what was read.
+    """
+    correct_answers = row.references
+    if row.options:
+        correct_answers = tuple(row.options[index] for index in row.gold)
     labels = _labels(row)
-    read = _reads(rule_name)
-    choice = read(row.reply or "", row.options, labels) if row.options and row.reply else None
-    reading = _recorded_reading(row)
+    choice: int | None = None
+    if row.options and row.reply:
+        read = _reads(rule_name)
+        choice = read(row.reply, row.options, labels)
     is_drawn = bool(row.options) and _is_drawn(row, rule_name, choice, labels)
+    reading = _recorded_reading(row)
     if reading is None and row.options:
-        reading = DRAWN if is_drawn else "" if choice is None else row.options[choice]
+        if is_drawn:
+            reading = DRAWN
+        elif choice is None:
+            reading = ""
+        else:
+            reading = row.options[choice]
     return ReconciledItem(
         id=row.id,
         question=row.question,
@@ -190,15 +205,28 @@ DRAWN = "(drawn at random)"
 
 
 def _is_drawn(row: PredictedRow, rule_name: str, choice: int | None, labels: Sequence[str]) -> bool:
-    """Whether the harness drew an option: its rule finds none, or no rule does and the file records one."""
+    """Return whether the harness chose an option at random, because it found none in the reply.
+
+    Some rules do that whenever they find none. Otherwise a row looks like it if the file records an option although no
+    rule of any harness finds one.
+
+    Args:
+        row: The row, with a verdict if it is one of a harness.
+        rule_name: The rule of the harness; empty if it is not known.
+        choice: The option that this rule finds in the reply.
+        labels: The labels of the options as the model saw them.
+    """
     if row.verdict is None or choice is not None or row.reply is None:
         return False
     if rule_name in DRAWS_AT_RANDOM:
         return True
-    # MMMU's rule takes the article `A` and the word `I` for labels, so it is no evidence of an option.
-    rules = (*(rule for name, rule in RULES.items() if name != "mmmu"), _reads(SNELLEN))
-    finds = any(read(row.reply, row.options, labels) is not None for read in rules)
-    return bool(row.reading) and not finds
+    if not row.reading:
+        return False
+    for name in (*RULES, SNELLEN):
+        # MMMU's rule takes the article `A` and the word `I` for labels, so it is no evidence of an option.
+        if name != "mmmu" and _reads(name)(row.reply, row.options, labels) is not None:
+            return False
+    return True
 
 
 def _metric(row: PredictedRow) -> str:
