@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from PIL import Image
 import snellen as sn
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError
+from snellen.recognition.recognising import recognise
 from snellen.runs.finding import find_benchmarks
 
 EARLIER = "question\tA\tB\tanswer\nIs ice cold?\tyes\tno\tA\nIs fire cold?\tyes\tno\tB\n"
@@ -101,3 +103,27 @@ def test_a_touched_picture_has_not_changed(tmp_path: Path, monkeypatch: pytest.M
     Image.new("RGB", (32, 32), (9, 9, 9)).save(picture)
     [line] = said_of("classes")
     assert "classes has changed since classes was built from it" in line
+
+
+def test_coco_annotations_beside_their_images_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """COCO's own layout: `annotations/instances.json` beside the folders of images."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("coco/annotations", "coco/images", "coco/others"):
+        Path(folder).mkdir(parents=True)
+    images = []
+    annotations = []
+    for number, (kind, colour) in enumerate([(1, "red"), (2, "blue"), (1, "pink"), (2, "navy")]):
+        Image.new("RGB", (64, 64), colour).save(f"coco/images/{number}.png")
+        images.append({"id": number, "file_name": f"{number}.png", "width": 64, "height": 64})
+        annotations.append(
+            {"id": number, "image_id": number, "category_id": kind, "bbox": [8, 8, 40, 40]}
+        )
+    categories = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
+    content = {"images": images, "annotations": annotations, "categories": categories}
+    table = Path("coco/annotations/instances.json")
+    table.write_text(json.dumps(content))
+    assert recognise("coco").params["images"] == "../images"
+    assert recognise(table).params["images"] == "../images"
+    assert sn.build("coco").manifest.counts.questions > 0

@@ -461,3 +461,17 @@ def test_compare_takes_a_metric_in_a_file_as_score_does(
     own = ("--metric", "my_metrics.py:names_b")
     code, _, err = small.command(capsys, "compare", "--sequential", *models, *own)
     assert code == 2 and "`snellen compare RUN_A RUN_B --metric my_metrics.py:names_b`" in err
+
+
+def test_an_unknown_metric_in_an_entry_names_the_hooks_of_its_suite(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A TOML file takes no FILE.py:NAME, so this is no advice for one."""
+    rows = [{"id": "q", "question": "Which letter?", "answer": "B", "image": small.cell(0)}]
+    folder = small.built(rows, tmp_path, formulation="text", metrics=("colour_xyz",)).folder
+    code, _, err = small.command(capsys, "run", "snellen:oracle", str(folder))
+    assert code == 2
+    assert (
+        "unknown metric 'colour_xyz'; a function of your own is named in the suite.toml, under [hooks.metrics]: "
+        'colour_xyz = "MODULE:colour_xyz"; or leave it out here and give `--metric FILE.py:colour_xyz` with the run'
+    ) in " ".join(err.split())

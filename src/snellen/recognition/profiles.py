@@ -225,17 +225,27 @@ def profiles_of(rows: Iterable[SourceRow]) -> dict[str, ColumnProfile]:
 def image_folder(path: Path, names: list[str]) -> tuple[str, float]:
     """Return the folder that contains most of the named images, and the share of names that it contains.
 
-    The folder is that of the table (an empty text) or one of its direct subfolders.
+    The folder is that of the table (an empty text) or one of its direct subfolders. If none of these has any, it may be
+    one beside the folder of the table: COCO has `annotations/` beside its folders of images.
     """
     home = path.parent
-    candidates = (
-        [home, *sorted(folder for folder in home.iterdir() if folder.is_dir())]
-        if home.is_dir()
-        else [home]
-    )
-    shares = {folder: share_there(folder, names) for folder in candidates}
-    best = max(shares, key=lambda folder: shares[folder])
-    return "" if best == home else best.name, shares[best]
+    share_by_folder = {"": share_there(home, names)}
+    for folder in _subfolders(home):
+        share_by_folder[folder.name] = share_there(folder, names)
+    if not any(share_by_folder.values()):
+        for folder in _subfolders(home.absolute().parent):
+            if folder.name != home.absolute().name:
+                share_by_folder[f"../{folder.name}"] = share_there(folder, names)
+    best = max(share_by_folder, key=lambda folder: share_by_folder[folder])
+    return best, share_by_folder[best]
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    """Return the direct subfolders of a folder in alphabetical order; none if it is missing or cannot be listed."""
+    try:
+        return sorted(inner for inner in folder.iterdir() if inner.is_dir())
+    except OSError:
+        return []
 
 
 def share_there(folder: Path, names: list[str]) -> float:

@@ -37,6 +37,8 @@ from snellen.metrics.questions import AnswerSequence, AskedQuestion
 from snellen.metrics.scoring_context import ScoringContext
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score
+from snellen.registry import names as registered_names
+from snellen.registry import nearest_names
 from snellen.runs.locks import is_read_only
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import BenchmarkUse, RunManifest, read_manifest
@@ -224,7 +226,12 @@ def check_scoring_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> None:
     try:
         find_extractor(_reading(spec, scoring, rules).extractor)
         for name in _metrics_of(spec_by_rules(spec, rules), scoring.metrics):
-            find_metric(name)
+            try:
+                find_metric(name)
+            except UnknownNameError:
+                if name in spec.metrics and not nearest_names(name, registered_names("metrics")):
+                    raise _unknown_in_entry(name) from None
+                raise
         for row in headlines:
             if row:
                 check_row("headline", row)
@@ -235,6 +242,15 @@ def check_scoring_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> None:
                 f"its folder with {for_caller('--suites (sn.add_suites)', 'sn.add_suites(FOLDER)')}, or install its package"
             ) from None
         raise type(error)(f"{entry_file(spec) or spec.name}: {error}") from error
+
+
+def _unknown_in_entry(name: str) -> UnknownNameError:
+    """Return the error for a metric in the TOML file of a benchmark that is like no metric, perhaps the user's own."""
+    call = for_caller(f"`--metric FILE.py:{name}`", f"metrics=['FILE.py:{name}']")
+    return UnknownNameError(
+        f"unknown metric {name!r}; a function of your own is named in the suite.toml, under [hooks.metrics]: {name} = "
+        f'"MODULE:{name}"; or leave it out here and give {call} with the run'
+    )
 
 
 def check_metrics(names: Iterable[str]) -> None:
