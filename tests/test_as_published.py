@@ -278,7 +278,10 @@ def test_ones_own_table_as_published_is_asked_in_circles_unless_told_otherwise_i
     assert [one.label for one in plan.protocols_of(spec)] == ["circular"]
     passed_on = plan_run(plan.spec.of_model())
     assert passed_on.protocols_of(spec) == plan.protocols_of(spec)
-    assert prompt_of(spec, "choice", passed_on) == prompt_of(spec, "choice", plan)
+    [protocol] = plan.protocols_of(spec)
+    assert prompt_of(spec, "choice", protocol, passed_on) == prompt_of(
+        spec, "choice", protocol, plan
+    )
     plain = plan_run(run_spec({"models": ("snellen:oracle",), "benchmarks": (folder,)}))
     assert [one.label for one in plain.protocols_of(spec)] == ["vanilla"]
     assert plain.execution.name != plan.execution.name and plain.templates.id != plan.templates.id

@@ -109,6 +109,10 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
     templates: TemplatesName = ""
     """The set of prompts that its benchmarks are asked by when a run names none (`--templates snellen`): one that each
     of its entries declares, or a name of the group `templates`."""
+    published_prompts: bool = False
+    """In place of `templates`: whether each benchmark is asked by the set of prompts of its published number (`prompt` of
+    `[published]`) when a run names none; one that declares none is asked in Snellen's own words. Protocols by likelihood,
+    and those that need several prompts, keep Snellen's templates."""
     short_names: bool = False
     """Whether a name without a suite that several suites have is the benchmark of this one."""
     aliases: dict[str, BenchmarkName | tuple[BenchmarkName, ...]] = {}
@@ -148,6 +152,10 @@ def parse_suite(text: str, where: str) -> Suite:
     if suite.dimensions and suite.taxonomy:
         raise DataError(
             f"{where}: a suite has either its own dimensions or the taxonomy of another suite; remove one of them"
+        )
+    if suite.templates and suite.published_prompts:
+        raise DataError(
+            f"{where}: a suite has either templates for all its benchmarks or published_prompts; remove one of them"
         )
     for group, targets in suite.hooks.items():
         for name, target in targets.items():

@@ -71,6 +71,8 @@ class Declaration(Struct, frozen=True):
     """Whether a run rejects it at temperature 0, where all replies would be equal."""
     sees_images: bool = True
     """Whether the model is shown the images."""
+    varies_templates: bool = False
+    """Whether the presentations of a question differ in their prompt template, so that it needs several."""
     control_of: str = ""
     """Label of the protocol that it is a control of: the same questions with other visual input."""
     control_input: str = ""

@@ -221,7 +221,11 @@ class Instability(ProtocolSettings, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
-        return Declaration(presentations=self.m, instability=self.m > 1)
+        return Declaration(
+            presentations=self.m,
+            instability=self.m > 1,
+            varies_templates=self.m > 1 and "template" in self.perturbed,
+        )
 
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
@@ -292,7 +296,12 @@ class Likelihood(ProtocolSettings, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
-        return Declaration(presentations=self.m, instability=self.m > 1, baselines=bool(self.pmi))
+        return Declaration(
+            presentations=self.m,
+            instability=self.m > 1,
+            varies_templates=self.m > 1,
+            baselines=bool(self.pmi),
+        )
 
     def applies(self, sample: Sample) -> bool:
         return sample.formulation == "choice" or (sample.formulation == "dialogue" and not self.pmi)
@@ -386,7 +395,9 @@ class Dialogue(ProtocolSettings, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
-        return Declaration(presentations=self.m, instability=self.m > 1)
+        return Declaration(
+            presentations=self.m, instability=self.m > 1, varies_templates=self.m > 1
+        )
 
     @property
     def gold_history(self) -> bool:

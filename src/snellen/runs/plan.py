@@ -21,6 +21,7 @@ from snellen.protocols.prompts.templates import (
     AS_PUBLISHED,
     PromptTemplates,
     declared_templates,
+    default_templates,
     named_templates,
     with_defaults_of,
     with_published_prompts,
@@ -168,7 +169,11 @@ def plan_run(
     has_own_prompts = question_spec.templates or question_spec.prompt
     if (published or published_prompts) and spec.scoring.as_published and not has_own_prompts:
         spec = spec.with_question(templates=AS_PUBLISHED)
-    templates = _find_templates(spec.question.templates, benchmarks, published)
+    makers_prompts: dict[str, PromptSet] = {}
+    if not (spec.question.templates or spec.question.prompt):
+        draft = RunPlan(spec, tuple(benchmarks), protocols, default_templates())
+        makers_prompts = _default_prompts(draft, announce)
+    templates = _find_templates(spec.question.templates, benchmarks, published, makers_prompts)
     if spec.question.templates == AS_PUBLISHED:
         templates = with_published_prompts(templates, published_prompts)
         _announce_unverified_prompts(benchmarks, announce)
@@ -177,6 +182,7 @@ def plan_run(
 
     plan = RunPlan(spec, tuple(benchmarks), protocols, templates)
     check_roles(plan, dict(question_spec.roles))
+    _announce_repeated_wording(plan, announce)
     _check_temperature(plan)
     check_examples(plan)
     _announce_inapplicable(plan, announce)
@@ -219,21 +225,27 @@ def samples_of(selected: SelectedBenchmark) -> Iterator[Sample]:
 # --- prompts ---------------------------------------------------------------------------------------------------------
 
 
-def prompt_of(spec: BenchmarkSpec, formulation: Formulation, plan: RunPlan) -> PromptRenderer:
-    """Return the object that makes the prompts of a benchmark in a run.
+def prompt_of(
+    spec: BenchmarkSpec, formulation: Formulation, protocol: Protocol, plan: RunPlan
+) -> PromptRenderer:
+    """Return the object that makes the prompts of a benchmark under a protocol of a run.
 
-    The templates for the benchmark take precedence over those for its suite, and these over the general ones.
+    The templates for the benchmark take precedence over those for its suite, and these over the general ones. Default
+    templates of a benchmark that have one wording are not used by a protocol that needs several, or by likelihood.
 
     Args:
         spec: The benchmark.
         formulation: Whether its questions have options or are open.
+        protocol: The protocol.
         plan: The run.
     """
     suite = suite_of(spec)
     templates = plan.templates
     if suite:
         templates = templates.by_suite.get(suite.name, templates)
-    templates = plan.templates.by_benchmark.get(spec.name, templates)
+    of_benchmark = plan.templates.by_benchmark.get(spec.name)
+    if of_benchmark and (not of_benchmark.for_one_wording or _asks_in_one_wording(protocol)):
+        templates = of_benchmark
     family = spec.family or formulation
     if templates.of_data and spec.instructions:
         templates = templates.with_instructions(family, spec.instructions)
@@ -242,6 +254,14 @@ def prompt_of(spec: BenchmarkSpec, formulation: Formulation, plan: RunPlan) -> P
     )
     decoding = _merge_decoding(plan.question.decoding, templates.decoding)
     return PromptRenderer(templates, family, max_new_tokens, decoding, plan.question.prefix)
+
+
+def _asks_in_one_wording(protocol: Protocol) -> bool:
+    """Return whether a protocol asks for replies with one prompt: it varies no templates, and has no steps of its own."""
+    declaration = declaration_of(protocol)
+    if declaration.varies_templates or declaration.conclude:
+        return False
+    return protocol.method == "generation"
 
 
 def _merge_decoding(requested: Decoding, of_templates: Decoding) -> Decoding:
@@ -263,7 +283,10 @@ def _merge_decoding(requested: Decoding, of_templates: Decoding) -> Decoding:
 
 
 def _find_templates(
-    name: str, benchmarks: Sequence[SelectedBenchmark], published: Mapping[str, str]
+    name: str,
+    benchmarks: Sequence[SelectedBenchmark],
+    published: Mapping[str, str],
+    makers_prompts: Mapping[str, PromptSet],
 ) -> PromptTemplates:
     """Return the prompt templates of a run.
 
@@ -271,11 +294,12 @@ def _find_templates(
         name: A set of prompts that all benchmarks declare, or the name or file of templates; empty for the defaults.
         benchmarks: The benchmarks of the run.
         published: The name of the templates of the paper of each suite, by suite.
+        makers_prompts: The set behind the published number of each benchmark that is asked by it by default.
     """
     specs = [use.benchmark.spec for use in benchmarks]
     if not name:
-        default_templates = named_templates(name, published)
-        return with_defaults_of(default_templates, [current_entry(spec) for spec in specs])
+        present_entries = [current_entry(spec) for spec in specs]
+        return with_defaults_of(default_templates(), present_entries, makers_prompts)
 
     prompt_sets = {}
     for spec in specs:
@@ -286,6 +310,74 @@ def _find_templates(
     if prompt_sets.keys() == benchmark_names:
         return declared_templates(name, prompt_sets)
     return named_templates(name, published)
+
+
+def _default_prompts(plan: RunPlan, announce: Announce) -> dict[str, PromptSet]:
+    """Return the sets of prompts of published numbers that are used although the run names none, by benchmark.
+
+    They are used in suites that say so, by protocols that ask for replies in one wording. The user is told which
+    benchmarks and protocols of such suites ask in Snellen's own words.
+
+    Args:
+        plan: The run, whose templates are not found yet.
+        announce: Receives lines for the user.
+    """
+    sets: dict[str, PromptSet] = {}
+    own_words = []
+    names_by_protocol: dict[str, list[str]] = defaultdict(list)
+    for use in plan.benchmarks:
+        entry = current_entry(use.benchmark.spec)
+        suite = suite_of(entry)
+        if suite is None or not suite.published_prompts or entry.templates:
+            continue
+        name = use.benchmark.name
+        if entry.published is None or not entry.published.prompt:
+            own_words.append(name)
+            continue
+        for protocol in plan.protocols_of(use.benchmark.spec):
+            if _asks_in_one_wording(protocol):
+                sets[name] = entry.prompts[entry.published.prompt]
+            elif protocol.method == "generation":
+                names_by_protocol[protocol.label].append(name)
+    if own_words:
+        announce(
+            f"in {OWN_WORDING}, because no prompt with a source is declared: {', '.join(own_words)}"
+        )
+    for label, names in names_by_protocol.items():
+        announce(
+            f"{label} needs several prompts, so it asks in {OWN_WORDING}, not in that of the published number: "
+            + _listed(names)
+        )
+    return sets
+
+
+MOST_LISTED = 3
+"""Benchmarks that an announcement of many names."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    listed = ", ".join(names[:MOST_LISTED])
+    n_others = len(names) - MOST_LISTED
+    return f"{listed} and {n_others} more" if n_others > 0 else listed
+
+
+def _announce_repeated_wording(plan: RunPlan, announce: Announce) -> None:
+    """Tell the user which benchmarks have one template although a protocol of the run varies templates."""
+    if plan.question.prompt:
+        return  # the user gave the one prompt
+    names_by_protocol: dict[str, list[str]] = defaultdict(list)
+    for use in plan.benchmarks:
+        spec = use.benchmark.spec
+        for protocol in plan.protocols_of(spec):
+            templates = prompt_of(spec, spec.formulation, protocol, plan).templates
+            if declaration_of(protocol).varies_templates and templates.prompt:
+                names_by_protocol[protocol.label].append(spec.name)
+    several = setting("templates", "snellen")
+    for label, names in names_by_protocol.items():
+        announce(
+            f"{label} varies the templates, but the prompts of the run have one for {_listed(names)}; {several} has several"
+        )
 
 
 def _published_templates(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, str]:
@@ -495,9 +587,9 @@ def _check_temperature(plan: RunPlan) -> None:
     """Raise DataError if a protocol repeats requests whose replies would all be the same."""
     for selected in plan.benchmarks:
         spec = selected.benchmark.spec
-        temperature = prompt_of(spec, spec.formulation, plan).decoding.temperature
-        is_greedy = temperature == 0
         for protocol in plan.protocols_of(spec):
+            prompt = prompt_of(spec, spec.formulation, protocol, plan)
+            is_greedy = prompt.decoding.temperature == 0
             if is_greedy and declaration_of(protocol).needs_temperature:
                 raise DataError(
                     f"{protocol.label}: at temperature 0, all replies to a question should be identical; set "

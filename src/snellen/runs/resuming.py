@@ -15,6 +15,7 @@ from snellen.errors import StoreError
 from snellen.models.base import AsyncModel, Model
 from snellen.models.identity import identity_of
 from snellen.models.object_digest import why_not_fingerprinted
+from snellen.protocols.prompts.templates import SNELLEN, default_templates
 from snellen.records import EVALUATED
 from snellen.runs.driving import NO_ROLES, Roles
 from snellen.runs.finding import Announce
@@ -165,6 +166,10 @@ def _template_names(earlier: RunManifest, current: RunManifest) -> tuple[str, st
     earlier_name = _first_question_spec(earlier).templates
     current_name = _first_question_spec(current).templates
     if earlier_name == current_name:
+        if not current_name and earlier.templates == default_templates().id:
+            # Runs of earlier versions asked the benchmarks of some suites so.
+            how_to_continue = setting("templates", SNELLEN)
+            return f"{SNELLEN} ({how_to_continue} continues it)", "as its entries declare"
         return earlier.templates[:12], current.templates[:12]
     return earlier_name or "as usual", current_name or "as usual"
 

@@ -129,7 +129,8 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
             "Prompt templates: a TOML file, or the name of a set: `snellen`, `data` (instructions "
             "that come with the benchmark), a set that an entry or suite declares (official, "
             "lmms-eval, vlmevalkit), or `as-published` (the wording of each suite's paper; the "
-            "default for runs scored as published).",
+            "default for runs scored as published). Without it, the default of each suite: `snellen`, "
+            "a set that it declares, or the prompts of published numbers.",
             page="prompt-sets.md",
         ),
     ] = ""

@@ -42,8 +42,10 @@ def _items_of_benchmark(plan: RunPlan, selected: SelectedBenchmark) -> Iterator[
     benchmark = selected.benchmark
     protocols = plan.protocols_of(benchmark.spec)
     prompts = {}
-    for formulation in get_args(Formulation):
-        prompts[formulation] = prompt_of(benchmark.spec, formulation, plan)
+    for protocol in protocols:
+        for formulation in get_args(Formulation):
+            prompt = prompt_of(benchmark.spec, formulation, protocol, plan)
+            prompts[protocol.label, formulation] = prompt
     images: Images = benchmark.images
     few_shot = None
     if plan.question.few_shot:
@@ -66,7 +68,7 @@ def _items_of_benchmark(plan: RunPlan, selected: SelectedBenchmark) -> Iterator[
                 if not histories:
                     histories = benchmark.histories()
                 history = _published_history(sample, histories)
-            prompt = prompts[_prompt_form(sample)]
+            prompt = prompts[protocol.label, _prompt_form(sample)]
             if few_shot:
                 prompt = replace(prompt, examples=few_shot.examples_for(sample))
             shown_sample = sample

@@ -86,6 +86,8 @@ class PromptTemplates(Struct, frozen=True):
     """Templates that replace these for the benchmarks of a suite whose paper describes its prompts."""
     by_benchmark: dict[str, PromptTemplates] = {}
     """Templates that replace these for benchmarks whose entries declare a set of prompts."""
+    for_one_wording: bool = False
+    """Whether they serve only protocols that ask for replies with one prompt; others use the templates of the run."""
     decoding: Decoding = Decoding(max_new_tokens=0)
     """Decoding of replies if the run does not set it. A maximum length of 0 leaves the length to the benchmark."""
     images: ImageLimits = ImageLimits()
@@ -269,11 +271,29 @@ def declared_templates(name: str, sets: Mapping[str, PromptSet]) -> PromptTempla
     )
 
 
-def with_defaults_of(defaults: PromptTemplates, specs: Sequence[BenchmarkSpec]) -> PromptTemplates:
-    """Return the templates of a run that names none, with the default sets that entries declare. Raises UnknownNameError."""
+def with_defaults_of(
+    defaults: PromptTemplates,
+    specs: Sequence[BenchmarkSpec],
+    published: Mapping[str, PromptSet] = MappingProxyType({}),
+) -> PromptTemplates:
+    """Return the templates of a run that names none, with the default sets that entries declare.
+
+    Args:
+        defaults: Templates for benchmarks without a default set.
+        specs: The entries of the run's benchmarks.
+        published: By benchmark, the set behind the published number, where it is the default. Protocols by likelihood and
+            those that need several prompts do not use it.
+
+    Raises:
+        DataError: A set of prompts is not valid.
+        UnknownNameError: There are no templates of a name that an entry gives.
+    """
     default_templates_by_benchmark = {
         spec.name: _default_of(spec) for spec in specs if spec.templates
     }
+    for benchmark, prompt_set in published.items():
+        templates = _of_set(prompt_set, f"{benchmark}: prompts of [published]")
+        default_templates_by_benchmark[benchmark] = replace(templates, for_one_wording=True)
     if not default_templates_by_benchmark:
         return defaults
     text = msgspec.json.encode(
