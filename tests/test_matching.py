@@ -216,7 +216,9 @@ def test_marks_that_differ_in_case_alone_are_told_apart() -> None:
 
 def test_a_malformed_verdict_is_asked_for_once_more_and_then_given_up() -> None:
     assert verdict_of(matching(), "The cat or the dog", "A") == Verdict("given", 0)
-    assert verdict_of(matching(), "hm", "hm hm", "A") == Verdict("malformed", detail="hm hm")
+    malformed = verdict_of(matching(), "hm", "hm hm", "A")
+    assert (malformed.outcome, malformed.detail) == ("malformed", "hm hm")
+    assert "Output one of A, B, C or X, and nothing else." in malformed.expected
     failed = Response(error=Failure("timeout", "slow"))
     assert verdict_of(matching(), failed, "A") == Verdict("error", detail="timeout")
     assert verdict_of(matching(), "hm", failed) == Verdict("error", detail="timeout")

@@ -751,6 +751,33 @@ def test_a_metric_of_open_questions_is_refused_for_questions_with_options(snelle
     assert snellen("build", "questions.tsv", "--metric", "same_image_accuracy")[0] == 0
 
 
+def test_a_judge_that_says_yes_is_told_the_words_of_a_verdict(snellen: Command) -> None:
+    Path("reply.py").write_text(
+        "def words(question, images):\n    return 'hm'\n\n"
+        "def judge(question, images):\n    return 'yes'\n"
+    )
+    snellen("run", "reply.py:words", "questions.tsv", "--name", "said")
+    code, _, told = snellen("score", "runs/said", "--judge", "reply.py:judge")
+    assert code != 0
+    assert (
+        "asks for: 'Output exactly one of A, B" in told and "or X, without any other word" in told
+    )
+
+
+def test_a_table_in_latex_is_no_export(snellen: Command) -> None:
+    snellen("run", "snellen:oracle", "questions.tsv", "--name", "told")
+    code, _, told = snellen("export", "runs/told", "--as", "latex")
+    assert code == 2 and "`snellen report runs/told -o results.tex`" in told
+
+
+def test_a_submission_of_ones_own_benchmark_says_whose_columns_it_has(snellen: Command) -> None:
+    snellen("run", "snellen:oracle", "questions.tsv", "--name", "sent")
+    code, _, told = snellen("submit", "runs/sent", "-o", "sent.tsv", "--partial")
+    assert code == 0
+    assert "questions is a benchmark of your own, for which no server is known" in told
+    assert "MMBench's submissions" in told
+
+
 def test_an_entry_says_where_its_folder_of_images_is_written(snellen: Command) -> None:
     assert snellen("build", "questions.tsv")[0] == 0
     code, _, told = snellen("build", "questions.toml", "--images", "pictures")

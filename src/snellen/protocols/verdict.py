@@ -45,6 +45,8 @@ class Verdict(Struct, frozen=True):
     value: float | None = None
     """The index of an option, or a mark. A mark is a whole number unless its metric takes decimals."""
     detail: str = ""
+    expected: str = ""
+    """The form of a verdict, as a judge whose replies were malformed was reminded of it."""
 
     @property
     def place(self) -> int | None:
@@ -105,7 +107,7 @@ def ask_for_verdict(request: Request, reminder: str, read_verdict: VerdictReader
     if response.error is not None:
         return Verdict("error", detail=response.error.kind)
     if verdict is None:
-        return Verdict("malformed", detail=(response.text or "")[:60])
+        return Verdict("malformed", detail=(response.text or "")[:60], expected=reminder)
     return verdict
 
 

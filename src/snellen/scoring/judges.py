@@ -176,8 +176,9 @@ class JudgeEnsemble:
             first = failures[0]
             remedy = "score again to retry what failed"
             if first.outcome == "malformed":
+                form = f": {' '.join(first.expected.split())!r}" if first.expected else ""
                 remedy = (
-                    "make the judge reply in the form that its prompt (in that folder) asks for, raise "
+                    f"make the judge reply in the form that its prompt (in that folder) asks for{form}, raise "
                     f"{for_caller('--judge-max-tokens', 'max_tokens')}, {remedy}"
                 )
             limit = for_caller(f"--judge-failures {allowed:g}", f"failures={allowed:g}")

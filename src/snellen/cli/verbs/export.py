@@ -12,6 +12,7 @@ import click
 from snellen import __version__
 from snellen.api import export_benchmark
 from snellen.building.benchmark import MANIFEST, Benchmark
+from snellen.catalogue import entries
 from snellen.catalogue.forms import submission_writer
 from snellen.cli.flags import PATH, stored_scoring_flag
 from snellen.cli.show import announce, announce_next, command_line, console
@@ -100,6 +101,12 @@ def export_command(
     if private and not push:
         raise DataError("--private applies to the repository that --push creates; add --push")
     form_name = form or "samples"
+    if form_name in ("latex", "tex", "markdown", "md"):
+        suffix = ".md" if form_name in ("markdown", "md") else ".tex"
+        report = command_line("report", *map(str, runs), "-o", f"results{suffix}")
+        raise DataError(
+            f"an export has the replies; the numbers as a table are written by {report}"
+        )
     exporter: Exporter = find_registered("exporters", form_name)
     if push:
         if not exporter.for_hub:
@@ -400,6 +407,11 @@ def submit_command(
     submission = write_submission(
         run, output, benchmark=benchmark, protocol=protocol, partial=partial
     )
+    if not form and submission.benchmark not in entries():
+        announce(
+            f"{submission.benchmark} is a benchmark of your own, for which no server is known: the file has the columns of "
+            "MMBench's submissions; `snellen export` writes a plain table"
+        )
     if submission.missing:
         announce(f"missing rows: {submission.missing}")
     if submission.empty:
