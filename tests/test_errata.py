@@ -79,6 +79,14 @@ def test_scores_stand_without_and_with_corrections(
     # Without a name, the run is shown as it was scored last.
     assert sn.load_run(run).value("accuracy") == pytest.approx(5 / 6)
 
+    # Scores of a version that did not record the lists are shown with the corrected ground truths, too.
+    [file] = run.glob("scores/*/scoring.json")
+    stored = json.loads(file.read_text())
+    del stored["errata"], stored["n_corrected"]
+    file.write_text(json.dumps(stored))
+    golds = {sample["sample_id"]: sample["gold"] for sample in sn.load_run(run).samples}
+    assert golds["validation_Art_1"] == ["No. 5"]
+
 
 MINE = """
 benchmark = "modern/mmmu-pro"

@@ -605,6 +605,9 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
         if result.convention == convention:
             results.append(result)
     errata_by_name = {errata.benchmark: errata for errata in description.errata}
+    if description.scoring.errata and not errata_by_name:
+        # Versions that did not record the lists had only Snellen's own.
+        errata_by_name = chosen_errata(True, ())
     benchmarks = []
     for use in manifest.benchmarks:
         opened = reopen_benchmark(use, run)
