@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import small
 import snellen as sn
 from snellen.errors import DataError
 from snellen.formats.containers import records_in
@@ -992,3 +993,20 @@ def test_the_rule_about_years_is_named_with_the_metric_of_charts() -> None:
     [taken] = taken_files(Path(table("charts.csv", rows)), FileReading())
     assert "numbers may be 5 % off and years may not" in " ".join(taken.file.notes)
     assert sn.score("charts.csv").value() == 0
+
+
+def test_a_wide_interval_is_said_to_be_of_the_images_that_questions_share(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [
+        {
+            "image": f"{n // 2}.png",
+            "question": f"Is it {n}?",
+            "answer": ("yes", "no")[n % 2],
+            "prediction": "Yes" if n % 3 else "No",
+        }
+        for n in range(N)
+    ]
+    code, printed, _ = small.command(capsys, "score", lines("results.jsonl", rows))
+    assert code == 0
+    assert "there are questions on only 20 images" in printed

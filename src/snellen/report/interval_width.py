@@ -47,7 +47,9 @@ def wide_interval_note(reported_runs: Sequence[ReportedRun]) -> str:
                     continue
             if is_wide and groups < QUESTIONS_FOR_NARROW:
                 fewest = groups if fewest is None else min(fewest, groups)
-                shows_images = shows_images or _has_images(reported_run)
+                # Questions in fewer groups share images, also where a file of predictions has no images.
+                is_grouped = groups < headline.estimate.n
+                shows_images = shows_images or is_grouped or _has_images(reported_run)
     if fewest is not None:
         sentences.append(_about_few_questions(fewest, shows_images=shows_images))
     return " ".join(sentences)
