@@ -242,6 +242,14 @@ def test_what_needs_hidden_answers_says_that_they_are_hidden(snellen: Command) -
     assert code == 3 and "the answer to this question is hidden from the oracle" in err
 
 
+def test_a_packed_file_that_is_to_be_listed_is_answered_with_what_to_type(snellen: Command) -> None:
+    received(snellen, "--answers")
+    code, _, err = snellen("list", "questions.zip")
+    assert code == 2 and "questions.zip was packed by Snellen; unpack it with `python" in err
+    code, _, err = snellen("list", "received/questions")
+    assert code == 2 and "run it with `snellen run MODEL received/questions`" in err
+
+
 @pytest.mark.parametrize("verb", ["build", "reform", "run"])
 def test_a_packed_file_or_a_built_folder_is_answered_with_what_to_type(
     snellen: Command, verb: str

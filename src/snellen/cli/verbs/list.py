@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -158,12 +159,30 @@ def _matching_benchmarks(words: Sequence[str], where: str) -> Listing:
     if rows:
         return header, rows
 
+    _check_is_no_path(words)
     hint = "`snellen list` shows all, `snellen list --built` those built on this machine"
     if words:
         similar_lists = difflib.get_close_matches(words[0], all_lists(), n=1)
         if similar_lists:
             hint = f"did you mean `snellen list {similar_lists[0]}`?"
     raise DataError(f"no benchmark matches {' and '.join(words) or where}; {hint}")
+
+
+def _check_is_no_path(words: Sequence[str]) -> None:
+    """Raise DataError for a packed file, or the folder of a benchmark, which are run by their path and not listed."""
+    from snellen.building.benchmark import MANIFEST
+    from snellen.formats.packed_files import how_to_unpack
+
+    for word in words:
+        path = Path(word)
+        how = how_to_unpack(path)
+        if how:
+            raise DataError(f"{word} was packed by Snellen; {how}")
+        if (path / MANIFEST).exists():
+            run = shlex.join(("snellen", "run", "MODEL", word))
+            raise DataError(
+                f"{word} is the folder of a benchmark, which is not listed; run it with `{run}`"
+            )
 
 
 def _show_data(as_json: bool) -> None:
