@@ -410,7 +410,7 @@ def submit_command(
     if not form and submission.benchmark not in entries():
         announce(
             f"{submission.benchmark} is a benchmark of your own, for which no server is known: the file has the columns of "
-            "MMBench's submissions; `snellen export` writes a plain table"
+            "another benchmark's submissions; `snellen export` writes a plain table"
         )
     if submission.missing:
         announce(f"missing rows: {submission.missing}")
