@@ -783,7 +783,7 @@ def test_a_submission_of_ones_own_benchmark_says_whose_columns_it_has(snellen: C
     code, _, told = snellen("submit", "runs/sent", "-o", "sent.tsv", "--partial")
     assert code == 0
     assert "questions is a benchmark of your own, for which no server is known" in told
-    assert "MMBench's submissions" in told
+    assert "the columns of another benchmark's submissions" in told
 
 
 def test_an_entry_says_where_its_folder_of_images_is_written(snellen: Command) -> None:
