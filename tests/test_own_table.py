@@ -418,7 +418,7 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
     "column twice": (
         "t.tsv",
         "question\tA\tA\nWhich?\tx\ty\n",
-        "the columns 'A' and 'A .2.' may all be the answer; say columns=",
+        "the column 'A' appears twice; rename one of them",
     ),
     "open quote": (
         "t.csv",
