@@ -49,7 +49,7 @@ def server(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="session")
 def with_extras(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """An environment with the extras that the README installs."""
-    [extras] = re.findall(r"^pip install '\.\[(.*)\]'$", README.read_text("utf-8"), re.MULTILINE)
+    [extras] = re.findall(r"^pip install '\.\[(.*)\]'", README.read_text("utf-8"), re.MULTILINE)
     requirement = f"snellen[{extras}] @ {wheels['snellen'].as_uri()}"
     return Environment(tmp_path_factory.mktemp("extras"), requirement)
 

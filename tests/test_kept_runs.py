@@ -685,7 +685,7 @@ def test_a_limit_that_leaves_nothing_out_is_not_partial_and_a_smaller_one_says_w
         partial[limit] = "Partial: only some of the questions of mine were run." in report
         assert results.runs[0].manifest.benchmarks[0].limit == (5 if limit == 5 else None)
     assert partial == {12: False, 5: True, 20: False}
-    assert [line for line in lines if "earlier" in line] == 2 * [
+    assert [line for line in lines if "an earlier call selected" in line] == 2 * [
         "runs/run: an earlier call selected 12 samples of mine, this one 5; only these are scored, and replies to the "
         "others stay stored for later calls"
     ]

@@ -701,7 +701,7 @@ def test_a_run_refuses_to_go_on_in_other_words_of_ours(
     assert read_manifest(Path("runs/run")).wording_versions == {PROTOCOL: "snellen-reasoning-1"}
     ours = default_templates()
     later = replace(ours, reasoning=replace(ours.reasoning, version="snellen-reasoning-2"))
-    monkeypatch.setattr("snellen.runs.plan.named_templates", lambda name, published: later)
+    monkeypatch.setattr("snellen.runs.plan.default_templates", lambda: later)
     with pytest.raises(
         StoreError,
         match="used prompts of version snellen-reasoning-1, but they now have version snellen-reasoning-2; choose",

@@ -140,6 +140,7 @@ def test_the_command_run_takes_the_fields_of_the_record() -> None:
 def test_verbs_that_score_take_the_fields_of_its_record() -> None:
     of_runs = {"runs", "where", "common_answered"}
     assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | TERMINAL_ONLY | {
+        "stored_scoring",
         "outputs",
         "with_standard",
         "against",

@@ -166,6 +166,9 @@ def _template_names(earlier: RunManifest, current: RunManifest) -> tuple[str, st
     earlier_name = _first_question_spec(earlier).templates
     current_name = _first_question_spec(current).templates
     if earlier_name == current_name:
+        has_other_prompt = _prompt_text(earlier) != _prompt_text(current)
+        if has_other_prompt:  # which is said, and is part of what identifies templates
+            return "as usual", "as usual"
         if not current_name and earlier.templates == default_templates().id:
             # Runs of earlier versions asked the benchmarks of some suites so.
             how_to_continue = setting("templates", SNELLEN)

@@ -99,7 +99,7 @@ def is_exported(rows: Sequence[SourceRow]) -> bool:
 _NUMBER = re.compile(r"\d+")
 
 
-def without_brackets(reply: str) -> str:
+def without_outer_brackets(reply: str) -> str:
     """Return a reply without the brackets and full stops around it: `2` for `(2).`."""
     return reply.strip("() .")
 
@@ -112,7 +112,7 @@ def number_in_reply(reply: str) -> str:
         ('2', '3', '2 or 3')
     """
     numbers = set(_NUMBER.findall(reply))
-    return numbers.pop() if len(numbers) == 1 else without_brackets(reply)
+    return numbers.pop() if len(numbers) == 1 else without_outer_brackets(reply)
 
 
 class RowReader:
@@ -177,7 +177,7 @@ class RowReader:
         names = [folded_name(name) for name in self._source.options if len(name) > 1]
         self._option_names = names if self._source.has_option_columns else []
         """Names of the columns of options that a reply may be instead of a letter: `option_b`."""
-        self._number_said: Callable[[str], str] = without_brackets
+        self._number_said: Callable[[str], str] = without_outer_brackets
         self._reply_form: AnswerForm = self._form_of_replies()
         if self._reply_form == "any" and self._counts_options:
             # Not where most replies are a number alone: "I see 2 people" among these names no option.
@@ -291,7 +291,7 @@ class RowReader:
                 continue
             words = [word for option in options for word in folded(option).split()]
             is_in_option = number in map(number_in, words)
-            is_in_sentence = digits != without_brackets(reply)
+            is_in_sentence = digits != without_outer_brackets(reply)
             if is_in_option and (is_in_sentence or not self._counts_options):
                 continue  # 3 means `3 cm` or `three`
             numbers.append(number)

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal
 
-import numpy as np
-
 Distance = Literal["nominal", "interval"]
 """How far two ratings differ: `nominal` by 1 unless they are equal, `interval` by (a - b)^2."""
 
@@ -35,6 +33,9 @@ class RatingCounts:
     """
 
     def __init__(self, units: Sequence[Sequence[Any]], distance: Distance) -> None:
+        # Imported here since many commands that compute no alpha load this module, and numpy takes longer than they do.
+        import numpy as np
+
         comparable = [unit for unit in units if len(unit) > 1]
         values: dict[Hashable, None] = {}
         for unit in comparable:
@@ -71,6 +72,8 @@ class RatingCounts:
         Returns:
             At most 1. It is undefined (None) if all ratings are the same, or if no item has two.
         """
+        import numpy as np
+
         weights = np.ones(self.n_items) if times is None else np.array(times, dtype=np.float64)
         totals = weights @ self._counts
         expected = float(totals @ self._distances @ totals)
