@@ -1,4 +1,4 @@
-"""Labelled replies in other words than the options: a test of judges and embeddings."""
+"""Labelled replies that use other words than the options, to test judge models and embeddings."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class HardReply(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
     @property
     def group(self) -> str:
-        """Name that the replies to one question share."""
+        """Return a name that is the same for all replies to one question."""
         return self.id[:-1]
 
     @property
     def is_held_out(self) -> bool:
-        """Whether the reply belongs to the half on which judges are measured."""
+        """Return whether the reply is in the half that is used to measure judges."""
         return int(self.group[-3:]) % 2 == 0
 
 

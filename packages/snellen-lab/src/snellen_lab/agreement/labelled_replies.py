@@ -1,4 +1,4 @@
-"""Hard replies of a run, and the labels that people and judges give them: for `snellen agree` and `snellen audit`."""
+"""Replies of a run that are hard to read, and the labels that people and judge models give them."""
 
 from __future__ import annotations
 
@@ -139,10 +139,10 @@ def _parse_label(line: bytes, where: str) -> _ImportedLabel:
 def label_by_judges(
     run: Path, items: Sequence[LabelItem], spec: JudgeSpec, announce: Callable[[str], object]
 ) -> str:
-    """Have judges label replies by majority, and add their labels to those of the run.
+    """Have judge models label replies by majority, and store their labels with those of the run.
 
     Returns:
-        The rater of the labels.
+        The name of the rater under which the labels are stored.
 
     Raises:
         SnellenError: As `JudgeEnsemble.verdicts`.

@@ -101,7 +101,7 @@ def majority_votes(votes: Sequence[VoteT]) -> Iterator[VoteT]:
 
 
 def _readers(run: Path, items: Sequence[HardItem]) -> Iterator[tuple[str, dict[str, Reading]]]:
-    """Yield the name of each reader, and its readings by reply."""
+    """Yield the name of each extractor and judge, with how it read each reply."""
     for name in named_extractors():
         yield name, {item.id: item.readings[name] for item in items}
     for name, verdicts in stored_readings(run, [item.unparsed for item in items]):
@@ -154,7 +154,7 @@ def calibration_sentences(
 
 
 def as_unparsed(hard: HardReply) -> UnparsedReply:
-    """Return a labelled reply in the form in which scoring finds replies."""
+    """Return a labelled reply in the form of a reply that the rules of scoring could not read."""
     labels = labels_for("upper", len(hard.options))
     variant = Variant(order=tuple(range(len(hard.options))), labels=labels)
     prediction = Prediction(

@@ -1,5 +1,6 @@
-"""An analysis as its TOML file declares it: which values, of which groups of models, by which statistic, drawn how.
+"""The declaration of an analysis in a TOML file: which groups of models are compared, by what.
 
+It names the values, the groups, the statistic and the kind of chart.
 docs/reference/analysis-files.md shows each field in use.
 """
 
@@ -112,9 +113,10 @@ def analyses() -> dict[str, AnalysisSpec]:
 
 
 def find_analysis(name: str) -> AnalysisSpec:
-    """The analysis of a file (`mine.toml`), or of that name, without its suite where it is the only one of that name.
+    """Return the analysis in a file (`mine.toml`), or with this name.
 
-    Raises UnknownNameError, and DataError for a wrong file.
+    The name of its suite may be left out if no other suite has an analysis of that name. Raises
+    UnknownNameError, and DataError for a wrong file.
     """
     file = declared_file("analysis", name)
     try:

@@ -24,7 +24,7 @@ MIN_MODELS = 3
 
 
 class Member(Struct, frozen=True):
-    """A value of a model, with the groups that the model belongs to."""
+    """A value of a model, with the groups that the model is in, such as ("7B", "Vicuna")."""
 
     observation: Observation
     groups: tuple[str, ...]
@@ -34,7 +34,7 @@ class Member(Struct, frozen=True):
 
 
 class AnalysisRow(Struct, frozen=True, kw_only=True):
-    """One number of an analysis."""
+    """One number of an analysis: a statistic of a quantity over the models of a group."""
 
     groups: tuple[str, ...]
     method: str
@@ -72,7 +72,7 @@ CellKey = tuple[tuple[str, ...], str, str, str]
 
 
 def _by_cell(members: Iterable[Member]) -> dict[CellKey, list[Member]]:
-    """Return the members with groups by groups, method, quantity and unit."""
+    """Sort values by group, method, quantity and unit. Models without a group are left out."""
     cells: dict[CellKey, list[Member]] = defaultdict(list)
     for member in members:
         if member.groups:
@@ -87,7 +87,13 @@ def _estimated_rows(
     statistic: str,
     estimate: Callable[[Sequence[float]], Estimate] = mean_over_models,
 ) -> Iterator[AnalysisRow]:
-    """Yield a row for each cell, with the estimate from the values of its members."""
+    """Yield a row for each combination of group, method, quantity and unit.
+
+    Args:
+        members: The values of models.
+        statistic: Name of the statistic.
+        estimate: Function from the values of a group to the number.
+    """
     for (groups, method, quantity, unit), cell_members in _by_cell(members).items():
         observations = [member.observation for member in cell_members]
         yield AnalysisRow(
@@ -108,10 +114,10 @@ def _mean(members: Sequence[Member]) -> Iterator[AnalysisRow]:
 
 
 def ranked(members: Sequence[Member]) -> Iterator[Member]:
-    """Yield the members with the rank of each model in place of its value.
+    """Yield each value replaced by the model's rank, 1 for the best.
 
-    A model is ranked among all models that have a value of the same quantity by the same method. Equal values share the
-    best of their ranks (1, 2, 2, 4).
+    Models are ranked by the same quantity and the same method. Equal values share the best of their
+    ranks (1, 2, 2, 4).
     """
     rivals_by_quantity: dict[tuple[str, str], list[Member]] = defaultdict(list)
     for member in members:
@@ -132,7 +138,10 @@ def _mean_rank(members: Sequence[Member]) -> Iterator[AnalysisRow]:
 
 
 def gaps(members: Sequence[Member]) -> Iterator[Member]:
-    """Yield likelihood minus generation, for each model and quantity that has both."""
+    """Yield for each model and quantity the value by likelihood minus the value by generation.
+
+    Models without one of the two are left out.
+    """
     by_model: dict[tuple[str, str], dict[str, Member]] = defaultdict(dict)
     for member in members:
         observation = member.observation
@@ -158,7 +167,7 @@ def _gap(members: Sequence[Member]) -> Iterator[AnalysisRow]:
 
 
 def _median_and_quartiles(values: Sequence[float]) -> Estimate:
-    """Return the median with the quartiles as its ends. They are not a confidence interval."""
+    """Return the median with the quartiles as its ends, which are not a confidence interval."""
     if len(values) > 1:
         low, median, high = quantiles(values, n=4, method="inclusive")
     else:
@@ -213,7 +222,7 @@ CORRELATION = AnalysisStatistic("Rank correlation", _correlation)
 
 
 def pooled(members: Iterable[Member]) -> list[Member]:
-    """Return the members with all quantities as one."""
+    """Return the values under a common name in place of their quantities, so that all are pooled."""
     pooled_members = []
     for member in members:
         observation = replace(member.observation, quantity=POOLED)
@@ -224,13 +233,13 @@ def pooled(members: Iterable[Member]) -> list[Member]:
 def arrange_by_quantity(
     rows: Iterable[AnalysisRow],
 ) -> Mapping[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]]:
-    """Arrange the numbers of an analysis as the lines of a table with a column for each quantity.
+    """Arrange numbers as the rows of a table that has a column for each quantity.
 
     Args:
-        rows: The numbers. Each has its groups, method, statistic and quantity.
+        rows: The numbers.
 
     Returns:
-        For each line, that is, each combination of groups, method and statistic, its numbers by quantity.
+        For each row of the table (groups, method and statistic), its numbers by quantity.
     """
     lines: dict[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]] = defaultdict(dict)
     for row in rows:

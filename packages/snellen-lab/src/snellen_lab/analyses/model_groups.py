@@ -1,4 +1,4 @@
-"""Groups of models by the facts on their cards."""
+"""Put models into groups by what their model cards say, such as their size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ WITHOUT = "without"
 def group_of(
     observation: Observation, grouping: Grouping, cards: Mapping[str, ModelCard]
 ) -> str | None:
-    """Return the group of a model; None if its card lacks the fact, or if it is in none of the lists."""
+    """Return the group of a model, such as "> 7B to 13B" or "with"; None if it is in no group.
+
+    A model is in no group if it has no card, the card does not say what models are grouped by, or
+    none of the declared lists names the model. A run that none of the lists names is a group of its
+    own.
+    """
     if grouping.by == MODEL:
         return observation.model
     if grouping.members:
@@ -43,7 +48,10 @@ def group_of(
 
 
 def text_class(text: str, names: Mapping[str, tuple[str, ...]]) -> str:
-    """Return the first group with a pattern that matches the text; the text itself if there is none."""
+    """Return the group whose patterns match a text; the text itself if none does.
+
+    If several groups match, the first one counts. `*` in a pattern matches any text.
+    """
     for group, patterns in names.items():
         if any(fnmatchcase(text, pattern) for pattern in patterns):
             return group
@@ -51,9 +59,10 @@ def text_class(text: str, names: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def number_class(number: float, edges: tuple[float, ...]) -> str:
-    """Return the class of a number, as in `> 10M to 100M`: above one edge, up to and including the next.
+    """Return the class of a number, such as `> 10M to 100M` for 50M with the edges 10M and 100M.
 
-    Without edges it is the number itself.
+    A number equal to an edge is in the class below it. Without edges the class is the number
+    itself.
     """
     if not edges:
         return short_number(number)
@@ -76,7 +85,7 @@ def short_number(number: float) -> str:
 def why_no_group(
     observation: Observation, grouping: Grouping, cards: Mapping[str, ModelCard]
 ) -> str:
-    """Return why a model is in no group, and what to do."""
+    """Return why a model is in no group, and what the user can do about it."""
     fact_name = "trained_on" if grouping.trained_on else grouping.by
     if observation.card in cards:
         return f"the card {observation.card} does not state {fact_name}"

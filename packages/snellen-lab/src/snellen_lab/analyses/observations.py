@@ -1,4 +1,4 @@
-"""The values of an analysis: of models in papers and in runs, by quantity and method."""
+"""Collect the values of an analysis: of the models in a paper and of runs, by quantity and method."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from snellen_lab.papers.printed_tables import (
 
 
 class Observation(Struct, frozen=True, kw_only=True):
-    """A value of a model."""
+    """The value of one quantity for one model by one method."""
 
     model: str
     """Name in the paper, or label of the run."""
@@ -61,7 +61,7 @@ AnalysisMeasure = Callable[[ReportedRun], Iterable[Measured]]
 
 
 class ObservedValues(Struct, frozen=True):
-    """The values of an analysis, and notes on missing ones."""
+    """The values of an analysis, with notes on the values that are missing."""
 
     observations: list[Observation]
     notes: tuple[str, ...]
@@ -70,9 +70,9 @@ class ObservedValues(Struct, frozen=True):
 def observe(
     spec: AnalysisSpec, reported_runs: Sequence[ReportedRun], cards: dict[str, ModelCard]
 ) -> ObservedValues:
-    """Return the values of the paper's models, then those of the runs.
+    """Return the values of the paper's models, followed by those of the runs.
 
-    Raises DataError if the analysis names a column that no table has.
+    Raises DataError if the analysis names a column that no table of the paper has.
     """
     paper = paper_of(spec.suite) if any(source.cells for source in spec.values) else None
     cells_by_source: list[list[PrintedValue]] = []
@@ -112,7 +112,10 @@ def observe(
 
 
 def _cells(paper: Paper, source: AnalysisSource) -> list[PrintedValue]:
-    """Return the printed values of a source that belong to a model."""
+    """Return the printed numbers of models that a source of an analysis names.
+
+    Raises DataError if a column does not exist.
+    """
     cells: list[PrintedValue] = []
     for reference in source.cells:
         table, _, pattern = reference.partition(":")
@@ -128,7 +131,11 @@ def _cells(paper: Paper, source: AnalysisSource) -> list[PrintedValue]:
 
 
 def _column(cell: PrintedValue) -> str:
-    """Return the labels of a printed cell except model and method, then its column, as in `Random, Accuracy`."""
+    """Return a name for what a printed cell measures: its labels and its column.
+
+    Labels for model and method are left out. For example, a cell in the row `Random` of the column
+    `Accuracy` gives `Random, Accuracy`.
+    """
     texts = []
     for label, text in cell.labels.items():
         if label not in (MODEL, METHOD):
@@ -138,7 +145,11 @@ def _column(cell: PrintedValue) -> str:
 
 
 def _is_in_source(cell: PrintedValue, source: AnalysisSource) -> bool:
-    """Return whether a printed number has all labels that a source requires, and none that it excludes."""
+    """Return whether a source of an analysis includes a printed number, by the labels of its row.
+
+    The row must have the labels in `rows`, if it has labels of that kind at all, and none of those
+    in `without`.
+    """
     for label, text in source.rows.items():
         if cell.labels.get(label, text) != text:
             return False
@@ -167,14 +178,14 @@ def _printed_observation(
 
 
 def _better(cell: PrintedValue) -> Better:
-    """Return whether a higher or a lower value of a printed number is better: as its metric says, else higher."""
+    """Return whether higher or lower values of a printed number are better; `higher` if unknown."""
     if cell.metric and not cell.dimension:
         return declared_row(cell.metric).better
     return "higher"
 
 
 class _RunValues(Struct, frozen=True):
-    """The values of a run for a source of an analysis."""
+    """Collects the values that a run has for one source of an analysis."""
 
     reported_run: ReportedRun
     source: AnalysisSource
@@ -182,7 +193,7 @@ class _RunValues(Struct, frozen=True):
     """Name of the model's card."""
 
     def measured(self) -> Iterator[Observation]:
-        """Yield the values that the source's measure computes."""
+        """Yield the values that the source's measure computes from the run."""
         measure: AnalysisMeasure = find_registered("analysis_measures", self.source.measure)
         for measured in measure(self.reported_run):
             yield self._observation(
@@ -192,9 +203,15 @@ class _RunValues(Struct, frozen=True):
     def comparable(
         self, paper: Paper, cells: Sequence[PrintedValue]
     ) -> tuple[list[Observation], dict[str, str]]:
-        """Return the run's numbers for the columns of printed cells, by the methods of the run.
+        """Return the run's numbers that can be compared with printed ones.
 
-        The second value has the columns that the run lacks, with the reasons.
+        Args:
+            paper: The paper.
+            cells: Its printed numbers.
+
+        Returns:
+            A number for each column and method that the run has; and the other columns, each with
+            the reason why the run has no number for it.
         """
         observations: list[Observation] = []
         absent: dict[str, str] = {}
@@ -237,10 +254,10 @@ class _RunValues(Struct, frozen=True):
 
 
 def _averaged(source: AnalysisSource, observations: Sequence[Observation]) -> list[Observation]:
-    """Average the values of each model, if the source of an analysis gives them all one name (`quantity`).
+    """Return the mean of each model's values by the same method, if the source gives them one name.
 
-    Otherwise the values are returned unchanged. A model is left out if it has fewer values than others have by the same
-    method, since means over different benchmarks cannot be compared.
+    If the source has no name (`quantity`), the values are returned unchanged. A model with fewer
+    values than others is left out, because means over different benchmarks cannot be compared.
     """
     if not source.quantity:
         return list(observations)
@@ -262,9 +279,10 @@ def _averaged(source: AnalysisSource, observations: Sequence[Observation]) -> li
 
 
 def _card_of_model(model: str, cards: Mapping[str, ModelCard]) -> tuple[str, ModelCard] | None:
-    """Return the name and the card of an evaluated model, or None if it has no card.
+    """Return the name and the card of an evaluated model; None if it has no card.
 
-    A card is found by the model string, or by its part after the scheme and before options, a revision or an address.
+    A card is found by the complete model string or by its essential part: for
+    `hf:org/name?dtype=float32`, this is `org/name`.
     """
     bare_name = re.split(r"[?@]", model.partition(":")[2])[0]
     for name in (model, bare_name):
@@ -281,7 +299,10 @@ def _card_of_model(model: str, cards: Mapping[str, ModelCard]) -> tuple[str, Mod
 def _card_of_printed(
     suite: str, model: str, cards: Mapping[str, ModelCard]
 ) -> tuple[str, ModelCard] | None:
-    """Return the name and the card of a model by its name in the tables of a suite's paper."""
+    """Return the name and the card of a model in a paper's tables; None if it has no card.
+
+    A card states under which name the paper prints the model.
+    """
     for name, card in cards.items():
         if card.printed.get(suite) == model:
             return name, card

@@ -1,4 +1,4 @@
-"""The result of an analysis: its numbers, next to those that the paper prints, as a table, charts and files."""
+"""The result of an analysis, as a table, charts and files, next to the numbers that a paper prints."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INTERVALS_NOTE = "In brackets: Student's 95% interval of the mean over three or 
 
 
 class PaperComparison(Struct, frozen=True):
-    """A number of an analysis, and the number that the paper prints for it."""
+    """A number of an analysis next to the same number as the paper prints it."""
 
     row: AnalysisRow
     printed: PrintedValue
@@ -54,7 +54,10 @@ class PaperComparison(Struct, frozen=True):
 
     @property
     def agrees(self) -> bool:
-        """Whether the two numbers differ at most by the rounding of the printed number and of the values it comes from."""
+        """Return whether the two numbers differ by no more than rounding can explain.
+
+        Both the printed number, and the printed values that ours is computed from, are rounded.
+        """
         computed = self.row.estimate.value
         if computed is None or self.printed.value is None:
             return False
@@ -75,17 +78,20 @@ class AnalysisOutcome(Struct, frozen=True):
 
     @property
     def series(self) -> tuple[str, ...]:
-        """Names of the colours of its charts. Most charts have labels instead."""
+        """Return the names of the groups that the chart shows by colour.
+
+        This is () for all charts but radar charts, which write the names instead.
+        """
         return tuple(series_of(self.rows)) if self.spec.plot == "radar" else ()
 
     @property
     def unexplained(self) -> list[PaperComparison]:
-        """Numbers that the paper prints differently, and that are not known misprints."""
+        """Return the numbers that the paper prints differently without being known misprints."""
         return [check for check in self.checks if not check.agrees and not check.erratum]
 
     @property
     def table(self) -> Table:
-        """Table with a row for each group and method, and a column for each quantity."""
+        """Return a table with a row for each group and method, and a column for each quantity."""
         quantities = list(dict.fromkeys(row.quantity for row in self.rows))
         headings = [grouping.heading for grouping in self.spec.groups]
         has_methods = any(row.method for row in self.rows)
@@ -118,7 +124,7 @@ class AnalysisOutcome(Struct, frozen=True):
 
     @property
     def check_table(self) -> Table:
-        """Table of the numbers that the paper prints differently."""
+        """Return a table of the numbers that the paper prints differently."""
         rows = []
         n_agreeing = 0
         for check in self.checks:
@@ -137,7 +143,7 @@ class AnalysisOutcome(Struct, frozen=True):
 
 
 def _interval_cell(row: AnalysisRow | None) -> Cell:
-    """Return a number with its interval, as in `53.7 [40.2, 67.2]`."""
+    """Return a number with its interval, as in `53.7 [40.2, 67.2]`; "" if there is none."""
     if row is None or row.estimate.value is None:
         return ""
     digits = DIGITS.get(row.unit, 3)
@@ -157,7 +163,7 @@ def compute_analysis(
     reported_runs: Sequence[ReportedRun] = (),
     cards: dict[str, ModelCard] | None = None,
 ) -> AnalysisOutcome:
-    """Carry out an analysis of the paper's models and of runs.
+    """Carry out an analysis on the models of a paper and on runs.
 
     Args:
         spec: The analysis.
@@ -201,7 +207,10 @@ def compute_analysis(
 def _group_members(
     spec: AnalysisSpec, observations: Sequence[Observation], cards: Mapping[str, ModelCard]
 ) -> Iterator[Member]:
-    """Yield each value with the groups of its model, which are empty unless it is in a group of each grouping."""
+    """Yield each value with the groups of its model.
+
+    A model that lacks a group in one of the groupings gets no groups at all: ().
+    """
     for observation in observations:
         groups: list[str] = []
         for grouping in spec.groups:
@@ -223,7 +232,7 @@ def _statistic_rows(spec: AnalysisSpec, members: Sequence[Member]) -> tuple[Anal
 def _ungrouped_notes(
     spec: AnalysisSpec, members: Sequence[Member], cards: Mapping[str, ModelCard]
 ) -> Iterator[str]:
-    """Yield why runs are in no group, and which of the paper's models are in none."""
+    """Yield notes that explain why runs, and which of the paper's models, are in no group."""
     ungrouped: dict[str, Observation] = {}
     for member in members:
         if not member.groups:
@@ -241,7 +250,10 @@ def _ungrouped_notes(
 
 
 def _comparisons(spec: AnalysisSpec, rows: Sequence[AnalysisRow]) -> Iterator[PaperComparison]:
-    """Yield each number that the paper prints, too."""
+    """Yield each number of an analysis that the paper prints as well, next to the printed one.
+
+    Nothing is yielded if the analysis does not declare where the paper prints its numbers.
+    """
     printed = spec.printed
     if printed is None or not rows:
         return
@@ -264,7 +276,7 @@ def _comparisons(spec: AnalysisSpec, rows: Sequence[AnalysisRow]) -> Iterator[Pa
 
 
 def flat_analysis_row(row: AnalysisRow, spec: AnalysisSpec) -> dict[str, Any]:
-    """Return a row as a flat dictionary of plain values, with groups under their headings."""
+    """Return a row as a dict of plain values, with each group under the heading of its column."""
     flat: dict[str, Any] = {"analysis": spec.name}
     for grouping, group in zip(spec.groups, row.groups, strict=True):
         flat[grouping.heading] = group

@@ -1,1 +1,5 @@
-"""Accuracies corrected by labels of a drawn part of the replies: how wrong their reader is, and what that changes."""
+"""Correct the accuracies of a run for replies that were misread.
+
+People label a random part of the replies. The labels show how often replies were misread, and what
+that changes in the accuracies.
+"""

@@ -35,14 +35,17 @@ from snellen_lab.row_names import CAPABILITY, HEADLINE, TASK_CAPABILITY
 
 
 class Uncorrected(Struct, frozen=True):
-    """A headline number that labels cannot correct, and the reason."""
+    """A headline number that labels cannot correct, with the reason."""
 
     row: Result
     why: str
 
 
 def corrected_rows(run: ScoredRun, rows: Sequence[Result], audit: Audit | None) -> Iterator[Result]:
-    """Yield a corrected row for each of a run's rows that labels can correct; none without an audit."""
+    """Yield a corrected copy of each result of a run that the labels of its audit can correct.
+
+    Nothing is yielded if there is no audit.
+    """
     if audit is None:
         return
     corrections = _RunCorrections(run, rows, audit.meanings)
@@ -53,10 +56,11 @@ def corrected_rows(run: ScoredRun, rows: Sequence[Result], audit: Audit | None) 
 
 
 def with_corrections(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
-    """Return a run's rows with each number that its audit corrects replaced by the corrected number.
+    """Return the results of a run, with corrected numbers where the run has been audited.
 
-    Every sentence, table, export and comparison then shows the corrected number. The number as read is kept in a row of
-    its own, `NAME_as_read`.
+    In this way every sentence, table, export and comparison shows the corrected number. The
+    uncorrected number follows in a row with another metric: for example, `accuracy_as_read` after
+    `accuracy`.
     """
     estimates = {}
     for row in corrected_rows(run, rows, audit_of(run)):
@@ -73,7 +77,10 @@ def with_corrections(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
 
 
 def audited_numbers(run: ScoredRun) -> Callable[[str, str, str], Estimate | None]:
-    """Return a function that looks up the corrected numbers of single benchmarks of a run."""
+    """Return a function that looks up the corrected number of a benchmark in a run.
+
+    It takes benchmark, protocol and metric, and returns None if labels do not correct this number.
+    """
     return BenchmarkCorrections(run, audit_of(run)).estimate
 
 
@@ -81,14 +88,14 @@ CORRECTION = NumberCorrection(with_corrections, audited_numbers)
 
 
 def _number_key(row: Result, metric: str) -> tuple[str, ...]:
-    """Return the key that identifies a number of a run, with another metric in place of the row's own."""
+    """Return a key that identifies a number of a run: that of a row, but with this metric."""
     return row.benchmark, row.dimension, row.slice, row.protocol, row.method, metric
 
 
 def uncorrected_headlines(
     run: ScoredRun, rows: Sequence[Result], audit: Audit
 ) -> Iterator[Uncorrected]:
-    """Yield the headline numbers of a run that have no corrected row, and the reasons."""
+    """Yield each headline number of a run that labels cannot correct, with the reason."""
     corrections = _RunCorrections(run, rows, audit.meanings)
     scored_by_name = {scored.spec.name: scored for scored in run.benchmarks}
     for row in rows:
@@ -105,7 +112,7 @@ def uncorrected_headlines(
 
 
 class BenchmarkCorrections:
-    """Corrected numbers of the single benchmarks of a run; none without an audit."""
+    """Looks up the corrected numbers of single benchmarks of a run. Without an audit it finds none."""
 
     def __init__(self, run: ScoredRun, audit: Audit | None) -> None:
         self._audit = audit
@@ -126,7 +133,7 @@ class BenchmarkCorrections:
 
 
 def _protocols_by_name(run: ScoredRun) -> dict[tuple[str, str], AuditedProtocol]:
-    """Return what labels can correct in a run, by benchmark and protocol."""
+    """Return the replies of a run that labels can correct, by benchmark and protocol."""
     protocols = {}
     for audited in audited_protocols(run):
         protocols[audited.benchmark, audited.protocol] = audited
@@ -134,7 +141,7 @@ def _protocols_by_name(run: ScoredRun) -> dict[tuple[str, str], AuditedProtocol]
 
 
 class _RunCorrections:
-    """Corrected rows of a run, given the labels of its replies."""
+    """Computes the corrected results of a run from the labels of its replies."""
 
     def __init__(self, run: ScoredRun, rows: Sequence[Result], meanings: Meanings) -> None:
         self._run = run
@@ -144,7 +151,10 @@ class _RunCorrections:
         self._parts: dict[tuple[str, str, str], AuditedPart | None] = {}
 
     def corrected_row(self, row: Result) -> Result | None:
-        """Return the corrected row for a row; None if labels of replies cannot correct it."""
+        """Return a result with its corrected number; None if labels of replies cannot correct it.
+
+        The metric of the new row has the ending `AFTER_AUDIT`.
+        """
         if row.method != "generation" or row.estimate.value is None:
             return None
         if row.convention != "standard" or row.detail:
@@ -178,9 +188,10 @@ class _RunCorrections:
         return replace(row, metric=row.metric + AFTER_AUDIT, estimate=corrected)
 
     def _part(self, row: Result) -> AuditedPart | None:
-        """Return the replies behind the number of a single benchmark, with their labels; None if it cannot be corrected.
+        """Return the replies behind the number of a single benchmark, with their labels.
 
-        The parts are computed once and kept, since several numbers of a run may average the same ones.
+        None is returned if labels cannot correct the number. Results are kept, because several
+        means of a run may contain the same number.
         """
         key = (row.benchmark, row.protocol, row.metric)
         if key not in self._parts:
@@ -192,7 +203,10 @@ class _RunCorrections:
         return self._parts[key]
 
     def _averaged_rows(self, row: Result) -> list[Result]:
-        """Return the rows of single benchmarks that a row averages, in the order of benchmarks."""
+        """Return the results of single benchmarks that a result averages, sorted by benchmark.
+
+        The result of a single benchmark is returned alone.
+        """
         if row.benchmark != OVERALL:
             return [row]
         if row.metric in (HEADLINE, CAPABILITY, TASK_CAPABILITY):
@@ -206,7 +220,9 @@ class _RunCorrections:
         return sorted(members, key=lambda member: member.benchmark)
 
     def _headline_members(self, row: Result) -> list[Result]:
-        """Return the headline rows of benchmarks, of one task if the row is of one."""
+        """Return the headline results of benchmarks: of one task if `row` is about one, else of
+        all.
+        """
         headlines = self._headlines.get(row.method, [])
         if not row.slice:
             return headlines
@@ -218,7 +234,7 @@ class _RunCorrections:
         return members
 
     def _metric_members(self, row: Result) -> list[Result]:
-        """Return the rows of benchmarks with the same protocol and metric."""
+        """Return the results of single benchmarks with the same protocol and metric as `row`."""
         members = []
         for candidate in self._rows:
             if candidate.benchmark not in self._specs or candidate.slice:
@@ -237,7 +253,11 @@ class _RunCorrections:
         return headline_rows(self._run, self._rows)
 
     def _tree(self, row: Result, members: Sequence[Result], parts: Sequence[AuditedPart]) -> Tree:
-        """Arrange parts by what counts equally in a row: questions, benchmarks or dimensions."""
+        """Arrange the parts of a mean by what counts equally: questions, benchmarks or dimensions.
+
+        For example, for a mean over two dimensions with one and two benchmarks: [[[a]], [[b],
+        [c]]].
+        """
         if row.over == "questions":
             return [[parts]]
         if row.over != "dimensions":

@@ -1,6 +1,7 @@
-"""Draw replies of a run for labelling: a stratified random sample with known probabilities.
+"""Draw a random part of a run's replies, so that people can label them.
 
-The design is stored in audit.json (`AuditDesign`) next to the run's journal.
+The replies are drawn in strata (by how they were read) with known probabilities. The draw is stored
+as audit.json (`AuditDesign`) in the run's folder.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MIN_SHARE = 0.15
 
 
 class DrawnReply(Struct, frozen=True):
-    """A reply to be labelled."""
+    """A reply that was drawn and is to be labelled."""
 
     item: str
     """Id under which its label is stored."""
@@ -68,7 +69,7 @@ class Stratum(Struct, frozen=True):
 
 
 class AuditDesign(Struct, frozen=True, kw_only=True):
-    """The drawn replies and how they were drawn, so that the estimate can be repeated."""
+    """The drawn replies with the details of the draw, from which the estimate can be repeated."""
 
     snellen: str
     """Version of Snellen that drew the replies."""
@@ -86,7 +87,7 @@ class AuditDesign(Struct, frozen=True, kw_only=True):
         return self.journals == _journal_sizes(run)
 
     def drawn_replies_of(self, run: ScoredRun) -> tuple[DrawnReply, ...]:
-        """Return the drawn replies to the questions to which a run is narrowed."""
+        """Return the drawn replies to the questions that `run` has, which may be only some of all."""
         samples = {scored.spec.name: scored.samples for scored in run.benchmarks}
         return tuple(
             reply for reply in self.drawn if reply.sample_id in samples.get(reply.benchmark, ())
@@ -94,7 +95,10 @@ class AuditDesign(Struct, frozen=True, kw_only=True):
 
 
 def read_design(run: Path) -> AuditDesign | None:
-    """Return the design of a run's audit, or None. Raises StoreError for a damaged file."""
+    """Return the stored draw of a run's audit; None if nothing was drawn.
+
+    Raises StoreError if the file is damaged.
+    """
     path = run / AUDIT_FILE
     if not path.exists():
         return None
@@ -107,15 +111,17 @@ def read_design(run: Path) -> AuditDesign | None:
 
 
 def design_for(run: ScoredRun, limit: int, seed: int, part: ScoredRun | None = None) -> AuditDesign:
-    """Return the replies of a run that are to be labelled: those drawn earlier if they are enough, else a new draw.
+    """Return a draw of a run's replies that has at least `limit` replies, if there are as many.
 
-    A new draw is stored in the run's folder.
+    The stored draw is returned if it has the same seed and enough replies, and if the run has
+    received no replies since. Otherwise a new draw is made and stored in the run's folder.
 
     Args:
         run: The run.
         limit: Number of replies to draw.
         seed: Seed of the draw.
-        part: The same run with only some of its questions. Then `limit` replies to these questions are drawn, or all.
+        part: The same run with some of its questions only. If given, `limit` counts the replies to
+            these questions, and the draw from the whole run is made as large as that needs.
     """
     narrowed = part or run
     stored = read_design(run.folder)
@@ -144,7 +150,7 @@ def design_for(run: ScoredRun, limit: int, seed: int, part: ScoredRun | None = N
 
 
 class _Drawable(Struct, frozen=True, gc=False):
-    """A unit that may be drawn."""
+    """A unit that may be drawn: a reply, or all replies to a question."""
 
     rank: float
     """Position in the order of the draw: the smallest are drawn first."""
@@ -154,12 +160,15 @@ class _Drawable(Struct, frozen=True, gc=False):
 
 
 def draw_replies(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
-    """Draw at most `limit` replies. With the same seed, a larger draw contains a smaller one.
+    """Draw at most `limit` replies for labelling.
 
-    A unit is a reply, or all replies to a question that has to be right each time. Strata are the readings; the stratum
-    of a question is its most doubtful reading. Within a stratum, units are drawn with probabilities in proportion to
-    their weight in the mean over all accuracies of the run (equal for a single benchmark), by sequential Poisson
-    sampling: those with the smallest u / weight, for uniform u (Ohlsson 1998).
+    With the same seed, a larger draw contains a smaller one. A unit of the draw is a single reply
+    or, if a question is only right when all its replies are (CircularEval), all replies to the
+    question. Units are sorted into strata by how sure their reading is, such as `certain` or
+    `open`; for several replies, the least sure one decides. Within a stratum, the probability of a
+    unit is proportional to its weight in the mean over all accuracies of the run. The units with
+    the smallest u / weight are drawn, for a uniform random number u (sequential Poisson sampling,
+    Ohlsson 1998).
 
     Raises DataError if there is no reply to draw.
     """
@@ -205,7 +214,7 @@ def draw_replies(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
 
 
 def _strata(run: ScoredRun, seed: int) -> dict[str, list[_Drawable]]:
-    """Return the units of each reading, in the order in which they are drawn."""
+    """Return the units of each stratum, in the order in which they are drawn."""
     protocols = list(audited_protocols(run))
     strata: dict[str, list[_Drawable]] = defaultdict(list)
     for audited in protocols:
@@ -225,7 +234,10 @@ def _strata(run: ScoredRun, seed: int) -> dict[str, list[_Drawable]]:
 
 
 def _stratum_order(strata: Mapping[str, Sequence[_Drawable]], limit: int) -> Iterator[str]:
-    """Yield the stratum of each unit to draw, until `limit` replies are expected."""
+    """Yield for each unit to be drawn the stratum that it comes from.
+
+    This ends when the drawn units are expected to have `limit` replies. A unit may have several.
+    """
     sizes: dict[str, tuple[float, int]] = {}
     mean_replies: dict[str, float] = {}
     for reading, members in strata.items():
@@ -242,7 +254,7 @@ def _stratum_order(strata: Mapping[str, Sequence[_Drawable]], limit: int) -> Ite
 
 
 def drawn_items(run: Path, keys: Sequence[ReplyKey]) -> dict[ReplyKey, LabelItem]:
-    """Return what a person needs to label each of these replies of a run, in the order of `keys`."""
+    """Return for each of these replies what a person must see to label it, in the order of `keys`."""
     items: dict[ReplyKey, LabelItem] = {}
     for item in label_items(run, set(keys)):
         key = reply_key(item.unparsed.prediction)
@@ -251,11 +263,12 @@ def drawn_items(run: Path, keys: Sequence[ReplyKey]) -> dict[ReplyKey, LabelItem
 
 
 def allocation(strata: Mapping[str, tuple[float, int]], limit: int) -> Iterator[str]:
-    """Decide from which stratum (replies that were read in the same way) each unit is drawn, one unit after the other.
+    """Decide for one unit after the other from which stratum it is drawn.
 
-    This is Neyman's allocation: the number of units is proportional to the weight of a stratum times the standard
-    deviation sqrt(p (1 - p)), where p is the expected share of misread replies. Each stratum gets at least `MIN_SHARE`.
-    The order follows Sainte-Laguë's method, so that each beginning of it is an allocation, too.
+    A stratum has the replies that were read in the same way. By Neyman's allocation, the number of
+    units from it is proportional to its weight times the standard deviation sqrt(p (1 - p)), where
+    p is the expected share of misread replies. Each stratum gets at least the share `MIN_SHARE`. By
+    Sainte-Laguë's method, the first units of the sequence are distributed in the same way as all.
 
     Args:
         strata: For each stratum, its weight and its number of units.

@@ -1,15 +1,19 @@
-"""Numbers corrected by labels of some replies (prediction-powered inference, Angelopoulos et al. 2023).
+"""Correct the numbers of a run by labels of some replies.
 
-Units that are labelled together (a reply, or all replies that a value depends on) are grouped into cells by how they
-were read and by what they counted as. In each cell, labels estimate what its members count in truth. The corrected
-number is what the number would be if each member of a cell counted that much: a difference estimator that is stratified
-after the draw. If readings carry no information, it is as precise as an estimate from labels alone.
+The method is prediction-powered inference (Angelopoulos et al. 2023). A unit is what is labelled
+together: a reply, or all replies that a value depends on. Units are grouped into cells by how they
+were read and by what they counted as: for example, all replies that were read with certainty and
+counted as right. In each cell, the labels estimate how much its units should count. The corrected
+number is what the number would be if each unit of a cell counted that much. This is a difference
+estimator, stratified after the draw. If the readings carry no information, it is as precise as an
+estimate from labels alone.
 
 A number that is not a mean (F1) is computed from corrected sums, and linearised around them.
 
-The interval covers two uncertainties: other questions might have been asked (by image, `estimate_mean`), and other
-replies might have been drawn (by cell, Wilson's interval, which keeps its width if no labelled reply was misread).
-`bench/audit_coverage.py` measures how often the interval contains the true value.
+The interval covers two uncertainties: other questions might have been asked (by image,
+`estimate_mean`), and other replies might have been drawn (by cell, Wilson's interval, which keeps
+its width if no labelled reply was misread). `bench/audit_coverage.py` measures how often the
+interval contains the true value.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ SHARE_BOUNDS: Bounds = (0.0, 1.0)
 
 
 class Contribution(Struct, frozen=True, gc=False):
-    """Contribution of a reply, or of several that are labelled together, to a question."""
+    """What a reply, or several that are labelled together, contributes to the number of a question."""
 
     question: int
     """Index of the question in its part."""
@@ -62,7 +66,7 @@ class Contribution(Struct, frozen=True, gc=False):
 
 
 class AuditedPart(Struct, frozen=True):
-    """The questions of a benchmark in a number, and the contributions of their replies."""
+    """The questions of a benchmark behind a number, with the contributions of their replies."""
 
     groups: Sequence[Hashable]
     """The image of each question."""
@@ -80,7 +84,7 @@ questions of all parts of a pool."""
 
 
 class ReadingCell(Struct, frozen=True):
-    """Replies that were read in the same way and count the same."""
+    """A summary of the replies that were read in the same way and count the same."""
 
     weight: float
     """Share of the number, times the difference between the largest and the smallest possible count."""
@@ -93,7 +97,10 @@ class ReadingCell(Struct, frozen=True):
 
     @property
     def margins(self) -> tuple[float, float]:
-        """Margins of error of the mean below and above `right`, as shares of the number."""
+        """Return how far the cell's mean may be below and above `right`, as shares of the number.
+
+        Both are 0 if the cell needs no labels.
+        """
         if math.isinf(self.labelled):
             return 0.0, 0.0
         low = 0.0
@@ -110,12 +117,13 @@ class _SharedCell(ReadingCell, frozen=True):
 
 
 def cell_of(weight: float, scored: float, labels: Sequence[tuple[float, float]]) -> ReadingCell:
-    """Return a reading cell (replies that were read in the same way and count the same) with what its labels say.
+    """Return the summary of replies that were read in the same way and count the same.
 
     Args:
         weight: The cell's share of the number.
         scored: Mean count of its replies as they were read, from 0 to 1.
-        labels: For each label, how many replies it represents, and the true count of its reply, from 0 to 1.
+        labels: For each label, how many replies it represents, and the true count of its reply,
+            from 0 to 1.
     """
     total = math.fsum(label_weight for label_weight, _ in labels)
     if not total:
@@ -134,14 +142,16 @@ def with_reading_error(
     cells: Sequence[ReadingCell],
     bounds: Bounds = SHARE_BOUNDS,
 ) -> Estimate:
-    """Return a corrected number with an interval that also covers that only some replies were labelled.
+    """Widen the interval of a corrected number, because only some replies were labelled.
 
-    On either side, the interval is the wider one of two: that of `linearised`, and that of `expected` together with the
-    margins of the cells, as the root of the sum of their squares (MOVER).
+    On either side, the new interval is the wider one of two: that of `linearised`, and that of
+    `expected` together with the margins of the cells, added as the root of the sum of their squares
+    (MOVER).
 
     Args:
-        linearised: Mean over questions of the expected counts plus what each label adds to its question. Its spread
-            over images is that of both samples together, whatever questions about the same image have in common.
+        linearised: Mean over questions of the expected counts plus what each label adds to its
+            question. Its spread over images covers both the choice of questions and the draw of
+            labels.
         expected: Mean over questions of the expected counts.
         cells: The reading cells.
         bounds: Bounds of the metric.
@@ -169,7 +179,7 @@ def with_reading_error(
 def corrected_number(tree: Tree, bounds: Bounds = SHARE_BOUNDS) -> Estimate:
     """Return the corrected number of these parts with its interval.
 
-    It has no value if the metric is not defined at the corrected sums.
+    It has no value if the metric is not defined at the corrected sums, such as an F1 of 0 / 0.
     """
     parts: list[AuditedPart] = []
     question_shares: list[float] = []
@@ -205,7 +215,10 @@ MeanTruths = Mapping[Hashable, tuple[float, ...]]
 
 
 def _mean_truths(parts: Sequence[AuditedPart], question_shares: Sequence[float]) -> MeanTruths:
-    """Return the mean true counts of the labelled members of each cell."""
+    """Return for each cell the mean true counts of its labelled members.
+
+    Cells without labels are left out.
+    """
     weights: dict[Hashable, float] = defaultdict(float)
     sums: dict[Hashable, list[float]] = {}
     for part, question_share in zip(parts, question_shares, strict=True):
@@ -225,14 +238,17 @@ def _mean_truths(parts: Sequence[AuditedPart], question_shares: Sequence[float])
 
 
 def _expected_counts(contribution: Contribution, means: MeanTruths) -> Counts:
-    """Return the counts that the labels of its cell let a contribution be expected to have."""
+    """Return the counts that a contribution should have, judging by the labels of its cell.
+
+    Without labels in the cell, or if the reading cannot be wrong, these are the counts as read.
+    """
     if contribution.is_settled:
         return contribution.counted
     return means.get(contribution.cell, contribution.counted)
 
 
 class _Linearisation(Struct, frozen=True):
-    """The value of a part, and its change with the counts of its questions."""
+    """The value of a part at its corrected counts, and how it changes with the counts."""
 
     value: float
     """Value at the corrected sums."""
@@ -245,7 +261,7 @@ class _Linearisation(Struct, frozen=True):
     def of(cls, part: AuditedPart, means: MeanTruths) -> _Linearisation | None:
         """Return the linear approximation of a part's number at the corrected sums of its counts.
 
-        None if the number is not defined there, or nearby.
+        None is returned if the number, or its gradient, is not defined there.
         """
         n_questions = len(part.counts)
         sums = [math.fsum(column) for column in zip(*part.counts, strict=True)]
@@ -273,10 +289,11 @@ class _Linearisation(Struct, frozen=True):
     def question_values(
         self, part: AuditedPart, means: MeanTruths, cells: Mapping[Hashable, _SharedCell]
     ) -> tuple[list[float], list[float]]:
-        """Return two values for each question of a part, each of which has the corrected number as its mean.
+        """Return two lists with a value for each question; the mean of each is the corrected
+        number.
 
-        The first ones are what the cells let expect. The second ones include what the labels of its replies add to a
-        question.
+        The first list has the values that the cells of a question's replies let one expect. The
+        second list adds to these how far the labels of the question's own replies differ from that.
         """
         expected = []
         for counts in part.counts:
@@ -298,7 +315,10 @@ class _Linearisation(Struct, frozen=True):
 
 
 def _product(gradient: Counts, counts: Sequence[float]) -> float:
-    """Return the scalar product of a gradient and counts; the first count if the gradient is (1,), for a plain mean."""
+    """Return the scalar product of a gradient and counts.
+
+    For the gradient (1,), which stands for a plain mean, this is the first count.
+    """
     if gradient == (1.0,):
         return counts[0]
     products = []
@@ -308,7 +328,7 @@ def _product(gradient: Counts, counts: Sequence[float]) -> float:
 
 
 class _CellMembers:
-    """The members of a cell, gathered from all parts of a number."""
+    """Collects the members of a cell from all parts of a number."""
 
     def __init__(self) -> None:
         self.read: list[tuple[float, float]] = []
@@ -319,9 +339,10 @@ class _CellMembers:
         """For each labelled unit, the weights and the true counts of its members."""
 
     def cell(self) -> _SharedCell:
-        """Return the cell, with counts scaled to the range from 0 (the lowest possible count) to 1 (the highest).
+        """Return the summary of the cell.
 
-        The labels of one unit count as a single label: their weighted mean.
+        Counts are scaled so that the lowest possible count is 0 and the highest 1. Several labels
+        of one unit count as a single label: their weighted mean.
         """
         span = self.highest - self.lowest
         scale = span or 1.0
@@ -375,7 +396,7 @@ def _gather_members(
     question_share: float,
     linearisation: _Linearisation,
 ) -> None:
-    """Add the contributions of a part to the cells that they are in."""
+    """Add each contribution of a part to its cell in `members`."""
     # Few different counts occur, and each occurs often.
     project = cache(linearisation.project)
 
@@ -401,7 +422,13 @@ def _gather_members(
 def _tree_estimate(
     tree: Tree, linearisations: Sequence[_Linearisation], values: Sequence[Sequence[float]]
 ) -> Estimate:
-    """Return the mean of means over a tree, given the linearisation and the question values of each part in order."""
+    """Return the mean of means over a tree of parts.
+
+    Args:
+        tree: The parts, by dimension and pool.
+        linearisations: For each part in order, its linear approximation.
+        values: For each part in order, the values of its questions.
+    """
     remaining = iter(zip(linearisations, values, strict=True))
     dimension_estimates = []
     for pools in tree:
@@ -415,7 +442,13 @@ def _tree_estimate(
 def _pool_estimate(
     pool: Sequence[AuditedPart], remaining: Iterator[tuple[_Linearisation, Sequence[float]]]
 ) -> Estimate:
-    """Return the estimate over the questions of a pool, whose parts are the next ones in `remaining`."""
+    """Return the mean over all questions of a pool.
+
+    Args:
+        pool: The parts of the pool.
+        remaining: Linear approximation and values of the parts still to come. As many are consumed
+            as the pool has parts.
+    """
     if pool[0].compute is None:
         all_values: list[float] = []
         all_groups: list[Hashable] = []
@@ -433,7 +466,7 @@ def _pool_estimate(
 
 
 def _mean(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the mean of independent estimates; a single one unchanged."""
+    """Return the mean of independent estimates. A single estimate is returned unchanged."""
     if len(estimates) == 1:
         return estimates[0]
     return mean_of_estimates(estimates)

@@ -1,4 +1,4 @@
-"""The replies that the numbers of a run are made of: how each was read, and what the labels of some say."""
+"""The replies behind the numbers of a run: how each was read, and how some were labelled."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Question = tuple[str, int]
 
 
 class Meaning(Struct, frozen=True):
-    """The label that a person gave to a drawn reply."""
+    """What a drawn reply means according to its label."""
 
     choice: int | None
     """Index of the option that the reply names, before options were shuffled; None for none."""
@@ -53,9 +53,11 @@ def reply_key(reply: Prediction) -> ReplyKey:
 
 
 def reading_of(reply: Prediction) -> str:
-    """Return the confidence of the rules in their reading (`certain`, `likely`).
+    """Return how sure the reading of a reply is, as a word.
 
-    For a reply that rules could not read, it is what read it (`judge`, ...), or `open` if it was not read.
+    This is the confidence of the rules (`certain`, `likely`). For a reply that the rules could not
+    read, it is what read it (such as `judge`), `open` if nothing could, or `WORDLESS` if it has no
+    words.
     """
     if reply.unparsed_text is not None and not shortened(reply.unparsed_text):
         return WORDLESS
@@ -63,13 +65,19 @@ def reading_of(reply: Prediction) -> str:
 
 
 def _doubt_order(reading: str) -> tuple[int, str]:
-    """Return a sort key that puts the most doubtful readings first: unread replies, then those that a judge read."""
+    """Return a sort key for readings, from the most to the least doubtful.
+
+    The order is `open` (not read), read by a judge or otherwise, `likely`, `certain`, `WORDLESS`.
+    """
     ranks = {"open": 0, "likely": 2, "certain": 3, WORDLESS: 4}
     return ranks.get(reading, 1), reading
 
 
 class AuditedUnit(Struct, frozen=True, gc=False):
-    """Replies that are drawn together: one, or all to a question that has to be right each time."""
+    """Replies that are drawn together.
+
+    This is a single reply or, if a question is only right when all its replies are, all of these.
+    """
 
     question: Question
     replies: tuple[Prediction, ...]
@@ -78,16 +86,19 @@ class AuditedUnit(Struct, frozen=True, gc=False):
 
     @property
     def reading(self) -> str:
-        """The most doubtful reading of its replies."""
+        """Return the most doubtful of the readings of its replies."""
         return min(map(reading_of, self.replies), key=_doubt_order)
 
     @property
     def to_label(self) -> list[Prediction]:
-        """The replies that need a label."""
+        """Return the replies that a person must label: all except those without words."""
         return [reply for reply in self.replies if reading_of(reply) != WORDLESS]
 
     def choices(self, meanings: Meanings) -> list[int | None] | None:
-        """Return the option that each reply names by its label; None unless all replies are labelled."""
+        """Return the option that each reply names by its label (None for no option).
+
+        None is returned in place of the list unless all replies that need a label have one.
+        """
         choices: list[int | None] = []
         for reply in self.replies:
             if reading_of(reply) == WORDLESS:
@@ -100,7 +111,10 @@ class AuditedUnit(Struct, frozen=True, gc=False):
         return choices
 
     def weight(self, meanings: Meanings) -> float:
-        """Return how many units it represents; 0 without a label."""
+        """Return how many units this one represents; 0 if it has no label.
+
+        The weight is 1 / the probability with which the unit was drawn.
+        """
         for reply in self.to_label:
             meaning = meanings.get(reply_key(reply))
             if meaning is not None:
@@ -109,7 +123,7 @@ class AuditedUnit(Struct, frozen=True, gc=False):
 
 
 class AuditedProtocol(Struct, frozen=True, dict=True):
-    """The replies to a benchmark under a protocol, from which its accuracies are computed."""
+    """The replies to a benchmark under one protocol, such as `circular`."""
 
     scored: ScoredBenchmark
     protocol: str
@@ -124,7 +138,7 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
 
     @cached_property
     def scores(self) -> list[Score]:
-        """Scores of the questions that have an accuracy."""
+        """Return the accuracy scores of all questions that have one."""
         return [
             score
             for score in _scores(self.scored, self.protocol, ACCURACY)
@@ -133,7 +147,11 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
 
     @cached_property
     def units(self) -> list[AuditedUnit]:
-        """Single replies, or all replies to a question if the protocol requires all to be right."""
+        """Return the units of the draw.
+
+        These are single replies, or all replies to a question if the protocol requires all to be
+        right.
+        """
         n_presentations: dict[Question, int] = {}
         for score in self.scores:
             n_presentations[score.sample_id, score.turn] = score.n_presentations
@@ -160,7 +178,7 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         return units
 
     def part(self, metric: str, meanings: Meanings) -> AuditedPart | None:
-        """Return the replies of one number, with what labels say of them; None if labels cannot correct it."""
+        """Return the replies behind a number, with their labels; None if labels cannot correct it."""
         is_corpus_count = isinstance(metric_of(metric), CorpusCountMetric)
         if metric not in (ACCURACY, CIRCULAR) and not is_corpus_count:
             return None
@@ -173,7 +191,7 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         return self._corpus_part(metric, meanings)
 
     def _groups(self, questions: Sequence[Question]) -> list[str]:
-        """Return the image group of each question."""
+        """Return the group of each question; questions about one image share a group."""
         return [self.scored.samples[sample_id].group for sample_id, _ in questions]
 
     def _contributions(
@@ -183,13 +201,16 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         count: Callable[[Question, int | None], Counts],
         *cell: str,
     ) -> Iterator[Contribution]:
-        """Yield the contribution of each unbiased reply.
+        """Yield what each reply contributes to a number, as read and, if it has a label, in truth.
+
+        Presentations that do not count in the plain (vanilla) accuracy are left out.
 
         Args:
-            questions: The questions of the part, in its order.
+            questions: The questions of the number, in order.
             meanings: The labels.
-            count: Function from a question and the option that a reply names to the counts.
-            cell: Beginning of the keys of cells.
+            count: Function from a question and the option that a reply names to what the metric
+                counts.
+            cell: The first elements of the keys of cells.
         """
         indexes = {question: index for index, question in enumerate(questions)}
         possible_by_question: dict[Question, tuple[Counts, ...]] = {}
@@ -226,7 +247,7 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
                 )
 
     def _accuracy_part(self, meanings: Meanings) -> AuditedPart | None:
-        """Return the replies behind the accuracy of this protocol, with their labels; None without questions."""
+        """Return the replies behind the accuracy of this protocol; None if it has no questions."""
         questions = [(score.sample_id, score.turn) for score in self.scores]
         if not questions:
             return None
@@ -239,7 +260,10 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         return (float(choice in self.scored.answers[question].options),)
 
     def _corpus_part(self, metric: str, meanings: Meanings) -> AuditedPart | None:
-        """Return the part of a number that is computed from sums, such as POPE's F1."""
+        """Return the replies behind a number that is computed from sums, such as POPE's F1.
+
+        None is returned if the metric is none of these, or has counted nothing.
+        """
         corpus_metric = metric_of(metric)
         tallies = _tallies(self.scored, self.protocol, metric)
         if not isinstance(corpus_metric, CorpusCountMetric) or not tallies:
@@ -259,7 +283,10 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         )
 
     def _circular_part(self, meanings: Meanings) -> AuditedPart | None:
-        """Return the part of a number for which all replies to a question have to be right."""
+        """Return the replies behind a number for which all replies to a question have to be right.
+
+        None is returned if there are too few labels (`right_each_time`) or no questions.
+        """
         values: dict[Question, float] = {}
         for score in _scores(self.scored, self.protocol, CIRCULAR):
             if score.value is not None:
@@ -357,17 +384,23 @@ def _counted_choice(
 
 
 def _is_cut_short(scores: Sequence[Score]) -> bool:
-    """Return whether a dialogue or another series of requests broke off before its end."""
+    """Return whether a series of requests, such as a dialogue, broke off before its end."""
     return any(score.broken for score in scores)
 
 
 def _scores(scored: ScoredBenchmark, protocol: str, metric: str) -> list[Score]:
-    """Return the scores of all questions by one metric, of replies that the model generated under one protocol."""
+    """Return the scores by one metric of all questions that were answered by generation."""
     return list(scored.score_rows.get((protocol, "generation", metric), ()))
 
 
 def _tallies(scored: ScoredBenchmark, protocol: str, metric: str) -> list[QuestionCounts]:
-    """Return what the corpus metric with this row counted on each question, under one protocol."""
+    """Return what a corpus metric, such as POPE's F1, counted on each question under one protocol.
+
+    Args:
+        scored: The benchmark.
+        protocol: The protocol.
+        metric: Name of one of the numbers that the metric computes.
+    """
     # Metrics are looked up once, because a benchmark may have many thousand tallies of a few.
     has_row: dict[str, bool] = {}
     tallies = []
@@ -393,7 +426,7 @@ REASONS = {
 
 
 def why_not_audited(scored: ScoredBenchmark, protocol: str, metric: str) -> str:
-    """Return why labels of replies cannot correct a number; empty if they can."""
+    """Return why labels of replies cannot correct a number; "" if they can."""
     if labelled_declaration(protocol).conclude:
         return "its answer follows from several steps, and no single reply states it"
     if scored.answers_missing:
@@ -424,7 +457,7 @@ def _has_options(scored: ScoredBenchmark, tally: QuestionCounts) -> bool:
 
 
 def audited_protocols(run: ScoredRun) -> Iterator[AuditedProtocol]:
-    """Yield each benchmark and protocol of a run whose accuracy labels can correct."""
+    """Yield each pair of a benchmark and a protocol of a run whose accuracy labels can correct."""
     for scored in run.benchmarks:
         for protocol, method, metric in scored.score_rows:
             if metric != ACCURACY or method != "generation":

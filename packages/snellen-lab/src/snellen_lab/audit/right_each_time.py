@@ -1,7 +1,8 @@
-"""Correct a metric for which a question has to be answered correctly each time it is asked, such as CircularEval.
+"""Correct a metric by which a question is right only if it is each time it is asked (CircularEval).
 
-Such a question is given up after the first wrong reply. If a reply was only read as wrong, replies are missing that
-would have decided the question. Their probability of being right is estimated like a survival curve.
+A model is not asked further after its first wrong reply to a question. If that reply was in fact
+right and only misread, later replies are missing that would have decided. The probability that
+these would have been right is estimated like a survival curve.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ MIN_CONTINUED = 5
 
 
 class LabelledQuestion(Struct, frozen=True, gc=False):
-    """A labelled question that has to be right each time it is asked."""
+    """A question that must be answered correctly each time, with the labels of its replies."""
 
     cell: Hashable
     weight: float
@@ -32,21 +33,25 @@ class LabelledQuestion(Struct, frozen=True, gc=False):
 def right_each_time(
     labelled: Sequence[LabelledQuestion], sizes: Mapping[Hashable, int]
 ) -> list[float] | None:
-    """Return the corrected value of each question, whose weighted mean estimates the share of right questions.
+    """Return a corrected value for each labelled question. Their weighted mean is the corrected
+    share.
 
-    A question is 1 if all promised replies are right and 0 if one is wrong. If it was given up although all its
-    replies are right, it counts as the probability that the missing ones would have been right, too. This is the
-    product of the shares right in these passes, among the labelled questions that reached them (Kaplan and Meier 1958).
-    It holds if misreading does not depend on the missing replies. Each value also includes its influence on these
-    shares. The influences sum to 0, and give the values the spread of the corrected number (Greenwood).
+    A question has the value 1 if all replies that the protocol asks for are right, and 0 if one is
+    wrong. If asking ended early although all replies so far are right (because one was misread),
+    the value is the probability that the missing replies would have been right, too. This
+    probability is the product of the shares of right replies in the missing passes, among the
+    labelled questions that reached them (Kaplan and Meier 1958). It holds if misreading does not
+    depend on the missing replies. Each value also includes the question's influence on these
+    shares. The influences sum to 0, and give the values the spread of the corrected number
+    (Greenwood).
 
     Args:
         labelled: The labelled questions.
         sizes: Number of questions in each cell, labelled or not.
 
     Returns:
-        A value for each question. None if more than `MAX_GIVEN_UP` of the questions were given up before a pass that
-        fewer than `MIN_CONTINUED` labelled questions reached.
+        A value for each question. None if asking ended early for more than `MAX_GIVEN_UP` of the
+        questions, before a pass that fewer than `MIN_CONTINUED` labelled questions reached.
     """
     labelled_weights: dict[Hashable, float] = defaultdict(float)
     for question in labelled:
@@ -102,7 +107,7 @@ def right_each_time(
 
 
 def _reached_passes(question: LabelledQuestion) -> range:
-    """Return the indexes of the replies up to the first that is wrong, inclusive."""
+    """Return the indexes of the replies up to and including the first wrong one."""
     for index, is_right in enumerate(question.right):
         if not is_right:
             return range(index + 1)

@@ -1,4 +1,4 @@
-"""The audit of a run: how often its replies were misread, by labels of a drawn part of them."""
+"""The audit of a run: how often its replies were misread, by labels of a random part of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ MIN_LABELLED_SHARE = 0.9
 
 
 class ReadingError(Struct, frozen=True):
-    """How often replies of one reading were misread: the label means another option, or only one of both means none."""
+    """How often the replies with one kind of reading, such as `certain`, were misread.
+
+    A reply was misread if its label names another option than the reading, or if only one of the
+    two names an option.
+    """
 
     reading: str
     replies: int
@@ -45,7 +49,7 @@ class ReadingError(Struct, frozen=True):
 
 
 class Audit(Struct, frozen=True):
-    """Results of the labels of a run's drawn replies."""
+    """The result of labelling the drawn replies of a run."""
 
     design: AuditDesign
     drawn_replies: int
@@ -59,14 +63,15 @@ class Audit(Struct, frozen=True):
 
 
 def audit_of(run: ScoredRun, by: str | None = None) -> Audit | None:
-    """Return the audit of a run by labels of people, or of judges if no person labelled it.
+    """Return the audit of a run by labels of people, or of judge models if no person labelled it.
 
     Args:
-        run: The run. If it is narrowed to some questions, the audit is of the replies to these.
+        run: The run. If it has only some of its questions, only replies to these count.
         by: The only rater whose labels count. By default the majority of the raters counts.
 
     Returns:
-        The audit. None if no reply was drawn or labelled, or if the run has received more replies since the draw.
+        The audit. None if no reply was drawn or labelled, or if the run has received more replies
+            since the draw.
     """
     design = read_design(run.folder)
     if design is None or not design.is_of(run.folder):
@@ -90,10 +95,11 @@ def audit_of(run: ScoredRun, by: str | None = None) -> Audit | None:
 def labelled_beginning(
     drawn_replies: Sequence[DrawnReply], items: Container[str]
 ) -> Sequence[DrawnReply]:
-    """Return the longest beginning of a draw of which at least nine in ten replies are labelled.
+    """Return the longest beginning of a draw in which at least nine in ten replies are labelled.
 
-    It ends where labelling stopped. Labels after it were made for another reason, for example by `snellen agree`, which
-    chooses replies that are hard to read.
+    People label replies in the order of the draw, so this is what they have labelled so far. Labels
+    of later replies were given for another reason: `snellen agree`, for example, chooses replies
+    that are hard to read. These would bias the estimate.
     """
     n_labelled = 0
     length = 0
@@ -108,9 +114,10 @@ def labelled_beginning(
 def labels_that_count(
     run: Path, items: set[str], by: str | None = None
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return who labelled these replies, and the majority label of each.
+    """Return who labelled these replies, and the label of each reply by majority.
 
-    The label is empty if two labels have equally many votes. Judges count only if no person labelled.
+    A reply has the label "" if two labels have equally many votes. Judge models only count if no
+    person labelled. A reply without any label that counts is left out.
     """
     labels: dict[tuple[str, str], str] = {}
     for (item, rater), label in read_labels(run / LABELS_FILE).items():
@@ -135,7 +142,10 @@ def labels_that_count(
 
 
 def _option_meant(reply: DrawnReply, sample: Sample, label: str) -> int | None:
-    """Return the index of the option that a label names, before options were shuffled."""
+    """Return the option that a label names, as its index before options were shuffled.
+
+    None is returned if the label says that the reply names no option.
+    """
     if label == NO_OPTION:
         return None
     n_options = len(sample.rounds[reply.variant.turn].options)
@@ -145,7 +155,7 @@ def _option_meant(reply: DrawnReply, sample: Sample, label: str) -> int | None:
 
 
 def _reading_errors(run: ScoredRun, meanings: Meanings) -> Iterator[ReadingError]:
-    """Yield the reading error of each reading, in the order of their names."""
+    """Yield how often replies were misread, for each kind of reading in alphabetical order."""
     n_replies: dict[str, int] = defaultdict(int)
     labels: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for audited in audited_protocols(run):
@@ -164,7 +174,7 @@ def _reading_errors(run: ScoredRun, meanings: Meanings) -> Iterator[ReadingError
         n_labels = len(reading_labels)
         n_misread = sum(is_misread == 1 for _, is_misread in reading_labels)
         cell = cell_of(1.0, 0.0, reading_labels)
-        # No more can be misread than those that were, and all without a label.
+        # At most, the labelled replies that were misread and all unlabelled ones are misread.
         at_most = min(
             most_misread(cell.right, cell.labelled), (n_misread + replies - n_labels) / replies
         )

@@ -86,7 +86,10 @@ def readings_table(label: str, audit: Audit) -> Table:
 
 
 def _no_misread_sentence(error: ReadingError) -> str:
-    """Return a sentence if some replies are labelled and none of these was misread; else an empty text."""
+    """Return a sentence that none of the labelled replies was misread.
+
+    It is "" if one was misread, if none is labelled, or if all replies are labelled.
+    """
     if error.misread or not error.labelled or error.labelled == error.replies:
         return ""
     return (

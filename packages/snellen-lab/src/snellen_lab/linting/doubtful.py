@@ -80,7 +80,11 @@ def doubtful_questions(
 
 
 def _verdicts(scored_by_model: Mapping[str, ScoredBenchmark], *, sees_images: bool) -> Verdicts:
-    """Return the verdicts of each model under its most important protocol that shows images, or shows none."""
+    """Return whether each model answered each question correctly.
+
+    Only the most important protocol of a run counts, of those that show images or of those that
+    show none.
+    """
     verdicts: dict[str, dict[QuestionKey, bool]] = {}
     for model, scored in scored_by_model.items():
         headlines = headline_metrics(scored)

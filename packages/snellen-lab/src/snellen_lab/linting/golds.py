@@ -1,4 +1,4 @@
-"""Checks of the ground truth: positions and labels of right options, and texts that are always or never right."""
+"""Checks of the right answers: how often each position, label and text is the right one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ CONSTANT_REPLY_LIMIT = 0.25
 
 
 def gold_positions(material: LintMaterial) -> Iterator[Finding]:
-    """Check whether each position and each label is right equally often, for each number of options."""
+    """Check whether each position, and each label, is right equally often.
+
+    Questions are compared with others that have the same number of options.
+    """
     questions_by_size: dict[int, list[LintQuestion]] = defaultdict(list)
     for question in material.choices:
         if len(question.gold) == 1:
@@ -58,7 +61,14 @@ def gold_positions(material: LintMaterial) -> Iterator[Finding]:
 def _evenness(
     check: str, questions: Sequence[LintQuestion], right: Sequence[int], cells: Sequence[str]
 ) -> Finding:
-    """Return whether right options are uniform over cells, given the index of each question's cell in `cells`."""
+    """Return a finding on whether right options are distributed evenly.
+
+    Args:
+        check: Name of the check.
+        questions: The questions.
+        right: For each question, the index in `cells` of its right option.
+        cells: The names of the positions or labels.
+    """
     counts = Counter(right)
     n_cells = len(cells)
     p = uniformity_p_value([counts[index] for index in range(n_cells)], check)
@@ -96,7 +106,10 @@ def _evenness(
 
 
 def majority_answer(material: LintMaterial) -> Iterator[Finding]:
-    """Measure the accuracy of the option, or of the text, that is most often right in other questions."""
+    """Measure the accuracy of always choosing what is most often right in other questions.
+
+    This is done for questions with options, and separately for open questions.
+    """
     choices = material.choices
     if choices:
         right_in_fold = [Counter[str]() for _ in range(LintQuestion.n_folds)]
@@ -129,7 +142,7 @@ def majority_answer(material: LintMaterial) -> Iterator[Finding]:
 
 
 def _most_frequent_options(question: LintQuestion, frequency: Counter[str]) -> list[int]:
-    """Return the indices of the options whose text is the most frequent one in the benchmark."""
+    """Return the indices of the options whose text has the highest count in `frequency`."""
     counts = [frequency[text] for text in question.folded]
     highest = max(counts)
     return [index for index, count in enumerate(counts) if count == highest]
@@ -164,7 +177,7 @@ def _constant_reply(questions: Sequence[LintQuestion]) -> Finding:
 
 
 class _TextRecord:
-    """How often the text of an option was right and wrong, and how likely that always is by chance."""
+    """How often an option text was right and wrong, and the probability of always or never right."""
 
     def __init__(self) -> None:
         self.right = 0
@@ -174,7 +187,7 @@ class _TextRecord:
 
 
 def always_or_never_right(material: LintMaterial) -> Iterator[Finding]:
-    """Find texts of options that are right, or wrong, in all questions, more often than by chance."""
+    """Find option texts that are right in all questions, or in none, which chance does not explain."""
     choices = [question for question in material.choices if len(question.gold) == 1]
     records: dict[str, _TextRecord] = defaultdict(_TextRecord)
     for question in choices:
@@ -205,7 +218,7 @@ def always_or_never_right(material: LintMaterial) -> Iterator[Finding]:
 def _constant_texts_finding(
     check: str, texts: Collection[str], word: str, choices: Sequence[LintQuestion]
 ) -> Finding:
-    """Return a finding about option texts that are right, or wrong, wherever they are offered."""
+    """Return a finding about option texts that are always right, or always wrong."""
     question_ids = []
     for question in choices:
         if not set(texts).isdisjoint(question.folded):

@@ -1,4 +1,4 @@
-"""Whether a run is on a benchmark, in the version that is built now."""
+"""Find out whether a run evaluated a benchmark in the version that is built now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of what the surface of options gives away: length, punctuation, words."""
+"""Checks of whether the form of options gives the answer away: their length, punctuation, words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COMMON = 0.05
 
 
 def option_lengths(material: LintMaterial) -> Iterator[Finding]:
-    """Measure the accuracy of always choosing the longest option, and the shortest."""
+    """Measure the accuracy of always choosing the longest option, and of always the shortest."""
     choices = material.choices
     if not choices:
         return
@@ -53,7 +53,11 @@ def option_lengths(material: LintMaterial) -> Iterator[Finding]:
 
 
 def odd_one_out(material: LintMaterial) -> Iterator[Finding]:
-    """Check whether an option that alone has, or alone lacks, a feature is right more, or less, often than chance."""
+    """Check whether an option that differs from all others in a feature is right unusually often.
+
+    For example, if only one option of a question contains a digit, or only one contains none.
+    Options that are unusually seldom right are reported as well.
+    """
     choices = material.choices
     for feature in SURFACE_FEATURES:
         alone_with: list[tuple[LintQuestion, int]] = []
@@ -80,7 +84,14 @@ def odd_one_out(material: LintMaterial) -> Iterator[Finding]:
 def _odd_one_finding(
     check: str, description: str, odd_options: Sequence[tuple[LintQuestion, int]], total: int
 ) -> Finding | None:
-    """Return the finding for options that differ from the others, given with their questions; None if it is chance."""
+    """Return the finding about options that differ from the others; None if chance explains it.
+
+    Args:
+        check: Name of the check.
+        description: What the option has or lacks, to complete "if only one option ...".
+        odd_options: The questions, each with the index of its odd option.
+        total: Number of questions with options.
+    """
     chances = []
     values = []
     groups = []
@@ -117,9 +128,10 @@ Traits = Sequence[Collection[str]]
 
 
 def blind_reader(material: LintMaterial) -> Iterator[Finding]:
-    """Measure a naive Bayes reader of the surface, position and wording of options, without question or image.
+    """Measure how often a naive Bayes classifier finds the answer from the options alone.
 
-    It is trained on four fifths of the images and tested on the last fifth, for each fifth in turn.
+    It uses their length, position and wording, but neither question nor image. It is trained on
+    four fifths of the images and tested on the last fifth, for each fifth in turn.
     """
 
     def hash_order(question: LintQuestion) -> int:
@@ -159,7 +171,7 @@ def blind_reader(material: LintMaterial) -> Iterator[Finding]:
 
 
 def _traits(question: LintQuestion, text_frequency: Counter[str]) -> Traits:
-    """Return the traits of each option of a question that need no understanding, such as its position and length.
+    """Return simple traits of each option of a question, such as its position and length.
 
     Args:
         question: The question.
@@ -187,14 +199,14 @@ def _traits(question: LintQuestion, text_frequency: Counter[str]) -> Traits:
 
 
 class _TraitCounts:
-    """How often each trait occurred in right options, and in wrong ones."""
+    """Counts how often each trait occurred in right options, and how often in wrong ones."""
 
     def __init__(self) -> None:
         self.right: Counter[str] = Counter()
         self.wrong: Counter[str] = Counter()
 
     def add(self, question: LintQuestion, traits: Traits) -> None:
-        """Count the traits of the options of a question, those of right and of wrong options apart."""
+        """Count the traits of the options of a question."""
         for index, option_traits in enumerate(traits):
             if index in question.gold:
                 self.right.update(option_traits)
@@ -203,9 +215,10 @@ class _TraitCounts:
 
 
 def _log_odds(training: Sequence[_TraitCounts]) -> dict[str, float]:
-    """Return the log-odds of being right, by trait.
+    """Return for each trait the log-odds that an option with it is right.
 
-    They are smoothed with one right option, and with the mean number of wrong options per right one.
+    One right option, and the mean number of wrong options per right one, are added to the counts,
+    so that rare traits get no extreme values.
     """
     right: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
@@ -221,11 +234,12 @@ def _log_odds(training: Sequence[_TraitCounts]) -> dict[str, float]:
 
 
 def _likeliest_options(traits: Traits, log_odds: Mapping[str, float]) -> list[int]:
-    """Return the indices of the options that most look like correct ones; several if they look equally so.
+    """Return the indices of the options that look most like right ones; several if they are tied.
 
     Args:
         traits: The traits of each option, such as its position.
-        log_odds: For each trait, the log-odds that an option with it is correct; 0 for other traits.
+        log_odds: For each trait, the log-odds that an option with it is correct; 0 for other
+            traits.
     """
     scores = []
     for option_traits in traits:

@@ -1,4 +1,4 @@
-"""Check of tags that give the answer away."""
+"""A check for tags of questions that give the answer away."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_LISTED_VALUES = 5
 
 
 class _TaggedQuestion(NamedTuple):
-    """A question with its value of a tag and its answers, all folded."""
+    """A question with its value of a tag and its answers, all as folded (normalised) texts."""
 
     question: LintQuestion
     value: str
@@ -22,7 +22,7 @@ class _TaggedQuestion(NamedTuple):
 
 
 def telling_tags(material: LintMaterial, unlikely: float = UNLIKELY) -> Iterator[Finding]:
-    """Find tags that are the answer, and tags with a value that goes with one answer more often than by chance."""
+    """Find tags whose value is the answer, or goes with one answer too often for chance."""
     tagged_by_name: dict[str, list[_TaggedQuestion]] = defaultdict(list)
     for question in material.questions:
         answers = _answers(question)
@@ -45,8 +45,11 @@ def _answers(question: LintQuestion) -> frozenset[str]:
 def _tag_findings(
     name: str, tagged_questions: Sequence[_TaggedQuestion], unlikely: float
 ) -> Iterator[Finding]:
-    """Yield findings about a tag that gives answers away: its value is the answer, or its values go with answers more
-    often than chance allows."""
+    """Yield at most one finding about a tag that gives answers away.
+
+    Either its values are the answers; or some of its values go with a single answer, which no other
+    question has, too often for chance.
+    """
     total = len(tagged_questions)
     by_value: dict[str, list[_TaggedQuestion]] = defaultdict(list)
     for tagged in tagged_questions:
@@ -85,7 +88,7 @@ def _tag_findings(
 
 
 def _has_exclusive_answer(group: Sequence[_TaggedQuestion], answer_frequency: Counter[str]) -> bool:
-    """Return whether these questions have an answer in common that no other question has."""
+    """Return whether all these questions have an answer that no other question has."""
     common_answers = frozenset.intersection(*(tagged.answers for tagged in group))
     return any(answer_frequency[answer] == len(group) for answer in common_answers)
 
@@ -93,7 +96,10 @@ def _has_exclusive_answer(group: Sequence[_TaggedQuestion], answer_frequency: Co
 def _has_exclusive_wording(
     group: Sequence[_TaggedQuestion], wording_frequency: Counter[str]
 ) -> bool:
-    """Return whether these questions, and no other, have the same words, which then tell as much as the tag."""
+    """Return whether all these questions, and no others, have the same words.
+
+    Then the words give away as much as the tag does, and the tag is not reported.
+    """
     wording = group[0].question.question
     if any(tagged.question.question != wording for tagged in group):
         return False
@@ -103,7 +109,7 @@ def _has_exclusive_wording(
 def _tag_finding(
     name: str, behaviour: str, telling: Sequence[_TaggedQuestion], total: int
 ) -> Finding:
-    """Return the finding that values of a tag give the answers to some questions away."""
+    """Return the finding that a tag gives away the answers to some questions."""
     values = list(dict.fromkeys(tagged.value for tagged in telling))
     listing = ", ".join(repr(value) for value in values[:MAX_LISTED_VALUES])
     return Finding(

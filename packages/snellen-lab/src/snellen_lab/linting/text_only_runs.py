@@ -1,4 +1,4 @@
-"""Findings of runs that show no image: how far the texts alone carry a model."""
+"""Findings about runs that showed no image: how well models score by the texts alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def text_only(run: ScoredRun) -> dict[str, list[Finding]]:
 
 
 def _text_only_findings(scored: ScoredBenchmark, rows: Sequence[Result]) -> Iterator[Finding]:
-    """Yield a finding for each headline number of a run without images, which is serious if it is above chance."""
+    """Yield a finding for the accuracy, or the main text metric, of a benchmark without images.
+
+    It is serious if the accuracy is above chance.
+    """
     headline_rows = ("accuracy", first_text_metric(scored.spec))
     for row in rows:
         estimate = row.estimate

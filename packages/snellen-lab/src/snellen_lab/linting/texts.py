@@ -1,4 +1,4 @@
-"""Checks of texts: repeated questions, duplicate options, texts that say nothing or too much."""
+"""Checks of texts: repeated questions, duplicate options, and texts that are empty or very long."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def repeated_questions(material: LintMaterial) -> Iterator[Finding]:
 
 
 def _offers_answer_as_wrong(group: Sequence[LintQuestion]) -> bool:
-    """Return whether a question has a wrong option that is right in another one."""
+    """Return whether a right option of one of these questions is a wrong option of another."""
     choices = [question for question in group if question.options and question.gold]
     right_texts: set[str] = set()
     for question in choices:
@@ -87,7 +87,7 @@ def _offers_answer_as_wrong(group: Sequence[LintQuestion]) -> bool:
 
 
 def _accepts_nothing_in_common(group: Sequence[LintQuestion]) -> bool:
-    """Return whether two or more open questions have no accepted text in common."""
+    """Return whether there are several open questions and no text is accepted by all of them."""
     accepted = []
     for question in group:
         if not question.options and question.texts:
@@ -96,7 +96,7 @@ def _accepts_nothing_in_common(group: Sequence[LintQuestion]) -> bool:
 
 
 def _content(question: LintQuestion) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the options of a question and its correct answers, both without order."""
+    """Return the folded options of a question and its correct answers, regardless of their order."""
     return frozenset(question.folded), frozenset(_right_texts(question))
 
 
@@ -108,7 +108,7 @@ def _right_texts(question: LintQuestion) -> set[str]:
 
 
 def indistinguishable(material: LintMaterial) -> Iterator[Finding]:
-    """Find questions that show a model exactly what other questions show, and have another answer."""
+    """Find questions that look the same to a model but have different answers."""
     sample_ids = [question.sample_id for question in material.benchmark.indistinguishable()]
     message = "send the same request as other questions but have a different answer, so they share one reply"
     total = len(material.questions)

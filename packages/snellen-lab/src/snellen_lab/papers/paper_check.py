@@ -1,4 +1,8 @@
-"""Recompute the values in a paper's tables from each other, as the suite's `derivations.toml` declares."""
+"""Recompute values in a paper's tables from other values in them, to find misprints.
+
+The file `derivations.toml` of the suite declares how values follow from others: for example, that a
+column is the mean of three other columns.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,7 @@ MAX_LISTED_SOURCES = 16
 
 
 class PaperCheck(Struct, frozen=True, kw_only=True):
-    """A printed value, and the value that follows from other printed values."""
+    """A printed value next to the value that follows from other printed values."""
 
     cell: PrintedValue
     formula: str
@@ -52,12 +56,12 @@ class PaperCheck(Struct, frozen=True, kw_only=True):
 
     @property
     def agreeing(self) -> Decimal:
-        """The value that the cell would have to print."""
+        """Return the computed value, rounded as the paper prints it."""
         return round_half_up(self.computed, self.cell.digits)
 
 
 class PaperReport(Struct, frozen=True, dict=True):
-    """All checks of one paper."""
+    """The results of all checks of a paper."""
 
     paper: Paper
     checks: tuple[PaperCheck, ...]
@@ -65,17 +69,17 @@ class PaperReport(Struct, frozen=True, dict=True):
 
     @cached_property
     def misprints(self) -> list[PaperCheck]:
-        """The checks whose printed value does not agree with the computed one."""
+        """Return the checks in which the printed value does not agree with the computed one."""
         return [check for check in self.checks if not check.agrees]
 
     @property
     def new_misprints(self) -> list[PaperCheck]:
-        """Misprints that the suite's errata do not name."""
+        """Return the misprints that the list of the paper's known errors (errata) does not contain."""
         return [check for check in self.misprints if check.erratum is None]
 
     @property
     def unfound(self) -> list[Erratum]:
-        """Errata that a check should find, and that none found."""
+        """Return the known errors that a check should have found but did not."""
         misprinted_locations = {check.cell.location for check in self.misprints}
         not_found = []
         for erratum in self.paper.errata:
@@ -85,7 +89,7 @@ class PaperReport(Struct, frozen=True, dict=True):
 
 
 def check_paper(paper: Paper) -> PaperReport:
-    """Recompute all values of a paper for which a derivation is declared, and compare them with the printed ones.
+    """Recompute all values of a paper that are declared to follow from others, and compare them.
 
     Raises:
         DataError: A derivation names columns or labels that the tables do not have.
@@ -114,13 +118,14 @@ def check_paper(paper: Paper) -> PaperReport:
 
 
 def derived_figures(paper: Paper, own_cells: Sequence[PrintedValue]) -> Iterator[PrintedValue]:
-    """Compute the means and average ranks of a paper's tables for one more model.
+    """Compute for one more model the means and average ranks that a paper's tables print.
 
-    A figure is left out if the model lacks a value that the printed models have.
+    A value is left out if the model lacks any of the values that it would be computed from.
 
     Args:
         paper: The paper.
-        own_cells: The values of the model as cells of the tables. Ranks are among it and the printed models.
+        own_cells: The values of the model as cells of the tables. For ranks, the model is ranked
+            among the printed ones.
     """
     checker = _Checker(paper, own_cells)
     for derivation in paper.derived.derivations:
@@ -132,14 +137,14 @@ def derived_figures(paper: Paper, own_cells: Sequence[PrintedValue]) -> Iterator
 
 
 class _Source(Struct, frozen=True):
-    """Source of a formula: a cell, or the mean of a set of cells."""
+    """A value from which another is computed: a printed cell, or the mean of a set of cells."""
 
     cells: tuple[PrintedValue, ...]
     value: Decimal
 
 
 class _Computed(Struct, frozen=True):
-    """The value of a figure, computed from its sources."""
+    """A value that was computed from others, with the arithmetic as text."""
 
     value: Decimal
     arithmetic: str
@@ -152,7 +157,7 @@ class _Computed(Struct, frozen=True):
 
 
 class _Column(NamedTuple):
-    """A column of a table that a reference names."""
+    """A column of a table that matches a reference such as `9:* Acc`."""
 
     table: str
     name: str
@@ -161,7 +166,7 @@ class _Column(NamedTuple):
 
 
 class _Checker:
-    """Computes figures from the cells of a paper, and from those of one more model."""
+    """Computes values from the cells of a paper and, if given, those of one more model."""
 
     def __init__(self, paper: Paper, more_cells: Sequence[PrintedValue] = ()) -> None:
         self.paper = paper
@@ -176,7 +181,10 @@ class _Checker:
                 self._cells_by_column[cell.table, cell.column].append(cell)
 
     def checks(self, derivation: Derivation) -> Iterator[PaperCheck]:
-        """Yield a check for each cell of a derivation's figure. Raises DataError if there is none."""
+        """Yield a check for each printed cell that a derivation explains.
+
+        Raises DataError if it explains none.
+        """
         n_checks = 0
         for column in self._columns(derivation.figure):
             for cell in self._cells_in(column):
@@ -193,7 +201,11 @@ class _Checker:
             )
 
     def figures_of_model(self, derivation: Derivation, model: str) -> Iterator[PrintedValue]:
-        """Yield the figures of a model that the paper does not have, one for each column and kind of row."""
+        """Yield the values that a derivation gives for a model that is not in the paper.
+
+        There is one for each column, and for each kind of row (the same labels apart from the
+        model).
+        """
         for column in self._columns(derivation.figure):
             # The last printed cell of each kind of row stands for the kind.
             example_cells: dict[tuple[str, ...], PrintedValue] = {}
@@ -221,13 +233,13 @@ class _Checker:
     def _source_cells(
         self, name: str, derivation: Derivation, cell: PrintedValue, wildcard: str
     ) -> list[PrintedValue]:
-        """Return the cells from which a figure is computed.
+        """Return the cells that one source of a derivation contributes to the value in a cell.
 
         Args:
-            name: The name of a set of columns, or a reference to a column, of the derivation.
+            name: The source: the name of a set of columns, or a reference such as `9:VSR Acc`.
             derivation: The derivation.
-            cell: The cell of the figure.
-            wildcard: The text that the `*` in the figure's column stands for.
+            cell: The cell whose value is computed.
+            wildcard: The text that `*` matched in the column of this cell.
         """
         source_cells = []
         for source in self._referenced_cells(name, wildcard):
@@ -239,7 +251,7 @@ class _Checker:
     def _compute(
         self, derivation: Derivation, cell: PrintedValue, wildcard: str
     ) -> _Computed | None:
-        """Compute a figure; None if it has no sources, or no value for them."""
+        """Compute the value of a cell; None if it has no sources, or the formula has no value."""
         if derivation.formula == "share of questions":
             return _nearest_possible_share(derivation, cell)
         if derivation.formula == "average rank":
@@ -259,7 +271,11 @@ class _Checker:
         return _apply_formula(derivation, cell, sources)
 
     def _sources(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> list[_Source]:
-        """Return the sources of a figure: the mean of each set, and each cell of a reference."""
+        """Return the values from which the value of a cell is computed.
+
+        A set of columns gives a single value, the mean of its cells. A reference gives one for each
+        cell.
+        """
         sources: list[_Source] = []
         for name in derivation.of:
             cells = self._source_cells(name, derivation, cell, wildcard)
@@ -275,7 +291,10 @@ class _Checker:
     def _average_rank(
         self, derivation: Derivation, cell: PrintedValue, wildcard: str
     ) -> _Computed | None:
-        """Compute the mean over sources of the competition ranks of the row's models among all models."""
+        """Compute the mean rank of the row's models, where all models are ranked in each source.
+
+        Equal values share the best of their ranks. None is returned if there are no ranks.
+        """
         ranked_models = _declared_members(derivation, cell).get(MODEL, (cell.model,))
         ranks: list[Decimal] = []
         for name in derivation.of:
@@ -297,7 +316,11 @@ class _Checker:
         return _Computed(value, f"ranks {listed_ranks}: mean {_short_decimal(value)}")
 
     def _referenced_cells(self, name: str, wildcard: str) -> Iterator[PrintedValue]:
-        """Yield the cells of a set, of `TABLE:COLUMN`, or of one row of it (`TABLE:COLUMN @ LABEL`)."""
+        """Yield the cells that the name of a set, or a reference, stands for.
+
+        A reference is `TABLE:COLUMN` or, for the rows with a certain label only, `TABLE:COLUMN @
+        LABEL`. `{}` in it is replaced by `wildcard`.
+        """
         for reference in self.paper.derived.sets.get(name, (name,)):
             columns, _, label = reference.replace("{}", wildcard).partition(" @ ")
             for column in self._columns(columns):
@@ -309,7 +332,7 @@ class _Checker:
         return self._cells_by_column[column.table, column.name]
 
     def _columns(self, reference: str) -> list[_Column]:
-        """Return the columns that `TABLE:COLUMN` names. A `*` matches any text."""
+        """Return the columns that match a reference `TABLE:COLUMN`, in which `*` matches any text."""
         reference_table, _, pattern_text = reference.partition(":")
         escaped_parts = [re.escape(part) for part in pattern_text.split("*")]
         pattern = re.compile("(.*)".join(escaped_parts))
@@ -332,14 +355,14 @@ def _is_source_row(
 ) -> bool:
     """Return whether a computed value uses the values in the row of another cell.
 
-    A derivation declares how values in a paper's table follow from other printed values, their sources. A source is in a
-    row with the same labels (model, split, ...) as the computed value, with the exceptions that the derivation declares.
+    By default, a value is computed from values in rows with the same labels (model, split, ...). A
+    derivation can declare exceptions.
 
     Args:
         derivation: The derivation, with its exceptions.
         cell: The cell of the computed value.
         source: A cell in a column of sources.
-        free: Columns of labels that may have any text.
+        free: Columns of labels that may differ.
     """
     members = _declared_members(derivation, cell)
     are_members_missing = bool(derivation.members) and not members
@@ -360,12 +383,15 @@ def _is_allowed_label(
     column: str,
     text: str,
 ) -> bool:
-    """Return whether the row of a source may have a label; a declared exception decides, or else the row of the cell.
+    """Return whether a row with this label may be a source of a computed value.
+
+    If the derivation declares no exception for the column, the label must be that of the computed
+    cell.
 
     Args:
         derivation: The derivation, with its exceptions.
         cell: The cell of the computed value.
-        members: The labels that it declares for the row of this cell.
+        members: The labels that the derivation allows for sources of this cell, by column.
         column: The column of the label.
         text: The label.
     """
@@ -379,7 +405,10 @@ def _is_allowed_label(
 
 
 def _declared_members(derivation: Derivation, cell: PrintedValue) -> dict[str, tuple[str, ...]]:
-    """Return the labels that the sources of a cell may have, as `Derivation.members` declares them for its row."""
+    """Return the labels that `Derivation.members` allows for the sources of a cell, by column.
+
+    The dict is empty if it declares nothing for the row of the cell.
+    """
     row_labels = [text for column, text in cell.labels.items() if column != METHOD]
     return derivation.members.get(", ".join(row_labels), {})
 
@@ -396,10 +425,10 @@ def _mean_of_cells(cells: Sequence[PrintedValue], digits: int | None) -> Decimal
 def _apply_formula(
     derivation: Derivation, cell: PrintedValue, sources: Sequence[_Source]
 ) -> _Computed | None:
-    """Compute a figure from its sources by a formula of `FORMULAS`.
+    """Compute a value from its sources by a formula of `FORMULAS`.
 
-    The result has a margin, because the sources are rounded: how far the value changes if each source is greater by half
-    a unit of its last digit.
+    The result has a margin, because the printed sources are rounded. It is the sum of how much the
+    value changes when each source is increased by half a unit of its last digit.
 
     Args:
         derivation: The derivation, which names the formula.
@@ -444,7 +473,7 @@ def _apply_formula(
 def _compute_pooled_share(
     derivation: Derivation, cell: PrintedValue, sources: Sequence[_Source]
 ) -> _Computed:
-    """Compute the share of correct questions in several parts together from the shares of the parts.
+    """Compute the share of right answers over several parts of a benchmark from their shares.
 
     Raises:
         DataError: The derivation does not state how many questions a part has.
@@ -466,7 +495,11 @@ def _compute_pooled_share(
 
 
 def _nearest_possible_share(derivation: Derivation, cell: PrintedValue) -> _Computed | None:
-    """Compute the share of the benchmark's tests that is nearest to a printed share; None if their number is not known."""
+    """Return the share closest to a printed one that a whole number of right answers can give.
+
+    For example, with 3 questions a printed 33.0 gives 33.333. None is returned if the number of
+    questions is not known.
+    """
     counts = _declared_for_row(derivation.counts, derivation, cell)
     questions = counts.get(cell.column) if counts else None
     if questions is None and cell.benchmark in entries():
@@ -488,8 +521,9 @@ def _compare_with_printed(
 ) -> PaperCheck:
     """Compare a printed value with the computed one.
 
-    They agree if the computed value, rounded as printed, is the printed one; or if the difference can be explained by
-    the rounding of the sources, or is within the tolerance of the derivation.
+    They agree if the computed value rounds to the printed one, or if their difference can be
+    explained by the rounding of the sources or is within the tolerance that the derivation
+    declares.
     """
     printed = cell.value or Decimal(0)
     agrees = round_half_up(computed.value, cell.digits) == printed or computed.cut_off
@@ -515,8 +549,8 @@ def _declared_for_row(
     """Return the value that a derivation declares for the row of a cell.
 
     Args:
-        by_text: The declared values by the text of the row's label `counted_by`; under an empty text, the value for all
-            other rows.
+        by_text: The declared values, by the row's label in the column `counted_by`. The value under
+            "" is for all other rows.
         derivation: The derivation.
         cell: The cell.
 

@@ -26,7 +26,7 @@ NOT_SHARED = "not in the run, or only by another metric"
 
 
 class PrintedComparison(Struct, frozen=True):
-    """A run's number for a column of a paper's table, and its rank among the printed numbers."""
+    """A number of a run next to a printed column of a paper's table, with its rank in that column."""
 
     unit: str
     estimate: Estimate
@@ -40,7 +40,7 @@ class PrintedComparison(Struct, frozen=True):
 def compare_with_printed(
     paper: Paper, model_row: ModelMethodRow, cells: Sequence[PrintedValue]
 ) -> PrintedComparison | None:
-    """Compare a run with the printed cells of a column.
+    """Compare a run with the numbers that a paper prints in a column.
 
     Args:
         paper: The paper.
@@ -48,8 +48,8 @@ def compare_with_printed(
         cells: The printed values of all models in a column and kind of row.
 
     Returns:
-        The comparison. None unless the run was scored as published and has a number of the same benchmark and metric
-        by the same method.
+        The comparison. None if the run was not scored as published, or lacks a number of the same
+        benchmark, metric and method.
     """
     cell = cells[0]
     if model_row.reported_run.run.convention == "standard" or cell.method != model_row.method:
@@ -78,12 +78,20 @@ def compare_with_printed(
 
 
 def better_of(cell: PrintedValue) -> Better:
-    """Return which values of a printed column are better."""
+    """Return whether higher or lower values are better in the column of a printed cell."""
     return "higher" if cell.dimension else declared_row(cell.metric).better
 
 
 def _describe_other_benchmarks(paper: Paper, model_row: ModelMethodRow, dimension: str) -> str:
-    """Return how the benchmarks of the run's mean over a dimension, or over all (`*`), differ from the paper's."""
+    """Return how the benchmarks in a run's mean differ from those in the paper's mean.
+
+    The text is "" if they are the same.
+
+    Args:
+        paper: The paper.
+        model_row: The run's numbers by one method.
+        dimension: The dimension that the mean is over, or `*` for all.
+    """
     paper_benchmarks = set()
     for spec in entries().values():
         if spec.suite == paper.suite and dimension in (spec.dimension, OVERALL):
@@ -106,7 +114,7 @@ def _describe_other_benchmarks(paper: Paper, model_row: ModelMethodRow, dimensio
 
 
 def _describe_part(model_row: ModelMethodRow, cell: PrintedValue) -> str:
-    """Return how many of the paper's questions the run covers; empty if it covers all."""
+    """Return how many of the paper's questions the run covers; "" if it covers all."""
     n_run = 0
     n_published = 0
     for scored in model_row.reported_run.run.benchmarks:
@@ -124,7 +132,7 @@ def _describe_part(model_row: ModelMethodRow, cell: PrintedValue) -> str:
 
 
 def _describe_other_protocol(model_row: ModelMethodRow, cell: PrintedValue, protocol: str) -> str:
-    """Return the protocol of the run's number if the suite uses another one; else an empty text."""
+    """Return a note if the run was evaluated by another protocol than the suite's; else ""."""
     scored = model_row.reported_run.benchmark(cell.benchmark)
     if scored is None:
         return ""
@@ -139,7 +147,10 @@ def _describe_other_protocol(model_row: ModelMethodRow, cell: PrintedValue, prot
 
 
 def _rank(estimate: Estimate, cells: Sequence[PrintedValue]) -> str:
-    """Return the rank among the printed values with the ranks of the interval's ends, as in `5 of 17 [3, 8]`."""
+    """Return the rank of a run's number among the printed ones, as in `5 of 17 [3, 8]`.
+
+    The brackets have the ranks of the ends of its interval. Without a number this is a dash.
+    """
     if estimate.value is None:
         return DASH
     printed = [float(cell.value) for cell in cells if cell.value is not None]
@@ -154,9 +165,10 @@ def _rank(estimate: Estimate, cells: Sequence[PrintedValue]) -> str:
 
 
 def _rank_among(value: float, printed: Sequence[float], cell: PrintedValue) -> int:
-    """Return the rank of a value among printed values of the column of a cell.
+    """Return the rank that a value would have among printed values of a column.
 
-    The value is rounded to as many decimals as are printed, so that it shares the rank of an equal printed value.
+    The value is rounded to the printed number of decimals, so that it shares the rank of an equal
+    printed value.
     """
     rounded = round(value, cell.digits)
     ranks = competition_ranks([rounded, *printed], better_of(cell))

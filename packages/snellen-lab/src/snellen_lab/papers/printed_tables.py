@@ -1,7 +1,8 @@
-"""The printed tables of suites' papers as data: what each column means, how values follow from others, and misprints.
+"""The printed tables of papers as data: what each column means, and which misprints are known.
 
-The folder `paper` of a suite contains `tables.toml`, a CSV file per table (`9.csv`, with the values as printed) and
-optionally `derivations.toml` and `errata.toml`. docs/reference/paper-data.md shows each field in use.
+The folder `paper` of a suite contains `tables.toml`, a CSV file for each table (`9.csv`, with the
+values as printed) and optionally `derivations.toml` (how values follow from others) and
+`errata.toml` (known misprints). docs/reference/paper-data.md shows each field in use.
 """
 
 from __future__ import annotations
@@ -107,19 +108,22 @@ class PrintedValue(Struct, frozen=True, kw_only=True):
 
     @property
     def model(self) -> str:
-        """Name of the model of the row as the paper prints it; empty if the row is not about a model."""
+        """Return the name of the row's model as printed; "" if the row is not about a model."""
         return self.labels.get(MODEL, "")
 
     @property
     def value(self) -> Decimal | None:
-        """The printed number; None if the cell has other text."""
+        """Return the printed number; None if the cell has other text."""
         if _NUMBER.fullmatch(self.printed):
             return Decimal(self.printed)
         return None
 
     @property
     def location(self) -> str:
-        """Table, labels and column of the cell, which identify it: `10: generation, LLaVA_V: Avg Acc`."""
+        """Return a text that identifies the cell: `10: generation, LLaVA_V: Avg Acc`.
+
+        Its parts are the table, the labels of the row, and the column.
+        """
         row = ", ".join(self.labels.values())
         return f"{self.table}: {row}: {self.column}"
 
@@ -214,13 +218,13 @@ class Paper(Struct, frozen=True, dict=True):
         return header
 
     def values(self, name: str) -> tuple[PrintedValue, ...]:
-        """Return the cells of a table, row by row, empty ones left out. Raises UnknownNameError."""
+        """Return the non-empty cells of a table, row by row. Raises UnknownNameError."""
         self.table(name)
         return self._values[name]
 
     @cached_property
     def _header_and_rows(self) -> dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]]:
-        """The header and the rows of each printed table, from its CSV file."""
+        """Return the header and the rows of each printed table, read from its CSV file."""
         contents = {}
         for name, table in self.tables.items():
             file = self.folder.joinpath(f"{name}.csv")
@@ -249,8 +253,9 @@ class Paper(Struct, frozen=True, dict=True):
     ) -> PrintedValue:
         """Return a printed value with its benchmark, dimension, slice, metric and unit.
 
-        The table, the labels of the row and the column can have a subject. If several do, the last one in this order
-        that has a benchmark counts for the benchmark, and so on.
+        What a value is about (its subject) can be declared for the table, for labels of the row,
+        and for the column. A later one in this order overrides the benchmark, dimension or slice of
+        an earlier one.
 
         Args:
             name: The name of the table.
@@ -289,7 +294,7 @@ class Paper(Struct, frozen=True, dict=True):
         )
 
     def _split_heading(self, table: PaperTable, column: str) -> tuple[str, str]:
-        """Split the heading of a column into the name of its subject and that of its metric: `VSR`, `Acc`.
+        """Split the heading of a column into subject and metric: `VSR Acc` into `VSR` and `Acc`.
 
         A heading that does not end with a metric has the metric of the table.
         """
@@ -331,7 +336,7 @@ def paper_of(suite: str) -> Paper:
 
 
 def papers() -> dict[str, Paper]:
-    """Return the printed tables of all suites that have any, by suite."""
+    """Return the printed tables of all suites that have some, by the name of the suite."""
     papers_by_suite = {}
     for suite in suite_folders():
         paper = _load(suite)

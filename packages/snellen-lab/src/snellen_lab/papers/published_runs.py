@@ -1,4 +1,4 @@
-"""Score runs by the rules of their suites' papers, to show them beside the papers' models."""
+"""Score runs as the papers of their suites do, to compare them with the models in the papers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from snellen.plugin_api import ReportedRun, announce, prepare_reported_runs, run
 def runs_as_published(
     runs: Sequence[Path], *, may_use_stored: bool = False
 ) -> Sequence[ReportedRun]:
-    """Return the runs, scored as published.
+    """Return runs, scored by the published rules of their suites; () without runs.
 
     Args:
         runs: Folders of runs.
-        may_use_stored: Whether a scoring that was kept may be of an earlier version.
+        may_use_stored: Whether stored scores by an earlier version of Snellen may be used.
     """
     if not runs:
         return ()

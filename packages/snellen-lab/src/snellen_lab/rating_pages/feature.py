@@ -1,6 +1,7 @@
-"""The feature `ratings`: raters sign in, see blinded items in an order of their own, and are kept at every step.
+"""The feature `ratings`: people with accounts rate the replies of models on pages of the server.
 
-Studies that raters take part in: which replies, in whose order, and what was rated so far.
+Each rater sees the items in an order of their own, without the names of the models. Each rating is
+stored as soon as it is given.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ item_rating = Table(
 
 
 class RatedStudy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One study: `[[feature.ratings.studies]]`."""
+    """A study in the server's configuration: `[[feature.ratings.studies]]`."""
 
     name: str
     """Part of its address."""
@@ -89,7 +90,7 @@ class RatingPageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class OpenForm(Struct, frozen=True):
-    """A study as it is rated."""
+    """A study with its prepared items, ready to be rated."""
 
     declared: RatedStudy
     prepared: PreparedForm
@@ -105,7 +106,7 @@ class OpenForm(Struct, frozen=True):
         return numbers
 
     def item(self, number: int) -> FormItem:
-        """Raises DataError for a number that no item has."""
+        """Return the item with this number. Raises DataError if there is none."""
         if not 1 <= number <= len(self.prepared.items):
             raise DataError(f"there is no item {number}; the study has {len(self.prepared.items)}")
         return self.prepared.items[number - 1]
@@ -129,14 +130,20 @@ class OpenForm(Struct, frozen=True):
 
 @lru_cache(maxsize=16)
 def open_form(folder: Path, declared: RatedStudy) -> OpenForm:
-    """The items of a study, read once. Raises SnellenError where its runs or its declaration cannot be read."""
+    """Return a study with its items. The runs are read at the first call only.
+
+    Raises SnellenError if its runs or its declaration cannot be read.
+    """
     runs = [folder / RUNS / name for name in declared.runs]
     study = RatingStudy.find(declared.study)
     return OpenForm(declared, prepare_form(runs, study, checks=declared.checks, seed=declared.seed))
 
 
 async def ratings_fault(services: Services) -> str | None:
-    """Part of /readyz; says no path."""
+    """Return why a study cannot be used, for the health check `/readyz`; None if all can be used.
+
+    Everybody can read this text, so it contains no path.
+    """
     settings: RatingPageSettings = services.settings(NAME)
     for declared in settings.studies:
         try:
@@ -152,13 +159,13 @@ async def ratings_fault(services: Services) -> str | None:
 def save_ratings(
     connection: Connection, form: str, rater: Account, number: int, values: Mapping[str, int]
 ) -> None:
-    """Keep ratings of an item, beside those of its other dimensions."""
+    """Store ratings of an item. Earlier ratings of the item in other dimensions are kept."""
     is_this_item = (
         item_rating.c.form == form,
         item_rating.c.account_id == rater.id,
         item_rating.c.item == number,
     )
-    # Whoever sends two at once is served one after the other.
+    # The row is locked, so that two requests of one rater at the same time are handled one after the other.
     connection.execute(select(account.c.id).where(account.c.id == rater.id).with_for_update())
     earlier_ratings = connection.execute(
         select(item_rating.c.ratings).where(*is_this_item)
@@ -201,7 +208,7 @@ def all_sheets(connection: Connection, opened: OpenForm) -> list[RaterSheet]:
 
 ROOT, LIMIT = "/ratings", "ratings"
 FIELD = "rating."
-"""What the names of a form's fields begin with, before that of a dimension."""
+"""The beginning of the names of a form's fields, before the name of a dimension."""
 router = APIRouter()
 
 
@@ -220,7 +227,10 @@ async def rating_item_page(
     services: ServicesDep,
     place: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> HTMLResponse:
-    """An item, by its place in the rater's order; without one the first that is not finished."""
+    """Show the item at a place in the rater's own order; by default the first unfinished one.
+
+    If there is no such item, or all are finished, the end page is shown.
+    """
     opened = await _form(services, study)
     ratings = await services.database.read(ratings_of, opened.form, rater)
     order = opened.order(rater.id)
@@ -254,7 +264,7 @@ async def rating_item_page(
 
 
 def _size(content: bytes) -> tuple[int, int]:
-    """Width and height of an image, for which a page keeps room until it is there."""
+    """Return width and height of an image, so that a page can reserve space while it is loaded."""
     with opened_image(content, "the image") as picture:
         width, height = picture.size
     return width, height
@@ -297,7 +307,10 @@ async def rated_image(study: str, digest: str, rater: PersonDep, services: Servi
 
 @router.get(f"{ROOT}/{{study}}/mine.json", include_in_schema=False)
 async def own_ratings(study: str, rater: PersonDep, services: ServicesDep) -> Response:
-    """The ratings of the rater, as the offline form saves them: for `snellen rate read`."""
+    """Download one's own ratings, in the form that the offline form saves.
+
+    `snellen rate read` can read this file.
+    """
     opened = await _form(services, study)
     ratings = await services.database.read(ratings_of, opened.form, rater)
     saved = {
@@ -312,7 +325,10 @@ async def own_ratings(study: str, rater: PersonDep, services: ServicesDep) -> Re
 
 @router.get(f"{ROOT}/{{study}}/ratings.csv", include_in_schema=False)
 async def all_ratings(study: str, admin: AdminDep, services: ServicesDep) -> Response:
-    """The ratings of all raters, a row each: for `snellen rate read`."""
+    """Download the ratings of all raters as CSV with a row for each rater, as an administrator.
+
+    `snellen rate read` can read this file.
+    """
     opened = await _form(services, study)
     sheets = await services.database.read(all_sheets, opened)
 
@@ -328,7 +344,10 @@ async def all_ratings(study: str, admin: AdminDep, services: ServicesDep) -> Res
 
 @router.get(f"{ROOT}/{{study}}/key.json", include_in_schema=False)
 async def study_key(study: str, admin: AdminDep, services: ServicesDep) -> Response:
-    """Which model wrote which item: beside the ratings, it makes a folder that `snellen rate` reads."""
+    """Download the key of a study, which says which model wrote which item, as an administrator.
+
+    In one folder with the ratings, it makes a study that `snellen rate` can read.
+    """
     opened = await _form(services, study)
     key: RatingKey = opened.prepared.key
     return _download(
@@ -337,7 +356,10 @@ async def study_key(study: str, admin: AdminDep, services: ServicesDep) -> Respo
 
 
 async def _form(services: Services, name: str) -> OpenForm:
-    """Open the form of a study by its name. Raises HTTPException."""
+    """Return a study by its name.
+
+    An unknown name is refused (404), and so is a study that cannot be read (503).
+    """
     settings: RatingPageSettings = services.settings(NAME)
     declared = next((study for study in settings.studies if study.name == name), None)
     if declared is None:
@@ -367,7 +389,10 @@ def _download(name: str, content: bytes, media_type: str) -> Response:
 
 
 async def open_studies(services: Services) -> dict[str, Any]:
-    """Return the values of `ratings/home.html`: the title of each study that can be read, by its name."""
+    """Return the values for the template `ratings/home.html`.
+
+    `titles` has the title of each study by its name. Studies that cannot be read are left out.
+    """
     settings: RatingPageSettings = services.settings(NAME)
     titles = {}
     for declared in settings.studies:

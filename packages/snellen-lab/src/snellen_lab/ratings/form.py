@@ -1,4 +1,4 @@
-"""The form that people fill in: one HTML file that requests nothing, works from a disk, and names no model."""
+"""The form on which people rate replies: one HTML file that works offline and names no model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NOTHING = "(The reply is empty.)"
 
 
 class RatedReply(Struct, frozen=True):
-    """A reply of a run, with the question that it answers."""
+    """A reply of a run to be rated, with the question that it answers."""
 
     model: str
     scene: str
@@ -55,7 +55,7 @@ class RatedReply(Struct, frozen=True):
 
 
 class Replies(Struct, frozen=True):
-    """All replies to be rated; `notes` say what is not among them."""
+    """All replies to be rated. `notes` say how many replies were left out, and why."""
 
     replies: tuple[RatedReply, ...]
     pictures: dict[str, tuple[str, bytes]]
@@ -64,7 +64,7 @@ class Replies(Struct, frozen=True):
 
 
 class FormItem(Struct, frozen=True):
-    """What a rater sees of an item."""
+    """What raters see of one item of the form."""
 
     number: int
     task: str
@@ -118,10 +118,11 @@ def replies_of(runs: Sequence[Path]) -> Replies:
 
 
 def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
-    """Return the first presentation of each question that has a reply.
+    """Return one reply of a run to each question: the first that did not fail.
 
     Returns:
-        The requests with their replies, and how many exchanges are left out, by reason.
+        The requests with their replies; and how many other replies, and questions without any
+        reply, are left out, by the reason.
     """
     first_replies: dict[tuple[str, str, int], tuple[Request, str]] = {}
     n_left_out: Counter[str] = Counter()
@@ -144,11 +145,12 @@ def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
 
 
 def _rated(model: str, request: Request, text: str) -> RatedReply:
-    """Return a reply as raters see it.
+    """Return a reply with its question, as raters see them.
 
     Args:
         model: Name of the model.
-        request: The request. The text of its messages is the task, without a beginning of the reply that it sets.
+        request: The request. The texts of its messages are the task, without messages of the
+            assistant, such as a prefilled beginning of the reply.
         text: The reply.
     """
     texts = [message.text.strip() for message in request.messages if message.role != "assistant"]
@@ -166,7 +168,7 @@ def _rated(model: str, request: Request, text: str) -> RatedReply:
 
 
 def _named(replies: Sequence[RatedReply]) -> Iterator[str]:
-    """Yield a note if replies contain the name of a model, which no form can hide."""
+    """Yield a note if any replies contain the name of a model, since then the form is not blind."""
     names = set()
     for reply in replies:
         # `tiny-vl` of `hf:org/tiny-vl?dtype=float32`
@@ -186,19 +188,20 @@ def _named(replies: Sequence[RatedReply]) -> Iterator[str]:
 def blinded_items(
     study: RatingStudy, replies: Sequence[RatedReply], checks: int, rng: random.Random
 ) -> tuple[tuple[FormItem, ...], tuple[KeyItem, ...]]:
-    """Arrange replies in a random order, without the names of their models, and add checks of attention.
+    """Return replies in a random order without the names of their models, with attention checks.
 
-    A check shows the images and the task of a random reply. In place of the reply, it asks the rater to choose a given
-    value in every dimension.
+    An attention check shows the images and the task of a random reply. In place of the reply, it
+    asks the rater to choose a certain value in every dimension.
 
     Args:
         study: The dimensions and the scale.
         replies: The replies.
-        checks: Number of checks.
+        checks: Number of attention checks.
         rng: Random generator.
 
     Returns:
-        The items that raters see, numbered from 1, and for each number the model or the expected values of the check.
+        The items that raters see, numbered from 1; and the key, which says for each number which
+        model wrote the reply, or which values the check expects.
     """
     entries = [(reply, KeyItem(0, reply.model, reply.scene)) for reply in replies]
     for _ in range(checks):
@@ -224,7 +227,7 @@ FORM_FILE = "form.html"
 
 
 class MadeForm(Struct, frozen=True):
-    """A form that was written, with its key: which model wrote which item."""
+    """The path of a written form, and its key, which says which model wrote which item."""
 
     path: Path
     key: RatingKey
@@ -232,7 +235,7 @@ class MadeForm(Struct, frozen=True):
 
 
 class PreparedForm(Struct, frozen=True):
-    """The items that raters see, with the key: which model wrote which item."""
+    """The items that raters see, and the key, which says which model wrote which item."""
 
     items: tuple[FormItem, ...]
     key: RatingKey
@@ -244,7 +247,9 @@ class PreparedForm(Struct, frozen=True):
 def prepare_form(
     runs: Sequence[Path], study: RatingStudy, *, checks: int = 2, seed: int = 0
 ) -> PreparedForm:
-    """Return the items to rate: the replies of runs in a random order. The same runs and seed give the same form.
+    """Return the items of a form: the replies of runs in a random order.
+
+    The same runs and seed give the same form.
 
     Args:
         runs: Folders of the runs, one for each model.
@@ -268,10 +273,21 @@ def prepare_form(
 def make_form(
     runs: Sequence[Path], study: RatingStudy, folder: Path, *, checks: int = 2, seed: int = 0
 ) -> MadeForm:
-    """Write `form.html` and `key.json` for the replies of `runs`; the same runs and seed give the same form.
+    """Write `form.html` and `key.json` for rating the replies of runs.
 
-    The items are numbered in a random order, and each rater sees them in another, which follows from the form and the
-    rater's name. `checks` are items that ask for a given value. Raises DataError, StoreError.
+    Items are numbered in a random order. Each rater sees them in another order, which follows from
+    the form and the rater's name. The same runs and seed give the same form.
+
+    Args:
+        runs: Folders of the runs, one for each model.
+        study: The dimensions and the scale.
+        folder: Folder of the two files.
+        checks: Number of items that ask for a certain value, to see whether raters read them.
+        seed: Seed of the order and the checks.
+
+    Raises:
+        DataError: If the runs have no replies, or two are of the same model.
+        StoreError: If a folder is not a run, or `folder` has another study.
     """
     prepared = prepare_form(runs_in(runs), study, checks=checks, seed=seed)
     key = prepared.key
@@ -288,7 +304,14 @@ def rating_page(
     pictures: Mapping[str, tuple[str, bytes]],
     digest: str,
 ) -> str:
-    """Return the whole page; `pictures` are media type and bytes by digest."""
+    """Return the HTML page of a form.
+
+    Args:
+        study: The dimensions and the scale.
+        items: The items to rate.
+        pictures: Media type and bytes of each image, by its digest.
+        digest: The digest that identifies the form.
+    """
     style = files("snellen_lab.ratings").joinpath("form.css").read_text("utf-8")
     script = ""
     for name in ("form_elements.js", "form.js"):
@@ -301,7 +324,7 @@ def rating_page(
 
 
 def data_uri(media_type: str, content: bytes) -> str:
-    """Return a file as a `data:` URI, which a page that works offline contains in place of an address."""
+    """Return a file as a `data:` URI, so that an offline page can contain it."""
     return f"data:{media_type};base64,{b64encode(content).decode()}"
 
 
@@ -311,7 +334,10 @@ def _content(
     pictures: Mapping[str, tuple[str, bytes]],
     digest: str,
 ) -> dict[str, Any]:
-    """Return what the script of the page reads. Each image is stored once, and items name it by its index."""
+    """Return the data for the page's script.
+
+    Each image is stored once, in a list; items refer to it by its index there.
+    """
     indexes: dict[str, int] = {}
     shown_items = []
     for item in items:

@@ -1,6 +1,6 @@
-"""Ratings gathered in a study's folder, and given to the runs whose replies were rated.
+"""Collect ratings in the folder of a study, and write them into the rated runs.
 
-ratings.jsonl has one `RaterSheet` per line, and one line per rater.
+The folder's file ratings.jsonl has a line for each rater (`RaterSheet`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SHEETS = "ratings.jsonl"
 
 
 class Gathered(Struct, frozen=True):
-    """Result of reading files: all sheets that the folder has now, and notes on the files."""
+    """The result of adding files to a study: all its ratings now, and notes on the files."""
 
     sheets: tuple[RaterSheet, ...]
     new_raters: int
@@ -44,13 +44,16 @@ class Gathered(Struct, frozen=True):
 def gather(
     folder: Path, files: Sequence[Path], study: RatingStudy | None = None, *, replace: bool = False
 ) -> Gathered:
-    """Add the ratings in files to a study's folder. It is only written if all files can be read.
+    """Add the ratings in files to a study's folder.
+
+    If one of the files cannot be read, the folder is not changed.
 
     Args:
         folder: The study's folder.
-        files: Files with sheets of raters.
-        study: Make the folder for the published sheet of this study.
-        replace: Let new ratings replace earlier ones of the same rater that differ.
+        files: Files with ratings.
+        study: If given, the files are sheets as this study's authors published them, and a new
+            folder is made.
+        replace: Whether new ratings replace different earlier ones of the same rater.
 
     Raises:
         DataError: A rater has rated already and differently, and `replace` is not set.
@@ -88,7 +91,10 @@ def gather(
 
 
 def read_gathered(folder: Path) -> tuple[RaterSheet, ...]:
-    """Return the ratings in a study's folder. Raises StoreError if there are none, or if a line is not a sheet."""
+    """Return the ratings in a study's folder, one sheet for each rater.
+
+    Raises StoreError if there are none, or if a line of the file is damaged.
+    """
     path = folder / SHEETS
     if not path.exists():
         raise StoreError(
@@ -100,9 +106,22 @@ def read_gathered(folder: Path) -> tuple[RaterSheet, ...]:
 def give_ratings(
     folder: Path, runs: Sequence[Path], *, without_flagged: bool = False
 ) -> dict[Path, RunRatings]:
-    """Write into each run the ratings of its model in a study. They count when the run is scored from then on.
+    """Write the ratings of a study into the runs whose replies were rated.
 
-    Raises StoreError for a folder that is not a study's, and DataError for a run without rated replies.
+    From then on, the ratings count as a metric whenever these runs are scored.
+
+    Args:
+        folder: The study's folder.
+        runs: Folders of the runs. If one of them has no rated replies, none is written.
+        without_flagged: Whether to leave out raters who seem to rate carelessly
+            (`RaterCheck.flags`).
+
+    Returns:
+        The written ratings, by the folder of the run.
+
+    Raises:
+        StoreError: The folder is not a study's.
+        DataError: A run has no rated replies.
     """
     key = read_key(folder)
     sheets_that_count = counted_sheets(key, read_gathered(folder), without_flagged=without_flagged)

@@ -1,12 +1,14 @@
-"""The files of a study of ratings: which model wrote which item, and what people gave.
+"""The files of a rating study: its key, and the ratings that people gave.
 
-key.json        says which model wrote which item; raters never see it. It lies beside the form, or beside the ratings
-                that came in a published sheet
+`key.json` says which model wrote which item; raters never see it. It is in the folder of the form,
+or of the ratings if these came as a published sheet.
 
-Ratings come in files: what the form saves (.json), and questionnaires with a row per rater and a column per rating. A
-column of a questionnaire is titled with the number of an item, a separator, and, after any words, the title of a
-dimension: `7. Redundancy`, `7、The robot ... —Level of redundancy(lower, better)`. The first column without a number
-names the rater; others are left out. Values are whole numbers of the scale; an empty cell is a missing rating.
+Ratings are read from two kinds of files: what a form saves (.json), and questionnaires with a row
+for each rater and a column for each rating. The title of a column is the number of an item, a
+separator, possibly other words, and the title of a dimension, as in `7. Redundancy` or `7、The robot
+... —Level of redundancy(lower, better)`. The first column without a number has the names of the
+raters; other columns are left out. Values are whole numbers of the scale. An empty cell is a
+missing rating.
 """
 
 from __future__ import annotations
@@ -37,15 +39,15 @@ KEY = "key.json"
 
 
 class KeyItem(Struct, frozen=True, omit_defaults=True):
-    """What the number of an item refers to."""
+    """What an item of the form is: the reply of a model to a question, or an attention check."""
 
     number: int
     model: str
-    """Empty for a check."""
+    """Empty for an attention check."""
     scene: str
     """What was asked: items of one scene are replies to the same question."""
     expected: dict[str, int] = {}
-    """Of a check: the value that its text asks for, by dimension."""
+    """For an attention check, the value that its text asks for, by dimension; empty for a reply."""
 
     @property
     def is_check(self) -> bool:
@@ -53,12 +55,12 @@ class KeyItem(Struct, frozen=True, omit_defaults=True):
 
 
 class RatingKey(Struct, frozen=True, omit_defaults=True):
-    """A study and its items."""
+    """The key of a study: what each of its items is."""
 
     study: RatingStudy
     items: tuple[KeyItem, ...]
     form: str = ""
-    """Digest of the form that the ratings are for; none for a published sheet."""
+    """Digest of the form that the ratings are for; empty for a published sheet."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -66,9 +68,10 @@ class RatingKey(Struct, frozen=True, omit_defaults=True):
 
 
 def published_key(study: RatingStudy) -> RatingKey:
-    """Return which model wrote which item of a study's published sheet.
+    """Return the key of a sheet that the authors of a study have published.
 
-    Items are numbered scene by scene, and within a scene model by model.
+    Its items are the replies of all models to the first question (scene), then to the second, and
+    so on.
 
     Raises:
         DataError: If the study declares no sheet.
@@ -87,7 +90,7 @@ def published_key(study: RatingStudy) -> RatingKey:
 
 
 def read_key(folder: Path) -> RatingKey:
-    """Return the key in a study's folder. Raises StoreError when there is none that can be read."""
+    """Return the key in a study's folder. Raises StoreError if it has none, or a damaged one."""
     path = folder / KEY
     try:
         return msgspec.json.decode(read_file(path), type=RatingKey)
@@ -101,7 +104,10 @@ def read_key(folder: Path) -> RatingKey:
 
 
 def write_key(folder: Path, key: RatingKey) -> None:
-    """Write the key of a new study. Raises StoreError where the folder has the key of another."""
+    """Write the key of a study into its folder.
+
+    Raises StoreError if the folder has the key of another study.
+    """
     if (folder / KEY).exists() and read_key(folder) != key:
         raise StoreError(
             f"{folder} contains another study; choose another folder, or delete this one"
@@ -118,35 +124,38 @@ RATER, FORM = "rater", "form"
 SHEETS = (".xlsx", ".json", ".jsonl", ".tsv", ".csv")
 """Suffixes of questionnaires."""
 DELIMITED = (".tsv", ".csv")
-"""Those of them that a spreadsheet opens as text, in which it would run a formula."""
+"""The suffixes of text files in which a spreadsheet program would run a formula."""
 _ITEM = re.compile(r"\s*(\d+)\s*[、.:)\]-]")
 _REMARK = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 _WHOLE = re.compile(r"([0-9]+)(?:\.0*)?")
 
 ItemRatings = dict[int, dict[str, int]]
-"""By the number of the item: the value by dimension, as given (not turned)."""
+"""By the number of the item, the ratings by dimension as they were given, so that low may be good."""
 
 
 class RaterSheet(Struct, frozen=True, omit_defaults=True):
-    """All that one person rated."""
+    """All ratings by one person."""
 
     rater: str
     ratings: ItemRatings
     source: str = ""
     """The file's name."""
     order: tuple[int, ...] = ()
-    """In which the items were shown, where known."""
+    """The numbers of the items in the order in which they were shown; () if it is not known."""
 
 
 class ReadSheets(Struct, frozen=True):
-    """What a file holds; `notes` say what was left out."""
+    """The ratings in a file. `notes` say what was left out."""
 
     sheets: tuple[RaterSheet, ...]
     notes: tuple[str, ...] = ()
 
 
 def read_sheets(path: Path, key: RatingKey) -> ReadSheets:
-    """Read a file of ratings. Raises DataError, naming the place, for ratings that this study does not allow."""
+    """Read a file of ratings: .json as a form saves it, or a questionnaire.
+
+    Raises DataError, which names file, line and item, for a rating that the study does not allow.
+    """
     if path.suffix.lower() == ".json":
         return ReadSheets((_read_saved(path, key),))
     if path.suffix.lower() not in SHEETS:
@@ -190,7 +199,7 @@ def _read_saved(path: Path, key: RatingKey) -> RaterSheet:
 
 
 def _check_form(form: str, key: RatingKey, where: str) -> None:
-    """Raise if ratings are for another form than that of the key."""
+    """Raise DataError if ratings were given on another form than the one that the key is for."""
     if key.form and form != key.form:
         raise DataError(
             f"{where}: these are ratings for another form ({form or 'none named'}, not {key.form})"
@@ -278,9 +287,11 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
 
 
 def column_of(title: str, study: RatingStudy) -> tuple[int, str] | None:
-    """Return the number of the item and the name of the dimension that the title of a column names.
+    """Return which item and dimension a column of a questionnaire rates, going by its title.
 
-    The title begins with the number and ends with the dimension; None if it lacks one of them.
+    The title begins with the number of the item and ends with the dimension. For example, "7.
+    Redundancy" gives (7, "redundancy") if the study has a dimension of that name. None is returned
+    if the title lacks the number or the dimension.
     """
     match = _ITEM.match(title)
     if not match:
@@ -299,7 +310,10 @@ def column_of(title: str, study: RatingStudy) -> tuple[int, str] | None:
 
 
 def _check_columns(columns: Mapping[str, tuple[int, str]], path: Path, key: RatingKey) -> None:
-    """Check that a questionnaire has each item and dimension once. Raises DataError, naming the column."""
+    """Check that a questionnaire rates some items, none of them unknown or in two columns.
+
+    Raises DataError, which names the columns.
+    """
     if not columns:
         raise DataError(
             f"{path}: no column is a rating; its title begins with an item's number and ends with a dimension, as in "
@@ -330,10 +344,10 @@ def _value(text: str, where: str) -> int:
 
 
 def write_questionnaire(path: Path, key: RatingKey, sheets: Sequence[RaterSheet]) -> None:
-    """Write all ratings, a row per rater, as .csv, .tsv, .xlsx, .json or .jsonl. Raises DataError.
+    """Write all ratings as a table with a row for each rater (.csv, .tsv, .xlsx, .json or .jsonl).
 
-    In .csv and .tsv a rater's name that a spreadsheet would run as a formula begins with an apostrophe, which reading
-    takes away.
+    A spreadsheet program would run a name that begins like a formula, such as "=1+1". In .csv and
+    .tsv, an apostrophe is therefore put before it, which reading removes again. Raises DataError.
     """
     titles: dict[tuple[int, str], str] = {}
     for item in key.items:

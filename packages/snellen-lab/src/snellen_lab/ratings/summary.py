@@ -1,6 +1,6 @@
-"""Summary of the ratings of a study: means by model and dimension, agreement by dimension, and checks of raters.
+"""Summarise the ratings of a study: means by model, agreement by dimension, checks of raters.
 
-All values are oriented so that high is good. Attention checks only enter the table of raters.
+All values are turned so that high is good. Attention checks count in the table of raters only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Z_SCORE_BOUNDS = (-math.inf, math.inf)
 
 
 class ModelRatings(Struct, frozen=True):
-    """Mean ratings of a model by dimension, then by the study's overall scores."""
+    """Mean ratings of a model: for each dimension, then for each overall score of the study."""
 
     model: str
     means: dict[str, Estimate]
@@ -41,7 +41,7 @@ class DimensionAgreement(Struct, frozen=True):
 
 
 class RaterCheck(Struct, frozen=True):
-    """How a rater rated."""
+    """Signs of how carefully a person rated."""
 
     rater: str
     n: int
@@ -57,7 +57,7 @@ class RaterCheck(Struct, frozen=True):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Reasons for caution with this rater."""
+        """Return the reasons to doubt this rater; () if there are none."""
         flags = []
         if self.share > MAX_SAME_VALUE:
             flags.append(f"{self.value} in more than half of the cells")
@@ -67,7 +67,7 @@ class RaterCheck(Struct, frozen=True):
 
 
 class RatingSummary(Struct, frozen=True):
-    """All tables of a study."""
+    """The results of a rating study."""
 
     models: tuple[ModelRatings, ...]
     dimensions: tuple[DimensionAgreement, ...]
@@ -111,7 +111,7 @@ def summarise_ratings(
 def counted_sheets(
     key: RatingKey, sheets: Sequence[RaterSheet], *, without_flagged: bool
 ) -> list[RaterSheet]:
-    """Return all sheets, or those of raters who are not flagged."""
+    """Return the ratings of all raters, or of those without flags if `without_flagged` is set."""
     if not without_flagged:
         return list(sheets)
     return [sheet for sheet in sheets if not _rater_check(key, sheet).flags]
@@ -120,9 +120,14 @@ def counted_sheets(
 def question_means(
     key: RatingKey, sheets: Sequence[RaterSheet], model: str
 ) -> dict[str, dict[str, float]]:
-    """Return the mean ratings of a model's reply to each question, by dimension and overall score. High is good.
+    """Return the mean rating of a model's reply to each question. High is good.
 
-    A rater counts in a column if they rated the reply in all its dimensions. A column without ratings is left out.
+    A rater counts in an overall score only if they rated the reply in all its dimensions. A
+    dimension or score without any rating is left out.
+
+    Returns:
+        By question (scene), the means by dimension and overall score; {} if no reply of the model
+        was rated.
     """
     ratings = _Ratings(key, sheets)
     means: dict[str, dict[str, float]] = defaultdict(dict)
@@ -138,9 +143,9 @@ def question_means(
 
 
 def _columns(key: RatingKey) -> dict[str, tuple[str, ...]]:
-    """Return the columns of a table of models, each with the dimensions that it averages.
+    """Return the columns of the table of models, each with the dimensions that are averaged in it.
 
-    Dimensions come first, then overall scores.
+    A dimension has a column of its own: ("redundancy",). An overall score averages several.
     """
     columns: dict[str, tuple[str, ...]] = {}
     for dimension in key.study.dimensions:
@@ -157,7 +162,7 @@ Ratings = Mapping[RatingCell, float]
 
 
 class _Ratings:
-    """The ratings of a study by dimension."""
+    """The ratings of a study, as numbers by dimension, rater and item."""
 
     def __init__(self, key: RatingKey, sheets: Sequence[RaterSheet]) -> None:
         self._items = [item for item in key.items if not item.is_check]
@@ -183,7 +188,16 @@ class _Ratings:
         bounds: tuple[float, float],
         values: Mapping[str, Ratings],
     ) -> Estimate:
-        """Return the mean over raters and items of a model, of the mean over `dimensions`."""
+        """Return a model's mean rating over raters and items.
+
+        If there are several dimensions, the mean over them is taken first, for each rater and item.
+
+        Args:
+            model: The model.
+            dimensions: Names of the dimensions.
+            bounds: The smallest and the largest possible rating.
+            values: The ratings by dimension, and in it by rater and item.
+        """
         numbers = [item.number for item in self._items if item.model == model]
         means = []
         raters = []
@@ -199,7 +213,7 @@ class _Ratings:
     def complete_cells(
         self, number: int, dimensions: Sequence[str], values: Mapping[str, Ratings]
     ) -> Iterator[tuple[str, float]]:
-        """Yield the raters who rated an item in all of some dimensions, each with the mean of these ratings.
+        """Yield each rater who rated an item in all these dimensions, with the mean of the ratings.
 
         Args:
             number: Number of the item.
@@ -293,9 +307,10 @@ def _rater_check(key: RatingKey, sheet: RaterSheet) -> RaterCheck:
 
 
 def shown_titles(key: RatingKey) -> dict[str, str]:
-    """Return the titles of the columns of a table of models.
+    """Return the titles of the columns in the table of models, by the column's name.
 
-    The title of a dimension where low is good says how its values were oriented, as in `(6 - r)`.
+    If low ratings are good in a dimension, its title says how values were turned, as in "Redundancy
+    (6 - r)".
     """
     orientation = f" ({key.study.lowest + key.study.highest} - r)"
     titles = {}

@@ -21,7 +21,7 @@ TRAILING = " \t.,;:"
 
 
 class CellSpec(Struct, frozen=True):
-    """One combination of levels."""
+    """A cell of a study: one combination of levels, such as prompt "a photo of a" and seed 1."""
 
     label: str
     """`prompt=a photo of a, seed=1`; `baseline`; empty if nothing varies."""
@@ -45,11 +45,12 @@ class CellGrid(Struct, frozen=True):
 def grid_of(
     study: StudySpec, own_levels: Mapping[str, Sequence[Any] | str | Path] | None = None
 ) -> CellGrid:
-    """Return the cells of a study: all combinations of the levels of its factors, then the baseline if it has one.
+    """Return all cells of a study: each combination of its factors' levels, then any baseline.
 
     Args:
         study: The study.
-        own_levels: Levels to use for a factor in place of its own. A text or a path is a file with a level per line.
+        own_levels: Levels that replace those of a factor. A text or path names a file with one
+            level per line.
 
     Raises:
         DataError: If the levels cannot be read.
@@ -93,9 +94,10 @@ def _cell(factors: Sequence[Factor], combination: Sequence[tuple[str, Any]]) -> 
 
 
 def _cell_label(levels: Mapping[str, str]) -> str:
-    """Return a label such as `prompt=a photo of a, seed=1`.
+    """Return the label of a cell, such as `prompt=a photo of a, seed=1`.
 
-    For a single factor it is the level only, unless that has no letter, like a number.
+    With a single factor, a level that contains a letter is its own label: `a photo of a`, but
+    `seed=1`.
     """
     if len(levels) == 1:
         [level] = levels.values()
@@ -107,7 +109,7 @@ def _cell_label(levels: Mapping[str, str]) -> str:
 def _levels(
     factor: Factor, chosen: Sequence[Any] | str | Path | None, folder: Path | None, notes: list[str]
 ) -> dict[str, Any]:
-    """Return the values of a factor by label. Notes on repeated levels are added to `notes`."""
+    """Return the levels of a factor by their labels. A note on repeated ones is added to `notes`."""
     if isinstance(chosen, (str, Path)):
         values = _lines(Path(chosen), factor.slot)
     elif chosen is not None:
@@ -130,14 +132,18 @@ def _levels(
 
 
 def _level_label(value: Any) -> str:
-    """Return the label of a level: its value as text, "" for None, and the elements of a list joined by " + "."""
+    """Return the label of a level: 0.5 gives "0.5", None gives "", and ["a", "b"] gives "a + b"."""
     if isinstance(value, (list, tuple)):
         return " + ".join(str(element) for element in value)
     return "" if value is None else str(value)
 
 
 def _lines(path: Path, slot: Slot) -> list[str]:
-    """Return the levels in a text file, one per line. Raises DataError."""
+    """Return the levels in a text file, one per line.
+
+    Empty lines and those that begin with # are skipped. Where a line has a slot for a class name,
+    it is treated as `slot` says. Raises DataError.
+    """
     try:
         lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Carry out a study from Python, and read what it found."""
+"""Run studies from Python, and read their results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class StudyResults:
-    """What a study found. `rows` are StudyRow records; `outcome` has tables and charts beside them."""
+    """The results of a study. `rows` are its numbers; `outcome` also has the tables and charts."""
 
     def __init__(self, outcome: StudyOutcome) -> None:
         self.outcome = outcome
@@ -39,7 +39,11 @@ class StudyResults:
         return f"<{type(self).__name__}: {subject}; {counts}>"
 
     def table(self) -> polars.DataFrame:
-        """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""
+        """Return a data frame with a row for each number of the study.
+
+        Its columns are statistic, quantity, model, benchmark, metric, cell, against, value, low,
+        high, n and others.
+        """
         return data_frame(map(flat_study_row, self.rows))
 
     def value(
@@ -81,7 +85,7 @@ class StudyResults:
         return matches[0].estimate.value
 
     def report(self, path: str | Path) -> Path:
-        """Write the study: `.html` (self-contained), `.md`, `.csv` or `.json`."""
+        """Write the results to a file: `.html` (self-contained), `.md`, `.csv` or `.json`."""
         return write_study(self.outcome, Path(path))
 
 
@@ -97,13 +101,27 @@ def run_study(
     announce: Announce = announce_nothing,
     **fields: Unpack[StudyKeywords],
 ) -> StudyResults:
-    """Carry out a declared study, or a TOML file of your own (docs/studies.md); the same call goes on with it.
+    """Run a study: many runs that differ in one or more factors (docs/studies.md).
 
-    `model` is as in `evaluate`. `output` is the study's folder (default: `studies/NAME`), in which every cell is a run
-    and the results lie as study.html, study.md, results.csv and results.json. `levels` replace those of a factor: a
-    list, or a text file with one a line. `metrics` are rows of metrics. All other keywords are fields of a run that
-    take the place of the study's own (`limit`, `workers`, `scoring`, `judge` ...); `benchmarks` that are not built are
-    built from the folder `source`. Raises as `evaluate` does.
+    Repeat the same call to resume an interrupted study.
+
+    Args:
+        name: Name of a declared study, or path of a TOML file of your own.
+        model: One model or several, as in `evaluate`.
+        source: Folder with the source files of benchmarks that are not built yet.
+        output: Folder of the study, by default `studies/NAME`. Each combination of the factors (a
+            cell) is a run in it. The results are written to study.html, study.md, results.csv and
+            results.json.
+        levels: Values for factors in place of the study's own: for each factor a list, or a text
+            file with one value per line.
+        metrics: Metrics in place of the study's own.
+        progress: Receives the progress of requests.
+        announce: Receives lines for the user.
+        fields: Fields of a run in place of the study's own, such as `limit`, `workers`, `scoring`
+            or `judge`.
+
+    Returns:
+        The results. Raises as `evaluate` does.
     """
     models = list(model) if isinstance(model, (list, tuple)) else [model]
     metric_names = (metrics,) if isinstance(metrics, str) else tuple(metrics)

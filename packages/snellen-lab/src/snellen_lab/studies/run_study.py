@@ -1,4 +1,4 @@
-"""A study from its declaration to its numbers: every cell is a run, asked, scored and kept like any other."""
+"""Run a study: each cell (a combination of factors) is a run like any other."""
 
 from __future__ import annotations
 
@@ -158,7 +158,11 @@ def _claim_folder(study: StudySpec, folder: Path) -> None:
 
 
 def _metrics(study: StudySpec, judge: JudgeSpec) -> tuple[list[str], dict[str, str]]:
-    """Return the metrics to request, and a note for each row that is left out because it needs a judge."""
+    """Return the metrics to compute, and those that need a judge although none is named.
+
+    Returns:
+        The metrics to request; and for each row that is left out, a note.
+    """
     requested_metrics: list[str] = []
     left_out: dict[str, str] = {}
     for row in study.metrics:
@@ -172,7 +176,7 @@ def _metrics(study: StudySpec, judge: JudgeSpec) -> tuple[list[str], dict[str, s
 
 
 def _patterns_built_as_usual(study: StudySpec, grid: CellGrid) -> list[str]:
-    """Return the benchmarks of the cells that do not vary how benchmarks are built."""
+    """Return the benchmarks of all cells that use them as they are usually built."""
     patterns: dict[str, None] = {}
     for cell in grid.cells:
         if not _recipe(cell):
@@ -181,7 +185,10 @@ def _patterns_built_as_usual(study: StudySpec, grid: CellGrid) -> list[str]:
 
 
 def _fields(study: StudySpec, cell: CellSpec) -> dict[str, Any]:
-    """Return the fields of the run of a cell by name, as plain values: those of the study, then those of the cell."""
+    """Return the run fields of a cell by name: those of the study, then those of the cell itself.
+
+    A field of the cell overrides the same field of the study.
+    """
     question_fields = record_fields(QuestionSpec)
     fields: dict[str, Any] = {}
     for name, value in {**study.fixed, **cell.fields}.items():
@@ -194,9 +201,10 @@ def _fields(study: StudySpec, cell: CellSpec) -> dict[str, Any]:
 
 
 def _recipe(cell: CellSpec) -> dict[str, Any]:
-    """Return how the benchmarks of a cell are built, if the study varies that: `options`, `distractors` or both.
+    """Return how the benchmarks of a cell are built, if the study varies that.
 
-    The dict is empty if the study does not vary it, or if the level of the cell is empty.
+    For example, {"options": 4}. Other keys are `distractors`. The dict is empty if the study does
+    not vary it, or if the level of the cell is empty.
     """
     recipe: dict[str, Any] = {}
     for field in (BUILD_OPTIONS, BUILD_DISTRACTORS):
@@ -266,9 +274,9 @@ class _Asking:
         cell: CellSpec,
         full_benchmarks: dict[str, str],
     ) -> Iterator[str]:
-        """Yield the folders of the samples of some benchmarks, and draw those that do not exist yet.
+        """Yield the folder of a sample of each benchmark. Samples that do not exist yet are drawn.
 
-        For each sample, it adds the name of the full benchmark to `full_benchmarks`.
+        For each sample, the name of its full benchmark is added to `full_benchmarks`.
         """
         seed = int(cell.fields.get(SAMPLE_SEED, sample.seed))
         ratio = cell.fields.get(SAMPLE_RATIO)
@@ -287,9 +295,9 @@ class _Asking:
         recipe: Mapping[str, Any],
         full_benchmarks: dict[str, str],
     ) -> Iterator[str]:
-        """Build variants of benchmarks by a recipe, and yield their folders.
+        """Build variants of benchmarks, such as with more options, and yield their folders.
 
-        For each variant, it adds the name of the original benchmark to `full_benchmarks`.
+        For each variant, the name of the original benchmark is added to `full_benchmarks`.
         """
         for pattern in patterns:
             for spec in matching_specs(pattern):
@@ -352,7 +360,10 @@ def _scored(cells: Sequence[_Asked], runs: SuccessiveRuns) -> list[StudyCell]:
 
 
 def _shared(cells: Sequence[StudyCell]) -> Iterator[str]:
-    """Yield notes on cells that share a run or all of its requests, and so are not independent."""
+    """Yield a note for cells that share a run, or whose requests were all answered in other cells.
+
+    Such cells are not independent observations.
+    """
     folders: dict[tuple[str, Path], list[str]] = {}
     for cell in cells:
         if cell.run:

@@ -99,7 +99,10 @@ class StudySeries(Struct, frozen=True, dict=True):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The smallest and the largest possible value, in the unit of the series; infinite if there is no bound."""
+        """Return the smallest and the largest possible value, in the unit of the series.
+
+        A missing bound is infinite.
+        """
         scale = unit_multiplier(self.unit)
         low = -math.inf
         high = math.inf
@@ -111,7 +114,7 @@ class StudySeries(Struct, frozen=True, dict=True):
 
     @cached_property
     def common(self) -> tuple[Question, ...]:
-        """The questions that have a value in every cell, in the order of the first cell."""
+        """Return the questions that have a value in every cell; () if there are none."""
         if not self.cells:
             return ()
         first, *others = self.cells
@@ -123,7 +126,7 @@ class StudySeries(Struct, frozen=True, dict=True):
 
     @property
     def n_incomplete(self) -> int:
-        """Number of questions that have a value in some cells but not in all."""
+        """Return the number of questions that have a value in some cells but not in all."""
         questions: set[Question] = set()
         for cell in self.cells:
             questions.update(cell.values)
@@ -131,9 +134,9 @@ class StudySeries(Struct, frozen=True, dict=True):
 
     @property
     def levels(self) -> list[float]:
-        """The value of the metric in each cell.
+        """Return the value of the metric in each cell.
 
-        For a mean over questions, it is the mean over the questions that have a value in every cell.
+        If it is a mean over questions, only questions that have a value in every cell count.
         """
         if not self.common:
             return [cell.estimate.value for cell in self.cells if cell.estimate.value is not None]
@@ -144,9 +147,10 @@ class StudySeries(Struct, frozen=True, dict=True):
         return means
 
     def mean_of_questions(self) -> Estimate:
-        """Return the mean over cells and over the questions that have a value in every cell.
+        """Return the mean over all cells and over the questions that have a value in every cell.
 
-        Its interval is for other images of the same kind in the same cells, and not for other cells.
+        Its interval says what other images of the same kind would give in the same cells. It does
+        not cover the choice of cells.
         """
         question_means = []
         groups = []
@@ -159,7 +163,7 @@ class StudySeries(Struct, frozen=True, dict=True):
     def difference(
         self, first: Mapping[Question, float], second: Mapping[Question, float]
     ) -> Estimate:
-        """Return the mean difference, first minus second, over the questions that have both values.
+        """Return the mean difference (first minus second) over the questions with both values.
 
         Args:
             first: A value for each question.
@@ -226,7 +230,7 @@ def study_numbers(
 
 
 class _Part(Struct, frozen=True):
-    """A result of the run of a cell, with the values of its questions."""
+    """One result of the run of a cell, with the values of its questions."""
 
     whole: str
     """The benchmark; for a sample or variant of a benchmark, the full, original one."""
@@ -250,7 +254,7 @@ def _has_several_protocols(cells: Sequence[StudyCell]) -> bool:
 
 
 def _parts(cell: StudyCell, run: ScoredRun, metrics: Sequence[str]) -> Iterator[_Part]:
-    """Yield the results of a cell that a study compares: those of each benchmark, and their mean over several.
+    """Yield the results of a cell that a study compares: of each benchmark, and their mean.
 
     Args:
         cell: The cell.
@@ -308,7 +312,7 @@ def _part(cell: StudyCell, run: ScoredRun, result: Result, scored: ScoredBenchma
 
 
 def _series(key: tuple[str, str, str, str], parts: Sequence[_Part]) -> StudySeries:
-    """Join the results of all cells to a series, with the baseline cell separate.
+    """Join the results of all cells into a series. The baseline cell is kept apart.
 
     Args:
         key: Model, benchmark, protocol ("" unless cells have several) and metric.

@@ -1,4 +1,8 @@
-"""The page on which a rater labels questions: one file that opens offline, or sends its labels to `audit_server`."""
+"""The page on which a rater labels questions of a benchmark.
+
+It is one file that opens offline and saves the labels as a file, or it sends them to
+`audit_server`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from snellen_lab.verification.audited_questions import AuditItem
 
 
 class AuditForm(Struct, frozen=True):
-    """Content of a page for one rater."""
+    """What the page of a rater contains."""
 
     benchmark: Benchmark
     items: Sequence[AuditItem]
@@ -42,12 +46,12 @@ class AuditForm(Struct, frozen=True):
 
     @property
     def settles(self) -> bool:
-        """Whether labels decide where raters differ."""
+        """Return whether the rater decides questions on which others disagree."""
         return bool(self.settling)
 
     @property
     def displayed_items(self) -> list[AuditItem]:
-        """The displayed questions: all, or those to be settled."""
+        """Return the questions on the page: all, or only those that are to be settled."""
         if not self.settles:
             return list(self.items)
         return [item for item in self.items if item.id in self.settling]
@@ -126,7 +130,7 @@ def _content(form: AuditForm) -> dict[str, Any]:
 
 
 def _rounds(item: AuditItem) -> list[dict[str, Any]]:
-    """Return each round of a question with its right options and accepted texts."""
+    """Return each round of a question, with its right options and accepted texts, for the page."""
     rounds = []
     for number, turn in enumerate(item.sample.rounds):
         texts: list[str] = []

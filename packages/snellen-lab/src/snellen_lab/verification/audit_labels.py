@@ -20,7 +20,7 @@ LABELS: tuple[Label, ...] = get_args(Label)
 
 
 class AuditLabel(Struct, frozen=True, omit_defaults=True):
-    """Label of a question by a rater."""
+    """The label that a rater gave a question."""
 
     item: str
     label: Label | None
@@ -34,7 +34,7 @@ class AuditLabel(Struct, frozen=True, omit_defaults=True):
 
 
 class _StoredLabel(Struct, frozen=True):
-    """A label as a file may have it: earlier revisions called images pictures."""
+    """A label as it is in a file. Files of earlier versions have "picture" in place of "image"."""
 
     item: str
     label: Label | Literal["no picture needed"] | None
@@ -44,7 +44,7 @@ class _StoredLabel(Struct, frozen=True):
     settles: bool = False
 
     def present(self) -> AuditLabel:
-        """Return the label under its present name: "no picture needed" is now "no image needed"."""
+        """Return the label with its present name: "no picture needed" is now "no image needed"."""
         label: Label | None
         if self.label == "no picture needed":
             label = "no image needed"
@@ -66,10 +66,10 @@ def labels_file(benchmark: Benchmark) -> Path:
 
 
 def read_audit_labels(path: Path) -> list[AuditLabel]:
-    """Read the labels of questions that people gave in an audit of a benchmark.
+    """Read the labels that people gave to the questions of a benchmark.
 
-    If a rater labelled a question several times, the last label counts; if that one withdraws the label, none does. A
-    label that settles a disagreement is separate from the same rater's own label.
+    If a rater labelled a question several times, the last label counts, or none if that withdraws
+    the label. A label that settles a disagreement does not replace the same rater's own label.
 
     Raises:
         StoreError: If a line of the file is damaged.
@@ -82,7 +82,7 @@ def read_audit_labels(path: Path) -> list[AuditLabel]:
 
 
 def import_audit_labels(source: Path, benchmark: Benchmark) -> tuple[int, int]:
-    """Add the labels in a file, such as one that a rater's page saved, to those of a benchmark.
+    """Add labels in a file, such as one that a rater's page saved, to those of a benchmark.
 
     Returns:
         The number of labels of the benchmark's questions, and of all labels in the file.

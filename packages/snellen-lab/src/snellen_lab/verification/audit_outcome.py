@@ -1,4 +1,7 @@
-"""Result of an audit of a benchmark by people: verdicts, an exact bound of its errors, and the benchmark without them."""
+"""The result of an audit of a benchmark by people, and the benchmark without the bad questions.
+
+The result has a verdict on each question and an exact upper bound for the share of bad questions.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ LEVEL = 0.95
 
 
 class ItemVerdict(Struct, frozen=True):
-    """Result of the labels of a question."""
+    """What the raters of a question found: their labels and, if they disagreed, the settled label."""
 
     item: AuditItem
     labels: Mapping[str, Label]
@@ -42,24 +45,24 @@ class ItemVerdict(Struct, frozen=True):
 
     @property
     def differs(self) -> bool:
-        """Whether one rater finds it good and another does not."""
+        """Return whether some raters find the question good and others do not."""
         return len({label == "good" for label in self.labels.values()}) > 1
 
     @property
     def is_open(self) -> bool:
-        """Whether raters differ, and no label settles it."""
+        """Return whether raters disagree and nobody has settled the question yet."""
         return self.differs and self.settled is None
 
     @property
     def is_bad(self) -> bool:
-        """Whether the question is bad. A question on which raters still differ is."""
+        """Return whether the question is bad. One that raters still disagree on counts as bad."""
         if self.settled:
             return self.settled != "good"
         return set(self.labels.values()) != {"good"}
 
     @property
     def reason(self) -> str:
-        """Why the question is bad."""
+        """Return why the question is bad, such as "people: wrong answer"."""
         if self.is_open:
             statements = [f"{rater} says {label}" for rater, label in sorted(self.labels.items())]
             return f"people: not settled, {', '.join(statements)}"
@@ -70,7 +73,7 @@ class ItemVerdict(Struct, frozen=True):
 
 
 class AuditOutcome(Struct, frozen=True):
-    """Result of an audit so far."""
+    """The result of an audit, which may still go on."""
 
     verdicts: tuple[ItemVerdict, ...]
     """Verdicts on the questions that all raters labelled."""
@@ -83,17 +86,17 @@ class AuditOutcome(Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether a rater has labelled all drawn questions."""
+        """Return whether any rater has labelled all drawn questions."""
         return bool(self.raters) and not any(self.unlabelled[rater] for rater in self.raters)
 
     @property
     def bad(self) -> list[ItemVerdict]:
-        """The bad questions."""
+        """Return the verdicts on the bad questions."""
         return [verdict for verdict in self.verdicts if verdict.is_bad]
 
     @property
     def kinds(self) -> Counter[str]:
-        """Number of bad questions by the kind of fault."""
+        """Return the number of bad questions by the kind of fault."""
         kinds: Counter[str] = Counter()
         for verdict in self.bad:
             kind, _, _ = verdict.reason.removeprefix("people: ").partition(", ")
@@ -104,7 +107,8 @@ class AuditOutcome(Struct, frozen=True):
         """Return the exact upper bound of the share of bad questions.
 
         Args:
-            removed: Return the bound of the benchmark without the bad questions that were found.
+            removed: If true, the bound is for the benchmark that remains when the bad questions
+                that were found are removed.
         """
         n_reviewed = len(self.verdicts)
         n_bad = len(self.bad)
@@ -138,7 +142,10 @@ class AuditOutcome(Struct, frozen=True):
 def audit_outcome(
     items: Sequence[AuditItem], n_questions: int, labels: Iterable[AuditLabel]
 ) -> AuditOutcome:
-    """Return the result of labels.
+    """Return the result of an audit, given the labels so far.
+
+    Only questions that all raters labelled have a verdict. Raters who have not labelled all
+    questions are ignored if another has.
 
     Args:
         items: The drawn questions.
@@ -173,8 +180,8 @@ def audit_outcome(
 def most_bad(n_questions: int, n_drawn: int, n_bad: int, level: float = LEVEL) -> int:
     """Return an exact upper bound of the number of bad questions (hypergeometric, one-sided).
 
-    It is the largest number for which so few bad questions are drawn, without replacement, with a probability above
-    1 - level.
+    If more questions than this were bad, the probability of drawing so few bad ones (without
+    replacement) would be at most 1 - level.
 
     Args:
         n_questions: Number of all questions.
@@ -194,7 +201,14 @@ def most_bad(n_questions: int, n_drawn: int, n_bad: int, level: float = LEVEL) -
 
 
 def few_bad_probability(n_questions: int, n_bad_in_all: int, n_drawn: int, n_bad: int) -> float:
-    """Return the probability that at most `n_bad` of the drawn questions are bad."""
+    """Return the probability that at most `n_bad` of the drawn questions are bad.
+
+    Args:
+        n_questions: Number of all questions.
+        n_bad_in_all: Number of bad questions among them.
+        n_drawn: Number of drawn questions.
+        n_bad: Number of bad questions that may be drawn.
+    """
     n_good_in_all = n_questions - n_bad_in_all
     lowest = max(0, n_drawn - n_good_in_all)
     highest = min(n_bad, n_bad_in_all, n_drawn)
@@ -209,7 +223,7 @@ def few_bad_probability(n_questions: int, n_bad_in_all: int, n_drawn: int, n_bad
 
 
 def _log_choices(population: int, sample: int) -> float:
-    """Return the logarithm of the number of ways to draw a sample of this size: the binomial coefficient."""
+    """Return the logarithm of the binomial coefficient: the number of samples of this size."""
     log_rest = math.lgamma(population - sample + 1)
     return math.lgamma(population + 1) - math.lgamma(sample + 1) - log_rest
 
@@ -231,15 +245,16 @@ def keep_good(
 ) -> Benchmark:
     """Build a benchmark without the questions that people found bad.
 
-    If at most K questions are bad with 95% confidence, and b of these are removed, at most K - b of the others are bad
-    with the same confidence: it is the same event. A question with a new distractor would have to count as bad until
-    a person has looked at it, so that no distractors are replaced.
+    If at most K questions are bad with 95% confidence, and b bad ones are removed, at most K - b
+    bad ones remain with the same confidence. No distractors are replaced, because a question with a
+    new distractor would have to count as bad until a person has looked at it.
 
     Args:
         benchmark: The benchmark.
         outcome: The result of its audit.
         name: Name of the new benchmark.
-        bounded: Whether the questions were drawn at random. The manifest then has the bound of the new benchmark.
+        bounded: Whether the questions were drawn at random. Only then the new manifest gets a
+            bound.
         to: Folder of the new benchmark.
     """
     decisions = {}
@@ -258,7 +273,10 @@ def keep_good(
 
 
 def against_people(benchmark: Benchmark, failed: Collection[str]) -> str:
-    """Return how a check compares with the labels of people; empty if nobody labelled the benchmark.
+    """Return a sentence that compares a check with the labels of people; "" if there are no labels.
+
+    It says how many of the questions that people found good, and of those they found bad, fail the
+    check.
 
     Args:
         benchmark: The benchmark.

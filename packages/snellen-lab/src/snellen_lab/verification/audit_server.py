@@ -19,9 +19,9 @@ MAX_LABEL_BYTES = 100_000
 
 
 class AuditServer(ThreadingHTTPServer):
-    """Serves the page of a rater on this machine only, and adds each label to a file at once.
+    """A local web server for the page of one rater, which stores each label at once.
 
-    Only those who know its address, which contains a secret, see anything.
+    Only programs on this machine that know its address, which contains a secret, can use it.
     """
 
     daemon_threads = True
@@ -49,7 +49,7 @@ class AuditServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Address of the page."""
+        """Return the address of the page."""
         return f"http://127.0.0.1:{self.server_port}{self.secret}"
 
     def page(self) -> bytes:
@@ -88,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, b"kept", "text/plain")
 
     def _order(self) -> int:
-        """Return the place of this label among those of the visit, from 1 on; 0 if it does not say."""
+        """Return the number of this label among those of the visit, from 1; 0 if it has none."""
         written = self.headers.get("Audit-Order", "")
         return int(written) if written.isdecimal() and len(written) < 10 else 0
 

@@ -1,4 +1,4 @@
-"""Questions of a benchmark that people label: a random sample, or those of a list."""
+"""The questions of a benchmark that people label in an audit: a random sample, or those of a list."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from snellen.plugin_api import (
 
 
 class AuditItem(Struct, frozen=True):
-    """A question to be labelled, with its answers."""
+    """A question to be labelled in an audit, with its correct answers."""
 
     id: str
     """Digest of all that a rater sees, which is the same in another build."""
@@ -30,14 +30,15 @@ class AuditItem(Struct, frozen=True):
     golds: tuple[Answer, ...]
 
     def is_right(self, turn: int, index: int) -> bool:
-        """Return whether an option is right by the ground truth."""
+        """Return whether an option is correct, by its index in a round of the question (`turn`)."""
         return any(gold.turn == turn and index in gold.options for gold in self.golds)
 
 
 def audited_items(benchmark: Benchmark, limit: int, seed: int = 0) -> list[AuditItem]:
-    """Draw a simple random sample of the questions with known answers. Each beginning of it is one, too.
+    """Draw a simple random sample of the questions with known answers.
 
-    Raises DataError if no answer is known.
+    With the same seed, a smaller sample consists of the first questions of a larger one. Raises
+    DataError if no answer is known.
     """
     answers = _answers_by_sample(benchmark)
     if not answers:
@@ -106,9 +107,9 @@ class _ListedQuestion(Struct):
 
 
 def ids_in(path: Path) -> Iterator[str]:
-    """Yield the identifiers in a list of questions: JSON Lines with an `id`, as `snellen lint` writes them.
+    """Yield the ids of the questions in a file of JSON lines, such as a list by `snellen lint`.
 
-    Raises DataError for another file.
+    Each line must have an `id`. Raises DataError if one has none.
     """
     for _, question in json_lines(path, _ListedQuestion):
         yield question.id

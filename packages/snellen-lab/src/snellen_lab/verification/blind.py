@@ -1,15 +1,16 @@
-"""Blind solvers: models that see no image, or another one, in all rotations of the options.
+"""A check by blind solvers: models that see no image, or another question's image.
 
-They should not do better than chance. If they do, some questions are set apart. The choice of these questions does not
-assume that solvers err independently: for a solver that cannot see, the right option of a good question is an option
-like the others. Among good questions, therefore, as many right options have a given number of votes as distractors
-have, in proportion to the number of distractors per right option. Among questions whose right option has at least t
-votes, the share of good ones is then at most
+They are asked in all rotations of the options and should do no better than chance. If they do, some
+questions are set apart. Which ones, is decided without assuming that solvers err independently: for
+a solver that cannot see, the right option of a good question is an option like the others. So among
+good questions, right options get as many votes as distractors do, in proportion to their numbers.
+Among questions whose right option has at least t votes, the share of good ones is then at most
 
-    (1 + sum over questions of distractors with at least t votes / distractors) / right options with at least t votes,
+    (1 + sum over questions of distractors with at least t votes / distractors) / right options with
+        at least t votes,
 
-where the 1 makes it hold in the mean (Barber and Candes 2015; in proteomics, the search among decoys). The smallest t
-for which this is at most `Solvers.wrongly` decides.
+where the 1 makes it hold in the mean (Barber and Candes 2015; in proteomics, the search among
+decoys). The smallest t for which this is at most `Solvers.wrongly` decides.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ NO_CHOICE = -1
 
 
 class BlindVotes(Struct, frozen=True):
-    """Share of all presentations of a question to blind solvers that named each option."""
+    """For each option of a question, the share of the blind solvers' replies that named it."""
 
     sample_id: str
     group: str
@@ -50,29 +51,33 @@ class BlindVotes(Struct, frozen=True):
 
     @property
     def decoys(self) -> tuple[float, ...]:
-        """The shares of presentations that named each wrong option."""
+        """Return the shares of replies that named each of the wrong options."""
         return tuple(share for index, share in enumerate(self.shares) if index not in self.gold)
 
     @property
     def of_gold(self) -> float:
-        """The largest share of a right option."""
+        """Return the share of replies that named the right option.
+
+        If there are several right options, this is the largest of their shares.
+        """
         return max(self.shares[index] for index in self.gold)
 
     @property
     def accuracy(self) -> float:
-        """Share of the presentations that named a right option."""
+        """Return the share of replies that named a right option."""
         return sum(self.shares[index] for index in self.gold)
 
     @property
     def chance(self) -> float:
-        """Accuracy of random choices."""
+        """Return the probability that a random option is right."""
         return len(self.gold) / len(self.shares)
 
 
 def _check_blind(material: CheckMaterial) -> CheckOutcome:
-    """Check whether models answer better than chance without the image, or with the image of another question.
+    """Check whether models answer better than chance without the image, or with another image.
 
-    If they do, the questions that too many models answer correctly in this way are reported as faults.
+    If they do, the questions that too many models answer correctly in this way are reported as
+    faults.
     """
     benchmark = material.benchmark
     solvers = material.solvers
@@ -142,7 +147,9 @@ def _blind_votes(
     golds: Mapping[str, frozenset[int]],
     counts: Mapping[str, Counter[int]],
 ) -> list[BlindVotes]:
-    """Return for each question the share of replies that named each option; questions without replies are left out.
+    """Return for each question the share of replies that named each option.
+
+    Questions without replies are left out.
 
     Args:
         samples: The questions.
@@ -163,7 +170,10 @@ def _blind_votes(
 def _best_model(
     votes_by_model: Sequence[Sequence[BlindVotes]],
 ) -> tuple[Estimate | None, float | None]:
-    """Return the highest accuracy of a model, and the chance level on its questions."""
+    """Return the highest accuracy of a model, and the chance level on the questions it answered.
+
+    Both are None if no model has a reply.
+    """
     best: Estimate | None = None
     chance = None
     for votes in votes_by_model:
@@ -221,7 +231,7 @@ def _accuracy(votes: Sequence[BlindVotes]) -> Estimate:
 
 
 def _describe(votes: Sequence[BlindVotes], solved_ids: Collection[str]) -> str:
-    """Return a sentence on the accuracy of blind solvers before and after questions are set apart."""
+    """Return a sentence on the accuracy of blind solvers, before and after questions are removed."""
     if not votes:
         return "no reply could be read"
     chance = sum(vote.chance for vote in votes) / len(votes)

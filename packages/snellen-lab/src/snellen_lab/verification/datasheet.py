@@ -1,5 +1,7 @@
-"""The datasheet of a built benchmark: what it is, how it was made, what was thrown out, what it scores, and how sure
-one can be of it.
+"""The datasheet of a built benchmark.
+
+It says what the benchmark contains, how it was made, what was left out, what simple methods score
+on it, and how far it can be trusted.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ OF_LINT = {
 
 
 class Baseline(Struct, frozen=True):
-    """The score of something that does not look at images, or that needs not."""
+    """A score to compare models with: of a method that ignores the images, or of a perfect model."""
 
     name: str
     metric: str
@@ -71,7 +73,15 @@ class Baseline(Struct, frozen=True):
 def baselines(
     benchmark: Benchmark, choices: Sequence[LintQuestion], findings: Sequence[Finding]
 ) -> list[Baseline]:
-    """The oracle, guessing, the first option, and what lint measured; `findings` hold those of blind models too."""
+    """Return the scores of the oracle, of guessing, of the first option, and of simple rules.
+
+    The rules are those that lint measured.
+
+    Args:
+        benchmark: The benchmark.
+        choices: Its questions with options.
+        findings: Findings of lint, and of runs that showed no images.
+    """
     lines = _oracle(benchmark) if benchmark.manifest.counts.answers else []
     if choices:
         chance = sum(question.chance for question in choices) / len(choices)
@@ -96,9 +106,10 @@ def baselines(
 
 
 def _oracle(benchmark: Benchmark) -> list[Baseline]:
-    """Return the score of a model that knows every answer and is run like any other; [] if it has no headline score.
+    """Return the score of a model that knows all answers; [] if it has no headline score.
 
-    A score below 100% shows what the metric or the reading of replies costs a perfect model.
+    The model is run like any other. A score below 100% shows what the metric, or the reading of
+    replies, costs even a perfect model.
     """
     limit = min(ORACLE_LIMIT, benchmark.count())
     with tempfile.TemporaryDirectory() as folder:
@@ -147,7 +158,7 @@ class Datasheet(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """A few sentences: the size of the benchmark, whether it is certified, and how many questions can be bad."""
+        """Return a few sentences: the benchmark's size, certificate, and bound on bad questions."""
         manifest = self.manifest
         counts = manifest.counts
         images = f"about {counts.images:,} images" if counts.images else "without images"
@@ -157,7 +168,7 @@ class Datasheet(Struct, frozen=True):
         return " ".join(sentences)
 
     def flat(self) -> dict[str, Any]:
-        """Return the fields for programs: the certificate, its numbers, versions and counts."""
+        """Return the datasheet as a dict for programs, without tables and examples."""
         manifest = self.manifest
         return {
             "benchmark": manifest.spec.name,

@@ -1,7 +1,7 @@
-"""Juries: several models judge for each option whether it is right.
+"""A check by a jury: several models judge for each option whether it is right.
 
-Their votes are a run of a yes-no benchmark that is derived from the checked one by the reader `jury`. A model is not
-asked twice about the same option of the same question.
+They are asked yes-no questions that the reader `jury` derives from the checked benchmark, and their
+votes are a run of these questions. A model is not asked twice about the same option.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ JudgedOption = tuple[str, int]
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
-    """Name and version of the benchmark whose options are judged."""
+    """Which benchmark, in which version, the derived questions are about."""
 
     of: str
     version: str
@@ -87,7 +87,7 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
 
 
 def judged_samples(benchmark: Benchmark, answers: Any) -> Iterator[tuple[Sample, Answer]]:
-    """Yield the questions of one round whose answers are known, with these."""
+    """Yield each question with its answer, without dialogues and questions with unknown answers."""
     for sample in benchmark.samples():
         if sample.turns:
             continue
@@ -97,12 +97,15 @@ def judged_samples(benchmark: Benchmark, answers: Any) -> Iterator[tuple[Sample,
 
 
 def judged_answers(sample: Sample, gold: Answer) -> tuple[str, ...]:
-    """Return the texts that a jury judges: all options, or the first accepted answer to an open question."""
+    """Return the texts that a jury judges: all options, or one accepted answer to an open question.
+
+    They are empty for an open question without accepted answers.
+    """
     return sample.options or gold.texts[:1]
 
 
 def judged_id(sample: Sample, index: int) -> str:
-    """Return the identifier of the derived question about an option."""
+    """Return the id of the derived question about an option, such as "17 option 2"."""
     return f"{sample.id} option {index + 1}"
 
 
@@ -122,8 +125,10 @@ def jury_benchmark(benchmark: Benchmark) -> Benchmark:
 
 
 def _check_by_jury(material: CheckMaterial) -> CheckOutcome:
-    """Have models judge each option as an answer, and find the questions whose right answer is rejected or whose
-    distractor is accepted. Models that accept right and wrong answers alike have no vote."""
+    """Find questions whose right answer a jury of models rejects, or whose wrong option it accepts.
+
+    Models that accept right and wrong answers equally often have no vote.
+    """
     benchmark = material.benchmark
     solvers = material.solvers
     derived = jury_benchmark(benchmark)
@@ -171,7 +176,10 @@ def _votes_of_model(
 def _acceptance_rates(
     judged: Sequence[tuple[Sample, Answer]], votes: Mapping[JudgedOption, bool]
 ) -> tuple[float, float]:
-    """Return the shares of right and of wrong options that a model says are right, by the ground truth."""
+    """Return the share of right answers, and of wrong ones, that a model says are right.
+
+    A share is 0 if the model has voted on none of them.
+    """
     on_right: list[bool] = []
     on_wrong: list[bool] = []
     for sample, gold in judged:

@@ -159,7 +159,7 @@ class BattleTurn(Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Contender:
-    """A model as a battle records it."""
+    """The name and version of a model in a battle."""
 
     name: str
     version: str
@@ -167,7 +167,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class VoteFacts:
-    """Facts about a vote by which a rating decides whether it counts, and with which weight."""
+    """What is recorded about a vote, so that a rating can decide whether and how much it counts."""
 
     network: str | None = None
     """Pseudonym of the voter's network, which expires (`arena.voters`)."""
@@ -181,7 +181,7 @@ class VoteFacts:
 
 @dataclass(frozen=True)
 class NewBattle:
-    """A battle to create."""
+    """A battle that is not stored yet."""
 
     kind: BattleKind
     left: Contender
@@ -197,7 +197,10 @@ class NewBattle:
 
 
 def owned_by(caller: Caller) -> ColumnElement[bool]:
-    """Return the condition that selects the caller's battles."""
+    """Return the SQL condition for battles of the caller.
+
+    They belong to the caller's account or, for a caller without one, to the visitor.
+    """
     if caller.account:
         return arena_battle.c.account_id == caller.account.id
     return (arena_battle.c.visitor == caller.visitor) & arena_battle.c.account_id.is_(None)
@@ -245,7 +248,8 @@ def find_battle(connection: Connection, caller: Caller, name: str) -> Row[Any]:
 def current_battle(connection: Connection, caller: Caller, kind: BattleKind) -> Row[Any] | None:
     """Return the caller's latest battle of a kind, to show it again when the page is reloaded.
 
-    None if it is void or abandoned, or if the vote is more than `VOTED_SHOWN_SECONDS` ago.
+    None is returned if there is none, if it is void or abandoned, or if the vote was cast more than
+    `VOTED_SHOWN_SECONDS` seconds ago.
     """
     query = select(arena_battle).where(owned_by(caller), arena_battle.c.kind == kind)
     latest = query.order_by(arena_battle.c.created.desc()).limit(1)
@@ -281,7 +285,10 @@ def leave_battles(connection: Connection, caller: Caller, kind: BattleKind) -> i
 
 
 def check_further(battle: Row[Any], max_turns: int) -> None:
-    """Raise ConflictError for a battle that cannot have a further question in any state."""
+    """Raise ConflictError if a battle can never have another question.
+
+    That is so if its replies come from earlier runs, or if it has `max_turns` questions.
+    """
     if battle.kind == "offline":
         raise ConflictError(
             "these replies are from earlier runs; no model is available for further questions"
@@ -311,14 +318,17 @@ def begin_turn(
 
 
 def vote_token(signer: Signer, name: str, turn_count: int) -> str:
-    """Return the token for voting on a battle after this many turns."""
+    """Return the token that is needed to vote on a battle after its first `turn_count` questions."""
     return signer.signature("arena vote", f"{name}\0{turn_count}")
 
 
 def finish_turn(
     connection: Connection, signer: Signer, name: str, turns: Sequence[BattleTurn]
 ) -> str | None:
-    """Record the replies to the last of `turns`; return the token to vote with, or None if the battle is void by now."""
+    """Store the replies to the last question of a battle, and return the token to vote with.
+
+    None is returned, and nothing stored, if the battle has become void in the meantime.
+    """
     token = vote_token(signer, name, len(turns))
     changes = {
         "turns": to_builtins(turns),
@@ -336,7 +346,10 @@ def void_battle(connection: Connection, name: str, turns: Sequence[BattleTurn], 
 
 
 def void_abandoned(connection: Connection, before: datetime) -> int:
-    """Void the battles that have waited for replies since `before`, as their server has stopped; return their number."""
+    """Make battles void that have waited for replies since before a time, and return their number.
+
+    The server process that asked the models has stopped, so the replies will never come.
+    """
     statement = update(arena_battle).where(
         arena_battle.c.state == "created", arena_battle.c.changed < before
     )
@@ -383,7 +396,7 @@ def cast_vote(
     outcome: Outcome,
     facts_of: Callable[[Row[Any]], VoteFacts] = lambda battle: VoteFacts(),
 ) -> Row[Any]:
-    """Record a vote, and return the battle, whose names may be shown from now on.
+    """Record a vote, and return the battle. The names of its models may be shown from now on.
 
     Args:
         connection: A database connection in a transaction.
@@ -469,9 +482,11 @@ def _voided(fault: str) -> dict[str, Any]:
 
 
 def _voter(connection: Connection, actor: str) -> tuple[str, str | None]:
-    """Return a person's pseudonym in the log of votes, and the invitation that they have used, if any.
+    """Return a person's pseudonym in the log of votes, and the digest of their invitation.
 
-    The pseudonym is random. Only the table `arena_voter` links it to the person, so the link can be deleted.
+    The digest is None if they have accepted none. The pseudonym is a random id that is created at
+    the person's first vote. Only the table `arena_voter` links it to the person, so the link can be
+    deleted.
     """
     voter_row = connection.execute(_KNOWN, {"known": actor}).one_or_none()
     if voter_row:
@@ -487,7 +502,7 @@ def _voter(connection: Connection, actor: str) -> tuple[str, str | None]:
 
 
 def _not_votable(battle: Row[Any]) -> str:
-    """Say why a battle cannot be voted on, for the person who tried."""
+    """Return a sentence that tells a person why their vote on a battle was refused."""
     if battle.kind == "chat":
         return "a chat with one model has no vote"
     if battle.state == "answered":
@@ -496,7 +511,7 @@ def _not_votable(battle: Row[Any]) -> str:
 
 
 def _not_answered(state: str) -> str:
-    """Say why a battle in this state takes no vote."""
+    """Return a sentence that tells why a battle in this state cannot be voted on or continued."""
     reasons = {
         "created": "not all replies have arrived yet; reload the page",
         "voted": "this battle already has a vote",

@@ -1,11 +1,9 @@
-"""The feature `arena`.
+"""The feature `arena`: its parts on the home page, the judge model, and its background jobs.
 
-A model as a voter: it sees what people saw, and its votes are kept apart from theirs.
+A judge model votes on the same battles as people, and its votes are kept apart from theirs.
 
-The arena at a glance, for the home page: who leads, and the latest battles.
-
-A vote's outcome is public, as it is in the table of who wins against whom. What was asked is shown only where it is the
-operator's, an example with its own question or a question of an earlier run: nobody else's words or images are.
+The outcome of each vote is public. Question and images of a battle are shown on the home page only
+if no visitor has written them: if they are an example of the operator, or come from an earlier run.
 """
 
 from __future__ import annotations
@@ -62,13 +60,13 @@ SHOWN_MODELS, SHOWN_BATTLES = 5, 5
 
 
 class VotedBattle(Struct, frozen=True):
-    """A battle whose models are named, since it was voted on."""
+    """A battle that was voted on, so that its models may be named."""
 
     left: str
     right: str
     outcome: str
     question: str = ""
-    """What was asked first; empty where that is a person's own."""
+    """The first question; empty if a visitor wrote it."""
     images: tuple[str, ...] = ()
 
 
@@ -89,7 +87,7 @@ async def summarised_arena(services: Services) -> dict[str, Any]:
 
 
 def _latest_votes(connection: Connection) -> list[Row[*tuple[Any, ...]]]:
-    """Return the last votes of people on models whose names were hidden."""
+    """Return the last `SHOWN_BATTLES` votes by people in battles that hid the models' names."""
     battle = arena_battle.c
     query = (
         select(
@@ -143,7 +141,10 @@ MIRRORED: dict[Outcome, Outcome] = {
 
 
 async def judge_battles(services: Services) -> None:
-    """Have the judge vote on battles that it has not voted on. Nothing happens without a judge that can be asked."""
+    """Have the judge model vote on battles that it has not voted on yet.
+
+    Nothing happens if the arena has no judge model, or if it is not ready or the budget is spent.
+    """
     arena = arena_of(services)
     judge, model = arena.settings.judge, arena.pool.judge
     if judge is None or model is None or model.state != "ready":
@@ -161,7 +162,11 @@ async def judge_battles(services: Services) -> None:
 async def _judge(
     services: Services, model: ServedModel, battle: Row[Any], images: Sequence[ImageRef]
 ) -> None:
-    """Ask in both orders; a verdict that follows the order is a tie. A judge that fails is asked another time."""
+    """Ask the judge model about a battle twice, with the sides exchanged, and store its vote.
+
+    If the two verdicts differ, the vote is a tie, because the judge was guided by the order. If the
+    model fails, nothing is stored and the battle is judged another time.
+    """
     turns = turns_of(battle)
     replies = [
         await _ask(services, model, conversation_text, images)
@@ -171,7 +176,7 @@ async def _judge(
         return
     first, second = (verdict_in(reply or "") for reply in replies)
     outcome = combined(first, MIRRORED[second] if second else None)
-    # Not the replies themselves: they quote what people asked, which an erasure must be able to forget.
+    # The judge's replies are not stored. They quote what people asked, and people may have that erased.
     detail = {"verdicts": [first, second], "version": model.version}
     try:
         await services.database.write(_record, model.name, battle.id, outcome, detail)
@@ -180,14 +185,21 @@ async def _judge(
 
 
 def verdict_in(reply: str) -> Outcome | None:
-    """Return the verdict that comes last in a judge's reply on A (left) and B (right); None if there is none."""
+    """Return the last verdict in a judge's reply, where A is the left side and B the right.
+
+    For example, "A is vague. [[B]]" gives "right". None is returned if there is no verdict.
+    """
     verdicts = VERDICT.findall(reply)
     names: dict[str, Outcome] = {"A": "left", "B": "right", "tie": "tie", "both bad": "both bad"}
     return names[verdicts[-1]] if verdicts else None
 
 
 def combined(first: Outcome | None, second: Outcome | None) -> Outcome | None:
-    """Combine two verdicts about the same sides: their common verdict, a tie if they differ, None if one is missing."""
+    """Combine a judge's two verdicts on a battle, both given in terms of the same sides.
+
+    Returns:
+        The verdict if both are equal, "tie" if they differ, None if one is missing.
+    """
     if first is None or second is None:
         return None
     return first if first == second else "tie"
@@ -235,7 +247,11 @@ def _mirrored(turns: Sequence[BattleTurn]) -> list[BattleTurn]:
 def _unjudged(
     connection: Connection, judge: JudgeSettings
 ) -> list[tuple[Row[Any], list[ImageRef]]]:
-    """Battles that have a vote, or have been left alone, and none of this judge; the oldest first."""
+    """Return the oldest battles that this judge can vote on, each with its images.
+
+    These are battles that were voted on or abandoned, and those that have had replies but no vote
+    for `every_seconds` seconds. The result is empty if there are none.
+    """
     battle = arena_battle.c
     has_judged = exists().where(
         arena_vote.c.battle_id == battle.id, arena_vote.c.judge == judge.name
@@ -296,7 +312,10 @@ async def void_late_battles(services: Services) -> None:
 
 
 async def forget_networks(services: Services) -> None:
-    """Delete the keys of past periods, so that nobody can tell any more which network a pseudonym was."""
+    """Delete the keys of past periods.
+
+    Without them, nobody can find out any more which network a pseudonym stands for.
+    """
     period = current_period(arena_of(services).settings.network_days)
     await services.database.write(forget_network_keys, period)
 
@@ -308,7 +327,7 @@ async def _fault(services: Services) -> str | None:
 
 @asynccontextmanager
 async def open_arena_and_watch(services: Services) -> AsyncIterator[Arena]:
-    """Run the arena within a context, and take over changes of the file that names its models."""
+    """Run the arena inside a `with` block, and reread the file with its models when that changes."""
     async with open_arena(services) as arena, repeating(services, REREAD_SECONDS, reread_models):
         yield arena
 

@@ -1,7 +1,8 @@
-"""How a model gives itself away before the vote: by its name, by its maker, by what it says of itself; or it was asked to.
+"""Find battles in which a model gave itself away before the vote.
 
-A vote on such a battle is no vote of somebody who does not know the models. Names of makers are on signs, screens and
-cars in images too, so a maker counts only where a reply speaks of itself.
+It may be named, say who made it or what it is, or be asked by the voter who it is. A vote on such a
+battle is not by somebody who does not know the models. Signs, screens and cars in images also bear
+names of makers, so a maker's name counts only in a sentence in which a reply speaks of itself.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ FAMILIES = (
 _ASKS = re.compile(
     r"\b(?:who|what) (?:are|r) (?:you|u)(?=\s*(?:[?.!,]|$|called|exactly|really))"
     r"|\b(?:what|which|whose) (?:\w+ ){0,3}(?:model|llm|vlm|ai|assistant|chatbot) (?:are|is) you\b"
-    # Of a car or a camera people ask which model this is.
+    # People also ask about a car or a camera which model it is.
     r"|\b(?:what|which|whose) (?:\w+ ){0,3}(?:llm|vlm|ai|assistant|chatbot) is this\b"
     r"|\b(?:what is|what's|tell me|say) your name\b"
     r"|\bwho (?:made|built|created|trained|developed) you\b"
@@ -99,7 +100,7 @@ _ASKS = re.compile(
 )
 _SPEAKS_OF_ITSELF = (
     r"(?:\b(?:i am|i'm|my name is|call me|as an? (?:ai|assistant|model)|you are talking to)"
-    # Whoever is looking at a sign of a maker does not say that it is one.
+    # Few words may be between "I am" and the name: "I am looking at a Google sign" does not name the model.
     r"(?:(?: [\w-]+){0,4}? (?:ai|model|assistant|chatbot),?)?(?: (?:a|an|the|called|named|made|built|created|trained|developed|by|from|of))* )"
 )
 _MADE_BY = (
@@ -108,15 +109,16 @@ _MADE_BY = (
 
 
 def names_pattern(names: Iterable[str], makers: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    """Return patterns of replies that give away which model of an arena wrote them.
+    """Return two patterns that find replies in which a model of the arena gives itself away.
 
     Args:
-        names: What the arena's models are called, by the operator or by themselves.
-        makers: Who made them, beyond `MAKERS`.
+        names: The names of the arena's models: those that the operator uses, and others they go by.
+        makers: Their makers, in addition to `MAKERS`.
 
     Returns:
-        Two patterns: a model's name anywhere in a reply, if the name is no common word; and a sentence in which the
-        reply says what model it is or who made it.
+        First, a pattern of model names anywhere in a reply, without names that are ordinary words.
+        Second, a pattern of phrases in which a reply says what model it is or who made it, such as
+        "I was trained by ...".
     """
     # The longest first, because a pattern takes the first alternative that fits.
     model_names = sorted({name.strip() for name in names if name.strip()}, key=len, reverse=True)
@@ -138,7 +140,9 @@ def names_pattern(names: Iterable[str], makers: Iterable[str]) -> tuple[re.Patte
 
 
 def identity_leak(turns: Sequence[BattleTurn], patterns: tuple[re.Pattern[str], ...]) -> str:
-    """Return how a battle gave a model away: `ASKED`, `NAMED` or `SELF_DESCRIPTION`; empty if it did not.
+    """Return how a battle gave a model away: `ASKED`, `NAMED` or `SELF_DESCRIPTION`.
+
+    It is "" if the battle did not. `ASKED` means that the voter asked which model it is.
 
     Example:
         >>> from snellen_server.arena.battles import SideReply
@@ -163,5 +167,9 @@ def identity_leak(turns: Sequence[BattleTurn], patterns: tuple[re.Pattern[str], 
 
 
 def _is_telling(name: str) -> bool:
-    """Return whether a name cannot be an ordinary word: it has a digit, a sign, or a capital after the first letter."""
+    """Return whether a name can hardly be an ordinary word.
+
+    It must have at least four characters, and a digit, a sign such as "-", a capital after a small
+    letter, or three capitals in a row.
+    """
     return bool(re.search(r"[\d_./:-]|[a-z][A-Z]|[A-Z]{3}", name)) and len(name) >= 4

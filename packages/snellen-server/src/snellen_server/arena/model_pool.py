@@ -1,4 +1,4 @@
-"""The models of an arena: each with a bounded queue, a limit of requests at once, and a time limit."""
+"""The models of an arena. Each has a queue of limited length and a time limit for its replies."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def version_of(fingerprint: Mapping[str, str]) -> str:
 
 
 class StoredImages:
-    """The images that people sent, as models ask for them."""
+    """Gives models access to the images that people have uploaded."""
 
     def __init__(self, store: PictureStore) -> None:
         self._store = store
 
     def read(self, image: ImageRef) -> bytes:
-        """Return the bytes of an uploaded image; raises DataError if it was deleted since."""
+        """Return the bytes of an uploaded image. Raises DataError if it was deleted since."""
         content = self._store.read(image.digest)
         if content is None:
             raise DataError(f"the image {image.digest[:12]} is no longer available")
@@ -68,7 +68,10 @@ class StoredImages:
 
 
 class TrialImage:
-    """The image of a trial, as models ask for it: a trial fails wherever a battle would."""
+    """A small image for trial questions, which test whether a model replies at all.
+
+    It is sent like an image of a battle, so that a trial fails whenever a battle would.
+    """
 
     def __init__(self) -> None:
         """Draw a red square of 64 x 64 pixels."""
@@ -83,7 +86,7 @@ class TrialImage:
 
 
 class LocalThread:
-    """The one thread in which all models of this process write, and the turns that they take in it."""
+    """The single thread in which all models of this process run, and a lock for taking turns in it."""
 
     def __init__(self) -> None:
         self.executor = ThreadPoolExecutor(1, "snellen-model")
@@ -91,7 +94,7 @@ class LocalThread:
 
 
 class ServedModel:
-    """One model, its queue, and how it is doing. For code in the server's event loop."""
+    """A model of the arena with its queue. Its methods must be called in the server's event loop."""
 
     def __init__(self, settings: ArenaModel, local: LocalThread) -> None:
         """Prepare a model without loading it; `local` is the thread on which models of this machine run."""
@@ -111,12 +114,12 @@ class ServedModel:
 
     @property
     def is_available(self) -> bool:
-        """Whether it can take one more question now."""
+        """Return whether the model replies and its queue has room for another question."""
         return self.replies and self.has_room
 
     @property
     def replies(self) -> bool:
-        """Whether it is open, not retired, and has not failed several times in a row."""
+        """Return whether the model is open, not retired, and has not failed several times in a row."""
         return self.state == "ready" and not self.settings.retired and self._failures < FAILURES
 
     @property
@@ -124,7 +127,11 @@ class ServedModel:
         return self._taken < self.settings.concurrency + self.settings.waiting
 
     async def load(self) -> None:
-        """Open the model; one that cannot be opened is logged, and left out."""
+        """Open the model.
+
+        If that fails, the error is logged and the model takes no part in battles. A model behind an
+        API must also answer a trial question, because a wrong address or key shows only then.
+        """
         try:
             opening = asyncio.get_running_loop().run_in_executor(
                 self._local.executor, load_model, self.settings.model
@@ -140,7 +147,7 @@ class ServedModel:
             return
         self.version = version_of(identity.fingerprint)
         if isinstance(self._model, AsyncModel):
-            # Opening it asked nobody: a wrong address or key shows only in a reply.
+            # Opening such a model sends no request, so a wrong address or key is noticed only when it is asked.
             if not await self._passes_trial():
                 self._leave_out()
         else:
@@ -148,7 +155,7 @@ class ServedModel:
         self.state = "ready"
 
     def _leave_out(self) -> None:
-        """Draw it for no battle until it replies to a trial."""
+        """Exclude the model from battles until it answers a trial question."""
         self._failures = FAILURES
         if self._trials is None:
             self._trials = asyncio.create_task(self._try_again())
@@ -162,7 +169,7 @@ class ServedModel:
         self._trials = None
 
     async def _passes_trial(self) -> bool:
-        """Ask a question as a battle would, which no visitor waits for."""
+        """Ask the model a trial question, as a battle would, and return whether it replied."""
         picture = TrialImage()
         messages = conversation([], TRIAL_QUESTION, [picture.image])
         request = Request("arena", "trial", Variant(), messages, decoding=Decoding())
@@ -174,7 +181,7 @@ class ServedModel:
         return response.error is None
 
     async def close_when_idle(self) -> None:
-        """Close it once the questions that it has taken are answered."""
+        """Wait until the model has answered all questions in its queue, then close it."""
         while self._taken:
             await asyncio.sleep(IDLE_CHECK_SECONDS)
         await self.close()
@@ -188,20 +195,27 @@ class ServedModel:
             await self._model.close()
 
     def reserve(self) -> None:
-        """Take a place in its queue, which `answer` gives back. Raises BusyError when there is none."""
+        """Take a place in the model's queue, which `answer` frees again.
+
+        Raises BusyError if the queue is full.
+        """
         if not self.has_room:
             raise BusyError("the models are busy; try again in a moment")
         self._taken += 1
 
     def give_back(self) -> None:
-        """Leave the queue without an answer."""
+        """Free a place in the queue that `reserve` took, if no question is asked after all."""
         self._taken -= 1
 
     async def answer(
         self, request: Request, images: Images, listener: ReplyListener
     ) -> tuple[Response, float]:
-        """The response to a question for which a place was reserved, a failure included, and the seconds that it
-        waited before."""
+        """Ask the model a question for which `reserve` took a place, and free the place.
+
+        Returns:
+            The response, and the seconds that the question waited in the queue. If the model fails,
+            the response contains the error.
+        """
         started_at = time.monotonic()
         try:
             async with self._gate:
@@ -242,9 +256,10 @@ class ServedModel:
             return Response(error=Failure("model", f"{type(error).__name__}: {error}"))
 
     async def _ask(self, request: Request, images: Images, listener: ReplyListener) -> Response:
-        """Ask the model by whichever method it has, streaming if it can.
+        """Ask the model, and return its response.
 
-        `listener` receives the text so far, always on the event loop.
+        If the model can stream, `listener` receives the text so far while the reply grows. It is
+        always called in the event loop, also for a model that runs in a thread.
         """
         model, loop = self._model, asyncio.get_running_loop()
         if model is None:
@@ -263,7 +278,7 @@ class ServedModel:
 
 
 def _write(model: Model, request: Request, images: Images, listener: ReplyListener) -> Response:
-    """Run a local model on one request; to be called on the thread of local models."""
+    """Run a local model on one request. This must run in the thread of `LocalThread`."""
     if isinstance(model, StreamingModel):
         return model.generate_streaming(request, images, listener)
     [response] = model.generate([request], images)
@@ -275,7 +290,10 @@ def _is_opened_alike(first: ArenaModel, second: ArenaModel) -> bool:
 
 
 class ModelPool:
-    """All models of an arena. Those in this process share one thread: they write one after the other."""
+    """All models of an arena.
+
+    Models that run in this process share one thread, so that only one of them writes at a time.
+    """
 
     def __init__(self, settings: ArenaSettings) -> None:
         """Prepare the arena's models, and the judge model if one is configured, without loading them."""
@@ -291,7 +309,11 @@ class ModelPool:
         self._closing: set[asyncio.Task[None]] = set()
 
     def change(self, models: Sequence[ArenaModel]) -> None:
-        """Open new models, close removed ones when they are idle, and take over changed settings of the others."""
+        """Replace the arena's models by new settings while the server runs.
+
+        New models are opened. Removed ones are closed when they have answered their questions. A
+        model of the same name is only opened again if a setting in `OPENED_BY` differs.
+        """
         kept: dict[str, ServedModel] = {}
         for settings in models:
             served = self.models.get(settings.name)
@@ -309,7 +331,7 @@ class ModelPool:
             closing.add_done_callback(self._closing.discard)
 
     def start(self) -> None:
-        """Begin to load all models; they can be asked one by one as they are ready."""
+        """Begin to load all models. Each can be asked as soon as it is loaded."""
         self._loading = [asyncio.create_task(model.load()) for model in self._all]
 
     @property
@@ -318,17 +340,20 @@ class ModelPool:
 
     @property
     def available(self) -> Sequence[str]:
-        """Names of the models that can take a question now."""
+        """Return the names of the models that can take a question now."""
         return [name for name, model in self.models.items() if model.is_available]
 
     @property
     def is_loading(self) -> bool:
-        """Whether models that cannot be asked yet soon will be."""
+        """Return whether any model is still being loaded."""
         return any(model.state == "loading" for model in self.models.values())
 
     @property
     def fault(self) -> str | None:
-        """Why battles cannot take place, in a sentence for everyone; None if they can."""
+        """Return why no battle is possible, as a sentence for visitors; None if nothing is wrong.
+
+        An arena with fewer than two models is not a fault but the operator's choice.
+        """
         if len(self.models) < 2 or sum(model.replies for model in self.models.values()) >= 2:
             return None
         if self.is_loading:
@@ -341,11 +366,15 @@ class ModelPool:
 
     @property
     def why_no_battle(self) -> str:
-        """Why there can be none, be it a fault or not; empty where there can be some."""
+        """Return why no battle is possible, as a sentence for visitors.
+
+        Unlike `fault`, this includes the case of an arena with a single model. It is "" if nothing
+        is wrong.
+        """
         return self.fault or (ALONE if len(self.models) == 1 else "")
 
     async def close(self) -> None:
-        """Let go of all models; one that is being loaded, or writes, is not waited for."""
+        """Close all models without waiting for those that are being loaded or are writing a reply."""
         tasks = [*self._loading, *self._closing]
         for task in tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Models that are added, retired and changed while the server runs: the file that names them is read again."""
+"""Reread the file that names the arena's models, so that these can change while the server runs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ REREAD_SECONDS = 10.0
 
 
 async def reread_models(services: Services) -> None:
-    """Take over the models of the file of settings if it has changed; a faulty file changes nothing and is logged.
+    """Use the models in the file of settings if the file has changed.
 
-    Other settings than `models` take a restart.
+    If the file has an error, the error is logged and the models stay as they are. Changes of
+    settings other than `models` take effect only after a restart.
     """
     file = services.configuration.settings_files.get(ARENA)
     if file is None or ARENA not in services.held:  # the server is starting

@@ -1,4 +1,4 @@
-"""The addresses of the arena: pages, and what their scripts ask for."""
+"""The web addresses of the arena: its pages, and the API that their scripts use."""
 
 from __future__ import annotations
 
@@ -93,25 +93,25 @@ STREAM: dict[int | str, dict[str, Any]] = {
 
 
 class BattleRequest(BaseModel, extra="forbid"):
-    """What begins a battle or a chat."""
+    """The body of a request that starts a battle or a chat."""
 
     kind: Literal["anonymous", "named", "chat"] = "anonymous"
     question: Question
     images: list[Digest] = Field(default_factory=list, max_length=MAX_IMAGES)
-    """Images that the same visitor has sent, or examples; empty where the arena takes questions without an image."""
+    """Digests of images that the same visitor has uploaded, or of examples. May be empty if the arena allows it."""
     left: str = Field("", max_length=100)
-    """Names of models, for the kinds whose models are chosen; a chat has but the left one."""
+    """Name of a model, unless models are drawn at random. A chat has only a left model."""
     right: str = Field("", max_length=100)
 
 
 class QuestionRequest(BaseModel, extra="forbid"):
-    """A further question of a battle."""
+    """The body of a request that asks a further question in a battle."""
 
     question: Question
 
 
 class VoteRequest(BaseModel, extra="forbid"):
-    """A vote, with the token that came with the last replies."""
+    """The body of a vote. `token` is the one that came with the latest replies."""
 
     token: str = Field(max_length=100)
     outcome: Outcome
@@ -120,7 +120,7 @@ class VoteRequest(BaseModel, extra="forbid"):
 
 
 class ShownTurn(BaseModel):
-    """A question, and what was replied on either side."""
+    """A question with the replies of both sides; a reply is null until it has arrived."""
 
     question: str
     left: str | None = None
@@ -128,7 +128,7 @@ class ShownTurn(BaseModel):
 
 
 class ShownBattle(BaseModel):
-    """A battle as its owner may see it: the models are named once they are no longer hidden."""
+    """What the owner of a battle may see of it. The models are null while their names are hidden."""
 
     id: str
     kind: BattleKind
@@ -139,11 +139,14 @@ class ShownBattle(BaseModel):
     left: Contender | None = None
     right: Contender | None = None
     token: str | None = None
-    """For the vote, while the battle waits for it."""
+    """The token that a vote needs, while the battle can be voted on."""
 
 
 async def _browser(caller: CallerDep) -> Caller:
-    """Return the person at a browser, with or without an account; programs may not vote."""
+    """Return the caller, who must be a person at a browser, with or without an account.
+
+    A request with an API key is refused (403), because programs may not vote.
+    """
     if caller.scopes is not None:
         raise HTTPException(
             403, "the arena is for people with a browser; an API key is not accepted"
@@ -167,8 +170,11 @@ BrowserDep = Annotated[Caller, Depends(_browser)]
 async def begin_battle(
     body: BattleRequest, services: ServicesDep, caller: BrowserDep
 ) -> StreamingResponse:
-    """Ask two models, and leave the open battle of this kind. Events: `battle` with the id, `text` of a side as it
-    grows, at last `answered` or `voided`."""
+    """Start a battle: send a question to two models, and stream their replies.
+
+    This ends the caller's open battle of the same kind. The events are `battle` with the id of the
+    new battle, `text` with the growing reply of a side, and finally `answered` or `voided`.
+    """
     arena = arena_of(services)
     await _moderate(services, arena, body.question)
     if not body.images and not arena.settings.without_image:
@@ -178,7 +184,7 @@ async def begin_battle(
             422, f"a question has at most {arena.settings.max_images} images here; remove some"
         )
     images = await services.database.read(_usable_images, caller, body.images)
-    # A honeypot is refused when another battle is, or whoever is not refused would know it by that.
+    # A honeypot is refused whenever a normal battle is. Otherwise voters could recognise it by not being refused.
     new = _new_battle(arena, body)
     placed = arena.draw_honeypot(body.images, body.question) if body.kind == "anonymous" else None
     async with arena.spending.spend((new.left.name, new.right.name)):
@@ -211,7 +217,7 @@ async def ask_further(
     max_turns = arena.settings.turns
 
     def read_own_battle(connection: Connection) -> tuple[Row[Any], list[ImageRef]]:
-        """Return the battle of the caller, and those of its images that are still stored."""
+        """Return the caller's battle, and those of its images that have not been deleted."""
         battle = find_battle(connection, caller, name)
         check_further(battle, max_turns)
         stored_images = []
@@ -246,7 +252,7 @@ async def ask_further(
 async def vote(
     name: str, cast: VoteRequest, services: ServicesDep, caller: BrowserDep
 ) -> ShownBattle:
-    """Vote; the models are named then. It can be done once."""
+    """Vote on a battle, which can be done once, and return it with the names of the models."""
     facts_of = await arena_of(services).vote_facts(caller.network, consent=cast.consent)
     battle = await services.database.write(
         cast_vote, caller, name, cast.token, cast.outcome, facts_of
@@ -262,7 +268,10 @@ async def vote(
     dependencies=[Depends(Limited(QUESTIONS)), Depends(Limited(QUESTIONS_A_DAY))],
 )
 async def begin_recorded(services: ServicesDep, caller: BrowserDep) -> ShownBattle:
-    """A battle between replies that two models gave in earlier runs, to be voted on."""
+    """Start a battle between replies that two models gave in earlier runs.
+
+    No model is asked; the battle can be voted on at once.
+    """
     arena = arena_of(services)
     placed = arena.draw_recorded_honeypot() if arena.recorded.shared else None
     if placed is not None:
@@ -282,7 +291,7 @@ async def begin_recorded(services: ServicesDep, caller: BrowserDep) -> ShownBatt
 
 @router.get(f"{API}/battles/{{name}}", tags=["arena"])
 async def show_battle(name: str, services: ServicesDep, caller: CallerDep) -> ShownBattle:
-    """A battle of one's own."""
+    """Return a battle of the caller."""
     battle = await services.database.read(find_battle, caller, name)
     return _visible_battle(services, battle)
 
@@ -294,7 +303,11 @@ async def show_battle(name: str, services: ServicesDep, caller: CallerDep) -> Sh
     responses={409: CONFLICT[409], 200: STREAM[200]},
 )
 async def follow_battle(name: str, services: ServicesDep, caller: CallerDep) -> StreamingResponse:
-    """The events of the last question of a battle of one's own whose replies still come, from the first event on."""
+    """Stream the replies to the last question of a battle of the caller, from their beginning.
+
+    This is for a page that was reloaded while the replies arrive. If they have all arrived or
+    failed, the request is refused (409).
+    """
     await services.database.read(find_battle, caller, name)
     progress = arena_of(services).under_way(name)
     if progress is None:
@@ -305,7 +318,10 @@ async def follow_battle(name: str, services: ServicesDep, caller: CallerDep) -> 
 
 
 async def _recorded_battle(services: Services, arena: Arena) -> NewBattle:
-    """Return a battle between replies of earlier runs."""
+    """Return a battle between two models' replies to the same question in earlier runs.
+
+    Refuses (404) if an image of the question can no longer be read.
+    """
     pair, key = arena.draw_recorded()
     recorded = arena.recorded
     question = recorded.questions[key]
@@ -314,7 +330,7 @@ async def _recorded_battle(services: Services, arena: Arena) -> NewBattle:
         try:
             content = await asyncio.to_thread(question.store.read, image)
         except DataError as error:
-            # It names folders of this machine.
+            # The message of the error names folders of this machine, so it is only logged.
             LOGGER.error("image of a run cannot be read", extra={"facts": {"error": str(error)}})
             raise HTTPException(
                 404, "an image of this question is no longer available; request another one"
@@ -337,7 +353,11 @@ async def _recorded_battle(services: Services, arena: Arena) -> NewBattle:
 
 
 def _begin(connection: Connection, caller: Caller, new: NewBattle) -> tuple[str, int]:
-    """Return the id of a new battle, and how many it leaves abandoned."""
+    """Store a new battle, and end the caller's open battles of the same kind.
+
+    Returns:
+        The id of the new battle, and the number of battles that were abandoned.
+    """
     abandoned = leave_battles(connection, caller, new.kind)
     return create_battle(connection, caller, new), abandoned
 
@@ -389,7 +409,10 @@ async def _moderate(services: Services, arena: Arena, question: str) -> None:
 def _usable_images(
     connection: Connection, caller: Caller, digests: Sequence[str]
 ) -> list[ImageRef]:
-    """Return images that this caller uploaded, or examples; refuses any other with 404."""
+    """Return the images with these digests, which must be the caller's own or the operator's.
+
+    Any other image is refused (404).
+    """
     images: list[ImageRef] = []
     for digest in digests:
         image = find_image_ref(connection, digest) if may_use(connection, caller, digest) else None
@@ -436,7 +459,7 @@ def _visible_battle(services: Services, battle: Row[Any]) -> ShownBattle:
 
 def _stream(name: str, progress: ReplyProgress) -> StreamingResponse:
     """Return a response that streams the replies of a battle as server-sent events."""
-    # A proxy that gathers answers before it passes them on is asked not to.
+    # Ask proxies not to collect the response before they pass it on.
     return StreamingResponse(
         _events(name, progress), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
     )
@@ -592,7 +615,7 @@ async def freeze_ratings(services: ServicesDep, admin: AdminDep) -> Response:
 
 @router.get("/arena/conversations.jsonl", include_in_schema=False)
 async def conversations_file(services: ServicesDep, admin: AdminDep) -> Response:
-    """The conversations whose voters consented to their publication, for administrators."""
+    """Download, as an administrator, the conversations whose voters agreed to their publication."""
 
     def read_lines(connection: Connection) -> bytes:
         rows = conversations(connection)
@@ -623,7 +646,10 @@ async def make_invitation(
     seats: Annotated[int, Form(ge=1, le=100_000)],
     days: Annotated[int, Form(ge=1, le=3_650)],
 ) -> HTMLResponse:
-    """A link by which so many visitors vote as invited ones; it is shown once."""
+    """Create an invitation for `seats` visitors, and show its link this one time.
+
+    The votes of visitors who accept it have the trust class "invited".
+    """
 
     def make(connection: Connection) -> str:
         token = create_invitation(connection, title, seats, days)
@@ -683,13 +709,19 @@ def _described_models(services: Services) -> dict[str, ArenaModel]:
 
 @cache
 def measured_prices() -> list[dict[str, str]]:
-    """Return what attacks on ratings cost, as measured by `bench/arena_attacks.py --price --write`."""
+    """Return the measured costs of manipulating the ratings, as rows of a table for the page.
+
+    They were written by `bench/arena_attacks.py --price --write`.
+    """
     content = read_file(FilePath(__file__).parent / "prices.json")
     return msgspec.json.decode(content, type=list[dict[str, str]])
 
 
 def _matrix(standing: Standing | None) -> dict[str, dict[str, Any]]:
-    """Return the records of all pairs of models, so that `matrix[model][opponent]` is the record of these two."""
+    """Return the results between each two models: `matrix[model][opponent]` is their record.
+
+    The dict is empty if nothing has been rated yet.
+    """
     matrix: dict[str, dict[str, Any]] = {}
     if standing is None:
         return matrix

@@ -78,7 +78,7 @@ UNIFORM_SHARE = 0.2
 
 @dataclass(frozen=True)
 class DrawnPair:
-    """Two models and the sides on which they are shown."""
+    """Two models, drawn at random, and the sides on which they are shown."""
 
     left: str
     right: str
@@ -129,7 +129,10 @@ def draw_pair(
     rng: random.Random,
     boosts: Mapping[str, float] | None = None,
 ) -> DrawnPair:
-    """Draw one of `pairs` with the probabilities of `pair_probabilities`, and which of its models is on the left."""
+    """Draw a pair of models, and at random which of them is on the left.
+
+    The probabilities are those of `pair_probabilities`, which also describes the arguments.
+    """
     probabilities = pair_probabilities(pairs, votes, sampling, boosts)
     index = rng.choices(range(len(pairs)), weights=probabilities)[0]
     left, right = rng.sample(pairs[index], 2)
@@ -142,7 +145,7 @@ IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 
 @dataclass(frozen=True)
 class ExampleImage:
-    """An example image for a battle; `question` is empty if the source has none about it."""
+    """An example image that the operator offers to visitors, with a question about it or ""."""
 
     digest: str
     question: str
@@ -152,7 +155,7 @@ class ExampleImage:
 
 @dataclass
 class ReplyProgress:
-    """Replies to one question so far. One task writes them, and any number of streams read them."""
+    """The replies to a question so far. One task writes them; any number of web streams read them."""
 
     texts: dict[Side, str] = field(default_factory=dict)
     ended: set[Side] = field(default_factory=set)
@@ -176,7 +179,7 @@ class ReplyProgress:
 
 @dataclass(frozen=True)
 class PlacedHoneypot:
-    """A honeypot, and the digest of its stored image if it has one."""
+    """A honeypot (a prepared battle that tests voters) with the digest of its image, if any."""
 
     honeypot: Honeypot
     digests: tuple[str, ...]
@@ -232,7 +235,7 @@ class Arena:
         self.leak_patterns = leak_patterns(self.settings)
 
     def draw_recorded(self) -> tuple[DrawnPair, bytes]:
-        """Draw two models, and a question to which earlier runs have recorded replies of both.
+        """Draw two models, and a question to which both have a recorded reply from an earlier run.
 
         Returns:
             The pair, and the key of the question in `recorded`.
@@ -252,9 +255,10 @@ class Arena:
         return pair, self._random.choice(keys)
 
     def draw_honeypot(self, digests: Sequence[str], question: str) -> PlacedHoneypot | None:
-        """Return a honeypot on these images with this question, with the probability that the operator has set.
+        """Return a honeypot with these images and this question, or None for a normal battle.
 
-        Returns None to have a normal battle.
+        A honeypot is a prepared battle whose better reply is known. It is returned with the
+        probability `honeypot_share`, and never if no honeypot has the same images and question.
         """
         fitting = [
             placed
@@ -264,11 +268,14 @@ class Arena:
         return self._draw_rarely(fitting)
 
     def draw_recorded_honeypot(self) -> PlacedHoneypot | None:
-        """Return any honeypot, to replace a battle between recorded replies, or None; see `draw_honeypot`."""
+        """Return any honeypot with the probability `honeypot_share`, else None for a normal battle.
+
+        It takes the place of a battle between recorded replies.
+        """
         return self._draw_rarely(self.honeypots)
 
     def _draw_rarely(self, fitting: Sequence[PlacedHoneypot]) -> PlacedHoneypot | None:
-        """Return one of these honeypots with the probability `honeypot_share`, else None."""
+        """Return a random one of these honeypots with the probability `honeypot_share`, else None."""
         if not fitting or self._random.random() >= self.settings.honeypot_share:
             return None
         return self._random.choice(fitting)
@@ -299,7 +306,7 @@ class Arena:
         return served_model.version if served_model else ""
 
     def recite(self, name: str, turn: BattleTurn) -> ReplyProgress:
-        """Stream the known replies of a honeypot at the speed of a model, and record them."""
+        """Stream the prepared replies of a honeypot as if models were writing them, and store them."""
         progress = self._under_way[name] = ReplyProgress()
         self._run(self._recite(name, turn, progress))
         return progress
@@ -342,7 +349,7 @@ class Arena:
     async def vote_facts(
         self, network: str, *, consent: bool = False
     ) -> Callable[[Row[Any]], VoteFacts]:
-        """Return a function that gives the facts to record about a vote, from the vote's battle.
+        """Return a function that takes a battle and returns what to record about a vote on it.
 
         Args:
             network: The network from which the vote came.
@@ -365,9 +372,10 @@ class Arena:
         return facts_of
 
     async def _current_network_key(self) -> bytes:
-        """Return the key with which the addresses of networks become pseudonyms.
+        """Return the key for the pseudonyms of networks in the current period.
 
-        It changes every `network_days` days, so that a pseudonym cannot be followed for longer.
+        A new period, and a new key, begins every `network_days` days. So nobody can follow the
+        votes of a network for longer than that.
         """
         period = current_period(self.settings.network_days)
         if self._network_key is not None:
@@ -395,7 +403,7 @@ class Arena:
         return served_model
 
     def contender(self, name: str) -> Contender:
-        """Return a model with its version, as a battle records it. Raises the errors of `model`."""
+        """Return a model with its version, as a battle stores it. Raises the errors of `model`."""
         return Contender(name, self.model(name).version)
 
     # --- questions -----------------------------------------------------------------------------------------------
@@ -429,7 +437,10 @@ class Arena:
     def answer(
         self, name: str, sides: Sides, turns: Sequence[BattleTurn], images: Sequence[ImageRef]
     ) -> ReplyProgress:
-        """Start sending the last question of a battle to reserved models; their replies are streamed and recorded."""
+        """Start to send the last question of a battle to its models, and return the progress.
+
+        The models must have been reserved. Their replies are streamed and stored in the background.
+        """
         progress = self._under_way[name] = ReplyProgress()
         self._run(self._settle(name, sides, turns, images, progress))
         return progress
@@ -439,7 +450,10 @@ class Arena:
         return self._under_way.get(name)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a task in the background to its end: a battle is settled even if its page was closed."""
+        """Run a task in the background to its end.
+
+        So the replies to a question are stored even if the person closes the page.
+        """
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -472,7 +486,10 @@ class Arena:
 
     @asynccontextmanager
     async def _settling(self, name: str, progress: ReplyProgress) -> AsyncIterator[None]:
-        """Make sure that the stream of a battle ends, also after an internal error, which voids the battle."""
+        """End the stream of a battle when the `with` block ends, even after an internal error.
+
+        After an error the page is told that the battle is void.
+        """
         try:
             yield
         except Exception as error:
@@ -493,7 +510,11 @@ class Arena:
         images: Sequence[ImageRef],
         progress: ReplyProgress,
     ) -> tuple[Response, float]:
-        """Send the last question to one model, with the earlier turns; return its response and its time in the queue."""
+        """Send the last question, with the earlier ones and their replies, to one model.
+
+        Returns:
+            The model's response, and the seconds that the question waited in its queue.
+        """
         *earlier, last = turns
         history: list[tuple[str, str]] = []
         for turn in earlier:
@@ -519,7 +540,12 @@ class Arena:
         turns: Sequence[BattleTurn],
         answers: Mapping[Side, tuple[Response, float]],
     ) -> dict[str, Any]:
-        """Record the replies, or void the battle if a model failed; return the outcome of the question."""
+        """Store the replies to a question, or make the battle void if a model failed.
+
+        Returns:
+            What the page is told: `{"state": "answered", "token": ...}`, where the token allows a
+            vote, or `{"state": "voided", "message": ...}`.
+        """
         replies: dict[str, SideReply] = {}
         faults: list[str] = []
         for side, (response, waited) in answers.items():
@@ -694,7 +720,7 @@ def _images_of(source: str, limit: int) -> list[tuple[bytes, str]]:
 
 @dataclass(frozen=True)
 class RecordedQuestion:
-    """A question that a run has sent to its model, with its sample."""
+    """A question that a run has asked its model, with the benchmark and sample that it comes from."""
 
     benchmark: str
     sample: str
@@ -706,7 +732,10 @@ class RecordedQuestion:
 
 @dataclass(frozen=True)
 class RecordedReplies:
-    """Recorded replies of runs. Keys of questions are digests of all their messages."""
+    """Replies from earlier runs, to be voted on.
+
+    Questions are identified by the digest of all their messages, models by `NAME@VERSION`.
+    """
 
     contenders: Mapping[str, Contender] = field(default_factory=dict)
     """The model of each run, by its name with its version."""
@@ -718,11 +747,13 @@ class RecordedReplies:
 
 
 def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
-    """Read the replies of runs that a battle can show.
+    """Read the replies from earlier runs that a battle can show.
 
-    These are generated replies to the first presentation of a question with at most `MAX_IMAGES` images. A question after
-    few-shot examples with images is left out: a battle shows only the question, and not whose images those are. So is
-    one of a benchmark that the run's manifest does not have. If several runs have a reply of the same model to a question, the first one counts.
+    A battle shows one question, with its images, and one reply of each model. So these replies are
+    left out: those to later turns of a dialogue and to further presentations of a question (its
+    options shuffled, for example), those to more than `MAX_IMAGES` images, those after few-shot
+    examples with images, and those on benchmarks that the run's manifest does not name. If several runs have a reply of the same model to a question, the first
+    one counts.
 
     Raises:
         StoreError: If a folder is not a run.
@@ -783,7 +814,10 @@ def _can_be_shown(exchange: Exchange) -> bool:
 
 
 def _whole_reply(exchange: Exchange) -> str:
-    """Return a reply, after the prefilled beginning of the assistant's message if the request has one."""
+    """Return a reply together with the beginning that the request has set, if it has.
+
+    For example, a request may begin the reply with "The answer is (", and the model goes on "B)".
+    """
     last = exchange.request.messages[-1]
     text = exchange.response.text or ""
     if last.role != "assistant":

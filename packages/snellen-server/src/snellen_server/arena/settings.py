@@ -1,4 +1,4 @@
-"""What the operator of an arena decides: `[feature.arena]` of the server's configuration, or the file of `--arena`."""
+"""The settings of an arena: `[feature.arena]` of the server's configuration, or a file of its own."""
 
 from __future__ import annotations
 
@@ -51,21 +51,24 @@ class ArenaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class KnownReply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A reply of a honeypot, and the model that wrote it."""
+    """One of the two prepared replies of a honeypot, and the model that is said to have written it."""
 
     model: Annotated[str, Meta(min_length=1, max_length=100)]
-    """As it is shown after the vote."""
+    """The name that is shown after the vote."""
     reply: Annotated[str, Meta(min_length=1)]
 
 
 class Honeypot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A battle of which the operator knows the better reply; a voter cannot tell it from another one."""
+    """A prepared battle whose better reply the operator knows, to find people who vote carelessly.
+
+    Voters cannot tell it from other battles.
+    """
 
     question: Annotated[str, Meta(min_length=1)]
     better: KnownReply
     worse: KnownReply
     image: str = ""
-    """An image file. Where it is an example, with this question, the honeypot stands in for battles on it."""
+    """An image file. If it is also an example image with this question, the honeypot replaces some battles about it."""
 
 
 class QuestionCategory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -108,16 +111,16 @@ CATEGORIES = (
 
 
 class JudgeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model that votes on battles too, apart from people."""
+    """The settings of a judge model, whose votes are kept apart from those of people."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     model: str
     seconds: Annotated[float, Meta(gt=0, le=3600)] = 60.0
     reply_price: Annotated[float, Meta(ge=0)] = 0.0
     battles: Annotated[int, Meta(ge=1, le=1000)] = 20
-    """How many it judges at most in one turn of its job."""
+    """Greatest number of battles that it judges each time that its job runs."""
     every_seconds: Annotated[float, Meta(ge=0)] = 60.0
-    """It leaves battles alone that were answered less than so long ago and have no vote: they may go on."""
+    """Seconds for which it waits with a battle that has replies but no vote, because the battle may go on."""
 
 
 class ArenaSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,7 +168,10 @@ class ArenaSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def read_arena_file(file: Path) -> Mapping[str, Any]:
-    """Return the content of the TOML file of an arena alone, checked. Raises DataError."""
+    """Return the checked content of a TOML file that has only the settings of an arena.
+
+    Raises DataError.
+    """
     content = _decoded(file)
     _checked(file, content)
     return content

@@ -36,7 +36,7 @@ MOST_SLICES = 12
 
 
 class RatingSlice(Struct, frozen=True):
-    """Ratings of a part of the votes, or of all votes at equal style."""
+    """The ratings from a part of the votes (a category or a language), or from all at equal style."""
 
     kind: SliceKind
     name: str
@@ -49,7 +49,7 @@ class RatingSlice(Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """The value of `by` in the address of its page."""
+        """Return the value of the query parameter `by` in the address of this slice's page."""
         return f"{self.kind}:{self.name}"
 
 

@@ -1,4 +1,4 @@
-"""What the replies of an arena may cost: a budget for each day, and a switch that stops all questions."""
+"""A daily budget for the cost of an arena's replies, and a switch that stops all questions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from snellen_server.hosting.database import BusyError, Database
 from snellen_server.hosting.tables import utc_now
 
 STOP_FILE = "arena-stopped"
-"""In the folder of the server: while it is there, no model is asked. Every process sees it, and a restart keeps it."""
+"""A file in the folder of the server. While it exists, no process asks a model, also after a restart."""
 REFRESH_SECONDS = 60.0
-"""After so long the sum is read from the database again, which knows what other processes spent."""
+"""Seconds after which the sum is read from the database again, because other processes spend money, too."""
 JUDGE_REPLIES = 2
 """A judge is asked in both orders."""
 
 
 class Spending:
-    """What the replies of today have cost, and whether one more may be asked for."""
+    """Keeps track of what today's replies have cost, and refuses questions above the budget."""
 
     def __init__(self, settings: ArenaSettings, folder: Path, database: Database) -> None:
         """Prepare the budget; the amount spent today is read from the database when it is first needed."""
@@ -38,7 +38,7 @@ class Spending:
         self._reading = asyncio.Lock()
 
     def change_prices(self, models: Iterable[ArenaModel]) -> None:
-        """Charge what these models cost from now on."""
+        """Use the reply prices of these models from now on."""
         self._prices = {model.name: model.reply_price for model in models}
 
     @property
@@ -55,9 +55,10 @@ class Spending:
 
     @asynccontextmanager
     async def spend(self, models: Iterable[str]) -> AsyncIterator[None]:
-        """Charge one reply of each of these models, and give it back when the block fails, since none is asked then.
+        """Charge one reply of each of these models for the duration of a `with` block.
 
-        Raises BusyError where none may be asked for.
+        If the block fails, no model was asked and the charge is taken back. Raises BusyError if the
+        arena is stopped or the rest of the budget does not suffice.
         """
         cost = sum(self._prices.get(name, 0.0) for name in models)
         await self.spend_money(cost)
@@ -65,18 +66,24 @@ class Spending:
         try:
             yield
         except BaseException:
-            # A sum that was read since does not have this charge.
+            # If the sum was read from the database in the meantime, it does not contain this charge.
             if self._read_at == charged_at:
                 self._spent -= cost
             raise
 
     async def spend_on_judge(self) -> None:
-        """Charge what a judge replies to one battle. Raises BusyError."""
+        """Charge the replies of the judge model to one battle, which it judges in both orders.
+
+        Raises BusyError if the arena is stopped or the rest of the budget does not suffice.
+        """
         judge = self._settings.judge
         await self.spend_money(JUDGE_REPLIES * judge.reply_price if judge else 0.0)
 
     async def spend_money(self, cost: float) -> None:
-        """Charge so much. Raises BusyError where it is more than is left, or the switch is off."""
+        """Charge an amount to today's budget, in the unit of `daily_budget`.
+
+        Raises BusyError if the arena is stopped or the amount is more than is left of the budget.
+        """
         if self.is_stopped:
             raise BusyError(
                 "the arena is paused by its operator; votes on open battles still count"
@@ -84,7 +91,7 @@ class Spending:
         budget = self._settings.daily_budget
         if budget is None:
             return
-        # One at a time: a sum that is read late would forget what others were charged meanwhile.
+        # Only one task at a time reads the sum: a late result would overwrite what others were charged in the meantime.
         async with self._reading:
             today = f"{datetime.now(UTC):%Y-%m-%d}"
             if today != self._day or time.monotonic() - self._read_at > REFRESH_SECONDS:
@@ -98,7 +105,10 @@ class Spending:
 def spent_today(
     connection: Connection, prices: Mapping[str, float], settings: ArenaSettings
 ) -> float:
-    """Return an upper limit for the cost of replies since midnight (UTC): all questions of battles that changed since."""
+    """Return an upper limit for the cost of all replies since midnight (UTC).
+
+    All questions of a battle count if the battle has changed since then, even earlier ones.
+    """
     midnight = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
     battle = arena_battle.c
     asked = (

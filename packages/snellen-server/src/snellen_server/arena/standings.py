@@ -1,4 +1,7 @@
-"""The ratings of an arena: computed by a job from the votes that there are, and frozen when an administrator asks."""
+"""The ratings of an arena, which a background job computes from all votes.
+
+An administrator can freeze the current ratings, so that they can be cited and downloaded.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,10 @@ def count_votes(connection: Connection) -> int:
 
 
 def count_abandoned(connection: Connection) -> int:
-    """Return how many battles between hidden models were abandoned: replies were shown, but no vote was cast."""
+    """Return the number of battles that hid the models' names and were abandoned.
+
+    Their replies were shown, but the person started another battle without voting.
+    """
     battle = arena_battle.c
     is_abandoned = and_(battle.state == "abandoned", battle.kind.in_(HIDDEN))
     query = select(func.count()).select_from(arena_battle).where(is_abandoned)
@@ -68,10 +74,10 @@ def count_abandoned(connection: Connection) -> int:
 
 
 def exported_votes(connection: Connection, *, texts: bool) -> list[Battle]:
-    """Return all votes, sorted by time; with prompts and replies if `texts`.
+    """Return all votes, sorted by time; with questions and replies if `texts`.
 
-    A battle may have votes of several judge models. So the id of a judge's vote is the battle's id with the judge's
-    name behind it.
+    Several judge models may vote on the same battle. So the id of a judge's vote is `BATTLE/JUDGE`,
+    and that of a person's vote is the id of the battle.
     """
     names = (*SHOWN, *TEXTS) if texts else SHOWN
     columns = [arena_battle.c[name] for name in names]
@@ -85,9 +91,10 @@ def exported_votes(connection: Connection, *, texts: bool) -> list[Battle]:
 
 
 def conversations(connection: Connection) -> Iterator[dict[str, Any]]:
-    """Yield the battles whose voters let the operator publish them, by time: models, questions, replies and votes.
+    """Yield the battles whose voters agreed to their publication, sorted by time of the vote.
 
-    Battles of people who had their data erased have no conversation any more and are left out.
+    Each is a dict with the models, the questions with both replies, and the vote. Battles of people
+    who had their data erased are left out.
     """
     battle = arena_battle.c
     columns = ("id", "kind", "left", "left_version", "right", "right_version", "category", "images")
@@ -112,7 +119,12 @@ def conversations(connection: Connection) -> Iterator[dict[str, Any]]:
 
 
 def votes_of_pairs(battles: list[Battle]) -> Mapping[frozenset[str], int]:
-    """Return how many votes of people each pair of models has: by their names, and by names with versions."""
+    """Return the number of votes by people on each pair of models.
+
+    Each pair is counted under two keys: the plain names, and the names with versions
+    (`NAME@VERSION`). Only battles that hid the names count, and no honeypots (prepared battles that
+    test voters).
+    """
     counts = Counter[frozenset[str]]()
     for battle in battles:
         if battle.voter_kind == "person" and battle.anonymous and not battle.honeypot:
@@ -137,7 +149,7 @@ def _pairs(battle: Battle) -> Iterator[frozenset[str]]:
 
 def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
     """Convert a vote's database row to a battle of a log; `texts` says whether questions and replies are included."""
-    # The log's id of a judge's vote; a person has one vote on a battle.
+    # A battle has one vote by a person but may have several by judges, so their ids contain the judge.
     vote_id = f"{row.id}/{row.judge}" if row.judge else row.id
     honeypot = row.honeypot
     if not honeypot and "better" in row.origin:
@@ -186,36 +198,36 @@ JOB = "rate arena"
 
 
 class EloStanding(Struct, frozen=True):
-    """Online Elo of one model, and how much of it the order of the votes alone is."""
+    """The Elo rating of a model, and the range of ratings that other orders of the same votes give."""
 
     model: str
     rating: float
     lowest: float
-    """Of the same votes in other orders."""
+    """Lowest and highest rating from the same votes in other orders."""
     highest: float
 
 
 class Standing(Struct, frozen=True):
-    """What the page of ratings shows."""
+    """Everything that the page of ratings shows."""
 
     created_at: datetime = field(name="made")
     votes: int
-    """All votes that say something, of people and of judges."""
+    """Number of votes with an outcome, by people and by judges."""
     rating: ArenaRating | None = None
-    """Bradley-Terry by people's votes on battles whose models were hidden."""
+    """Bradley-Terry ratings from people's votes on battles that hid the models' names."""
     elo: tuple[EloStanding, ...] = ()
     pairs: tuple[PairRecord, ...] = ()
     judged: ArenaRating | None = None
-    """The same by votes of judges alone."""
+    """The same from the votes of judge models only."""
     notes: tuple[str, ...] = ()
     under_prior: tuple[ModelRating, ...] = ()
     """All models of people's votes by `provisional_ratings`; the page shows those that are not settled."""
     ranked_by: Literal["all", "accounts"] = "all"
-    """Whose votes `rating` is of."""
+    """Whether `rating` is from all people's votes, or from those of people with accounts."""
     beside: ArenaRating | None = None
-    """The same by the votes of the others: of accounts alone, or of all."""
+    """The ratings by the other choice for `ranked_by`."""
     shares: tuple[TrustShare, ...] = ()
-    """What each class of trust has of the counted votes and of their weight."""
+    """For each trust class of voters, its share of the counted votes and of their weight."""
     left_out_votes: Mapping[str, int] = field(default_factory=dict[str, int], name="left_out")
     """Votes that do not count in `rating`, by reason."""
     slices: tuple[RatingSlice, ...] = ()
@@ -223,23 +235,26 @@ class Standing(Struct, frozen=True):
 
     @property
     def votes_of_people(self) -> int:
-        """The votes that count in `rating`."""
+        """Return the number of votes that count in `rating`."""
         return sum(share.votes for share in self.shares)
 
     @property
     def ranked_models(self) -> tuple[ModelRating, ...]:
-        """Models on which enough people have voted, ranked among themselves within each group."""
+        """Return the models that enough people have voted on, ranked within each comparable group.
+
+        The result is empty if there is no rating.
+        """
         return ranked_when_settled(self.rating.models) if self.rating else ()
 
     @property
     def provisional(self) -> tuple[ModelRating, ...]:
-        """All other models, without a rank."""
+        """Return the ratings of all other models, which have no rank yet."""
         names = {row.model for row in self.ranked_models}
         return tuple(row for row in self.under_prior if row.model not in names)
 
     @property
     def groups(self) -> int:
-        """Groups of settled models, each rated by itself."""
+        """Return the number of groups among the ranked models. Each group has a rating of its own."""
         return len({row.group for row in self.ranked_models})
 
 
@@ -291,7 +306,7 @@ def standing_of(
             beside=_rated(log, other_settings),
         )
 
-    # Neither Elo nor counts of wins have weights, so they take of a network what its share is worth.
+    # Elo and counts of wins cannot weigh votes. So a network's votes above its admitted share are left out of them.
     within = within_shares(counted, settings.trust)
     ratings = elo_ratings(within, settings)
     ratings_by_order = shuffled_elo(within, settings, ORDERS, np.random.default_rng(settings.seed))
@@ -332,14 +347,18 @@ def rating_settings(services: Services) -> RatingSettings:
 
 
 def latest_standing(connection: Connection) -> Standing | None:
-    """Return the standing that the job has made last; None before the first."""
+    """Return the standing that the rating job computed last; None if it has not run yet."""
     query = select(arena_rating.c.standing).where(arena_rating.c.is_frozen.is_(False)).limit(1)
     content = connection.execute(query).scalar()
     return msgspec.convert(content, Standing) if content else None
 
 
 def frozen_ratings(connection: Connection) -> list[dict[str, Any]]:
-    """Return the frozen ratings, the latest first: `id`, `made`, `votes`, and whether the job `is_ready` with it."""
+    """Return the frozen ratings, the latest first, each as a dict.
+
+    Its keys are `id`, `made`, `votes` and `is_ready`; the last is False until the rating job has
+    written the files of this rating.
+    """
     query = select(
         arena_rating.c.id,
         arena_rating.c.made,
@@ -351,7 +370,10 @@ def frozen_ratings(connection: Connection) -> list[dict[str, Any]]:
 
 
 def frozen_file(connection: Connection, number: int, column: str) -> bytes | None:
-    """Return the `snapshot` (JSON) or `log` (Parquet) of a frozen rating."""
+    """Return a file of a frozen rating: its `snapshot` (JSON) or the `log` of votes (Parquet).
+
+    None is returned if there is no such rating, or if its files are not written yet.
+    """
     query = select(arena_rating.c[column]).where(
         arena_rating.c.id == number, arena_rating.c.is_frozen
     )
@@ -389,7 +411,7 @@ async def rate_arena(services: Services) -> None:
 
 
 def _rated(log: VoteLog, settings: RatingSettings) -> ArenaRating | None:
-    """Return the rating; None if no model can be compared with another yet."""
+    """Return the rating of the votes in a log; None if no two models can be compared yet."""
     try:
         return rate_votes(log, settings)
     except DataError:
@@ -420,7 +442,10 @@ def _replace_current(connection: Connection, standing: Standing) -> None:
 
 
 def _frozen_files(standing: Standing, battles: list[Battle]) -> tuple[bytes, bytes] | None:
-    """Return a snapshot of the ratings and the votes behind them as Parquet; None if nothing was rated."""
+    """Return the files of a frozen rating: its snapshot (JSON), and its votes as Parquet.
+
+    None is returned if no models could be rated.
+    """
     if standing.rating is None:
         return None
     file = io.BytesIO()

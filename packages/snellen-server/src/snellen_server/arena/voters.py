@@ -1,4 +1,7 @@
-"""What the arena records of who voted: networks under pseudonyms that expire, repeated questions, invitations."""
+"""What the arena stores about voters: pseudonyms of networks, repeated questions, invitations.
+
+The pseudonym of a network can no longer be traced after its key was deleted.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ IPV6_PREFIX = 48
 
 
 def current_period(days: int) -> int:
-    """Return the number of the current period, where periods have so many days."""
+    """Return the number of the current period, counted from 1970, where a period is `days` days."""
     return int(utc_now().timestamp()) // (days * SECONDS_A_DAY)
 
 
 def network_key(connection: Connection, period: int) -> bytes:
-    """Return the random key of a period, creating it at the first call."""
+    """Return the random key for the pseudonyms of networks in a period; the first call creates it."""
     query = select(arena_network_key.c.key).where(arena_network_key.c.period == period)
     key: bytes | None = connection.execute(query).scalar()
     if key is not None:
@@ -44,13 +47,20 @@ def network_key(connection: Connection, period: int) -> bytes:
 
 
 def forget_network_keys(connection: Connection, before: int) -> int:
-    """Delete the keys of periods before this one: their pseudonyms can be traced to no network any more."""
+    """Delete the keys of all periods before `before`, and return how many were deleted.
+
+    The pseudonyms of these periods can then no longer be traced to networks.
+    """
     statement = delete(arena_network_key).where(arena_network_key.c.period < before)
     return connection.execute(statement).rowcount
 
 
 def network_pseudonym(network: str, key: bytes) -> str | None:
-    """Return the pseudonym of a network (a /24, or the /48 around a /64); None where the caller has no address."""
+    """Return the pseudonym of a network: a keyed digest of it.
+
+    An IPv4 network is a /24; IPv6 networks are first widened to the /48 around them. None is
+    returned if the text is not a network, because the caller's address is unknown.
+    """
     try:
         place = ip_network(network)
     except ValueError:
@@ -61,9 +71,9 @@ def network_pseudonym(network: str, key: bytes) -> str | None:
 
 
 def question_digest(signer: Signer, battle: Row[Any]) -> str:
-    """Return a keyed digest of a battle's first question and its images, to find a question that is asked again.
+    """Return a keyed digest of a battle's images and first question, to find repetitions.
 
-    Case, spaces and punctuation at the end of the question make no difference.
+    Case, the number of spaces, and punctuation at the end of the question make no difference.
     """
     question = battle.turns[0]["prompt"] if battle.turns else ""
     normalised = " ".join(question.casefold().split()).rstrip(" .?!")
@@ -73,7 +83,7 @@ def question_digest(signer: Signer, battle: Row[Any]) -> str:
 
 
 def create_invitation(connection: Connection, title: str, seats: int, days: int) -> str:
-    """Return the token of a new invitation, which so many visitors may take."""
+    """Create an invitation that `seats` visitors can accept, and return its secret token."""
     token, now = new_token(), utc_now()
     connection.execute(
         insert(arena_invitation).values(
@@ -89,11 +99,13 @@ def create_invitation(connection: Connection, title: str, seats: int, days: int)
 
 
 def take_seat(connection: Connection, actor: str, token: str) -> None:
-    """Make the votes of a visitor those of an invited one.
+    """Let a visitor accept an invitation, which gives their votes the trust class "invited".
+
+    Accepting the same invitation again has no effect.
 
     Raises:
         MissingError: There is no such invitation, or it has expired.
-        DataError: All its seats are taken.
+        DataError: As many visitors as it allows have accepted it already.
     """
     digest = token_digest(token)
     is_this_invitation = arena_invitation.c.digest == digest

@@ -62,7 +62,7 @@ class ExplorerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class _SecretBenchmarks(Struct, frozen=True):
-    """The benchmarks of the leaderboard's boards, whose answers are secret."""
+    """The benchmarks that boards of the leaderboard score by, so that their answers are secret."""
 
     everything: bool = False
     """Whether all answers count as secret, because a benchmark of a board could not be read."""
@@ -71,7 +71,7 @@ class _SecretBenchmarks(Struct, frozen=True):
     """Digests of their questions, by which a benchmark is recognised under another name."""
 
     def contains(self, use: BenchmarkUse) -> bool:
-        """Return whether a benchmark of a run is one of them."""
+        """Return whether the answers of a benchmark in a run are secret."""
         return self.everything or use.name in self.names or use.questions in self.questions
 
 

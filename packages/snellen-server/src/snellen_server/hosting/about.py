@@ -1,4 +1,4 @@
-"""The feature `about`: the front page, what this server is, whether it is well, and numbers for Prometheus."""
+"""The feature `about`: the front page, the version, health checks, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class AboutServer(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Whether the server can do its work, and what is missing."""
+    """The answer of `/readyz`: whether the server can work, and the reason for each failed check."""
 
     ready: bool
     missing: dict[str, str]
@@ -71,7 +71,7 @@ async def front_page(request: Request, services: ServicesDep) -> HTMLResponse:
 
 @router.get("/api/v1/about", tags=["about"])
 async def about_server(services: ServicesDep) -> AboutServer:
-    """Version and features."""
+    """Return the version of Snellen and the features of this server."""
     features = [
         ShownFeature(name=feature.name, title=feature.title) for feature in services.features
     ]
@@ -80,7 +80,7 @@ async def about_server(services: ServicesDep) -> AboutServer:
 
 @router.get("/healthz", response_class=PlainTextResponse, tags=["operations"])
 async def alive() -> str:
-    """The process answers."""
+    """Return "ok", which shows that the server process runs and answers."""
     return "ok"
 
 
@@ -88,7 +88,10 @@ async def alive() -> str:
     "/readyz", tags=["operations"], response_model=Readiness, responses={503: {"model": Readiness}}
 )
 async def ready(services: ServicesDep) -> JSONResponse:
-    """Database, schema and features are ready, and no stop is under way."""
+    """Return whether database, schema and all features work and the server is not about to stop.
+
+    The status is 200, or 503 with the reason for each check that fails.
+    """
     missing = {}
     for feature in services.features:
         for check in feature.health_checks:
@@ -100,7 +103,10 @@ async def ready(services: ServicesDep) -> JSONResponse:
 
 
 async def _may_measure(request: Request) -> None:
-    """This machine, the networks of the configuration, and administrators."""
+    """Refuse (403) all requests for metrics except from administrators and allowed networks.
+
+    Allowed are this machine and the networks in the setting `metrics_networks`.
+    """
     networks = parse_networks(
         services_of(request).configuration.metrics_networks, "metrics_networks"
     )
@@ -147,7 +153,7 @@ async def _database_fault(services: Services) -> str | None:
 
 
 def _write_nothing(connection: Connection) -> None:
-    """Write a row and take it away, so that a database that can only be read shows it."""
+    """Write a row and delete it again, which raises an error if the database is read-only."""
     trial = {"job": "readiness", "holder": new_id(), "until": utc_now()}
     connection.execute(insert(job_lease).values(trial))
     connection.execute(delete(job_lease).where(job_lease.c.holder == trial["holder"]))

@@ -1,4 +1,4 @@
-"""The feature `accounts`: signing in and out, invitations, keys, one's own data, and what administrators do."""
+"""The feature `accounts`: sign-in, invitations, API keys, personal data, pages for administrators."""
 
 from __future__ import annotations
 
@@ -53,9 +53,10 @@ async def sign_in(
     password: Text,
     next: Text = "/",  # noqa: A002
 ) -> Response:
-    """Sign in with a name and a password, and redirect to `next`; if either is wrong, show the form again.
+    """Sign in with a name and a password, and redirect to the address `next`.
 
-    Attempts at one name are limited wherever they come from, whether or not an account has it (429).
+    If name or password is wrong, the form is shown again. Attempts to sign in under one name are
+    limited (429), from all networks together and whether or not the name exists.
     """
     folded_name = accounts.fold_name(name)
     refuse_too_many(services, SIGN_IN_BY_NAME, folded_name, folded_name)
@@ -126,7 +127,7 @@ async def submit_registration(
 
 
 class AccountFacts(BaseModel):
-    """Whose key or session a request has."""
+    """The account that an API key or a session belongs to."""
 
     name: str
     is_admin: bool
@@ -135,7 +136,7 @@ class AccountFacts(BaseModel):
 
 
 class KeyFacts(BaseModel):
-    """A key, without the key."""
+    """The description of an API key, without its secret token."""
 
     id: str
     title: str
@@ -146,14 +147,14 @@ class KeyFacts(BaseModel):
 
 @router.get("/api/v1/me", tags=["accounts"])
 async def who_am_i(account: AccountDep, caller: CallerDep) -> AccountFacts:
-    """The account of this key or session."""
+    """Return the account that this API key or session belongs to."""
     scopes = None if caller.scopes is None else sorted(caller.scopes)
     return AccountFacts(name=account.name, is_admin=account.is_admin, scopes=scopes)
 
 
 @router.get("/api/v1/keys", tags=["accounts"])
 async def show_keys(account: AccountDep, services: ServicesDep) -> list[KeyFacts]:
-    """The keys of this account."""
+    """Return the API keys of this account, without their secret tokens."""
     keys = await services.database.read(accounts.list_keys, account)
     facts = []
     for key in keys:
@@ -184,7 +185,10 @@ async def make_key(
     scopes: Annotated[list[str] | None, Form()] = None,
     days: Annotated[int, Form(ge=0, le=3650)] = 0,
 ) -> HTMLResponse:
-    """Create an API key with some scopes, valid for some days (0: without end), and show it this once."""
+    """Create an API key with the chosen scopes, and show its secret token this one time.
+
+    It is valid for `days` days; 0 means that it does not expire.
+    """
     chosen_scopes = scopes or []
     if strangers := set(chosen_scopes) - set(_scopes(services, account)):
         raise DataError(f"there is no scope called {sorted(strangers)[0]!r} for this account")
@@ -302,7 +306,7 @@ async def audit_page(request: Request, admin: AdminDep, services: ServicesDep) -
 
 
 def invitation_address(configuration: Configuration, token: str) -> str:
-    """Return the link that is given to one person."""
+    """Return the complete link of an invitation, to be given to one person."""
     return f"{configuration.public_url.rstrip('/')}/invitation/{token}"
 
 
@@ -341,7 +345,10 @@ def _account_form(
 
 
 def _local(address: str) -> str:
-    """Return an address of this server: the given one, or the home page if it leads elsewhere."""
+    """Return an address of this server unchanged, and "/" in place of any other.
+
+    Otherwise a link to the sign-in form could lead people on to another site.
+    """
     is_path = address.startswith("/") and address.isprintable() and "\\" not in address
     return address if is_path and not address.startswith("//") else "/"
 

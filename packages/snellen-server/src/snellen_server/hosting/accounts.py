@@ -1,5 +1,7 @@
-"""Accounts, invitations, sessions and API keys, the log of deeds, and what is known of one person: functions of a
-database connection."""
+"""Accounts, invitations, sessions, API keys, the audit log, and the export of personal data.
+
+All functions take a database connection that is inside a transaction.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,17 @@ from snellen_server.hosting.tables import account, api_key, audit, invitation, s
 
 
 def note(connection: Connection, actor: str, action: str, subject: str = "", **detail: Any) -> None:
-    """Record a deed. `actor` is `account:ID`, `visitor:ID` or `command line`; no secrets, no addresses."""
+    """Write an entry to the audit log, which records what people and administrators did.
+
+    Secrets and network addresses must not be put into an entry.
+
+    Args:
+        connection: The transaction to write in.
+        actor: Who did it: `account:ID`, `visitor:ID` or `command line`.
+        action: What was done, such as "password changed".
+        subject: What it was done to, such as the id of an account. It is cut at 200 characters.
+        detail: Further values to store, by name.
+    """
     connection.execute(
         insert(audit).values(
             at=utc_now(), actor=actor, action=action, subject=subject[:200], detail=detail
@@ -50,7 +62,7 @@ _NAME = re.compile(r"[\w][\w .-]{1,62}[\w]")
 
 @dataclass(frozen=True)
 class Account:
-    """Somebody with a name here."""
+    """A person who is registered on this server under a name."""
 
     id: str
     name: str
@@ -60,13 +72,13 @@ class Account:
 
     @property
     def actor(self) -> str:
-        """As the audit log calls it."""
+        """Return the account as the audit log names it: `account:ID`."""
         return f"account:{self.id}"
 
 
 @dataclass(frozen=True)
 class ApiKey:
-    """A key, without what would prove it."""
+    """The stored description of an API key: its title, scopes and dates, without the secret token."""
 
     id: str
     title: str
@@ -76,7 +88,11 @@ class ApiKey:
 
 
 def fold_name(name: str) -> str:
-    """Return a form of a name that it shares with names that look alike."""
+    """Return a name in lower case, with full-width letters made plain and blanks reduced to one.
+
+    Names that differ only in these respects, such as "Anna  B" and "anna b", give the same text and
+    cannot both be registered.
+    """
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
@@ -86,7 +102,11 @@ def fold_name(name: str) -> str:
 def invite(
     connection: Connection, actor: str, *, is_admin: bool = False, account_id: str | None = None
 ) -> str:
-    """The token of a link by which one person makes an account, or gives an existing one a new password; good once."""
+    """Create an invitation, and return the secret token that its link contains.
+
+    The link can be used once, within `INVITATION_HOURS` hours. It creates a new account or, if
+    `account_id` is given, sets a new password for that account.
+    """
     token, now = new_token(), utc_now()
     connection.execute(
         insert(invitation).values(
@@ -102,9 +122,10 @@ def invite(
 
 
 def find_invitation(connection: Connection, token: str) -> Row[Any]:
-    """Return the invitation with the name of the account that it is for.
+    """Return an invitation by its secret token, together with the name of its account.
 
-    Raises MissingError unless it is still good.
+    The name is None if the invitation is for a new account. Raises MissingError if the invitation
+    does not exist, was used or has expired.
     """
     query = (
         select(invitation, account.c.name)
@@ -155,17 +176,17 @@ def create_account(
     is_admin: bool = False,
     account_id: str = "",
 ) -> Account:
-    """Make an account.
+    """Create an account.
 
     Args:
         connection: A database connection in a transaction.
-        name: Its name, which must be free.
-        password: Hash of the password; None if nobody signs in with one.
+        name: Its name. No other account may have it, or a name that differs in case or blanks only.
+        password: Hash of the password; None if nobody signs in with a password.
         is_admin: Whether it is an administrator's.
         account_id: Its id; by default a random one.
 
     Raises:
-        DataError: The name is taken or cannot be a name.
+        DataError: The name is taken, too short or too long, or has characters that are not allowed.
     """
     shown_name = " ".join(unicodedata.normalize("NFC", name).split())
     if not _NAME.fullmatch(shown_name):
@@ -200,13 +221,17 @@ def list_accounts(connection: Connection) -> list[Account]:
 
 
 def account_by_id(connection: Connection, account_id: str) -> Account | None:
-    """Return the account of an id, disabled or not; None if there is none."""
+    """Return the account with this id, also if it is disabled; None if there is no such account."""
     row = connection.execute(select(account).where(account.c.id == account_id)).one_or_none()
     return _account(row) if row else None
 
 
 def find_account(connection: Connection, name: str) -> tuple[Account, str | None] | None:
-    """Return the account of a name with the hash of its password, unless it is disabled."""
+    """Return the account with this name and the hash of its password (None if it has no password).
+
+    Case and blanks in the name do not matter. None is returned if there is no such account, or if
+    it is disabled.
+    """
     row = connection.execute(
         select(account).where(
             account.c.folded_name == fold_name(name), account.c.is_disabled.is_(False)
@@ -259,7 +284,10 @@ def has_admin(connection: Connection) -> bool:
 
 
 def begin_session(connection: Connection, made_for: Account, days: int, replacing: str = "") -> str:
-    """Return the token of a new session, in place of the one whose token is `replacing`."""
+    """Sign an account in: start a session that lasts `days` days, and return its secret token.
+
+    The earlier session of the same browser, whose token is `replacing`, is ended.
+    """
     token, now = new_token(), utc_now()
     connection.execute(delete(session).where(session.c.digest == token_digest(replacing)))
     connection.execute(
@@ -300,9 +328,10 @@ def session_account(connection: Connection, token: str) -> Account | None:
 def create_key(
     connection: Connection, of: Account, title: str, scopes: Iterable[str], days: int | None = None
 ) -> tuple[str, ApiKey]:
-    """Return a new key, shown only now, and the record kept of it.
+    """Create an API key, and return its secret token with the description that is stored.
 
-    Raises DataError beyond the greatest number of keys.
+    Only a digest of the token is stored, so this is the only time that it can be shown. Raises
+    DataError if the account has `MOST_KEYS` keys already.
     """
     if len(list_keys(connection, of)) >= MOST_KEYS:
         raise DataError(f"an account has at most {MOST_KEYS} keys; delete one first")
@@ -409,7 +438,11 @@ def erase_person(connection: Connection, actor: str, asked_by: str) -> dict[str,
 
 
 def purge(connection: Connection, configuration: Configuration) -> dict[str, int]:
-    """Delete rows that are older than they may be kept, and return how many for each table."""
+    """Delete the rows whose retention period is over.
+
+    Returns:
+        The number of deleted rows for each table that has a retention period, by the table's name.
+    """
     deleted = {}
     for data in _declared():
         days = data.keep_days(configuration)
@@ -423,7 +456,10 @@ def purge(connection: Connection, configuration: Configuration) -> dict[str, int
 
 
 def find_actor(connection: Connection, name: str) -> str:
-    """Return the actor of an account's name, disabled or not. Raises DataError."""
+    """Return `account:ID` for the account with this name, also if it is disabled.
+
+    Raises DataError if there is no such account.
+    """
     account_id = connection.execute(
         select(account.c.id).where(account.c.folded_name == fold_name(name))
     ).scalar()
@@ -455,5 +491,5 @@ def _rows_about(actor: str) -> Iterator[tuple[PersonalData, ColumnElement[bool]]
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of a database for JSON: a time as text in ISO 8601, anything else unchanged."""
+    """Return a database value as JSON can hold it: a time as ISO 8601 text, others unchanged."""
     return value.isoformat() if isinstance(value, datetime) else value

@@ -1,4 +1,7 @@
-"""The application: middleware around the features' addresses, errors as pages or JSON, jobs beside them."""
+"""The web application: middleware around all pages, error responses, and background jobs.
+
+Errors are shown as pages to browsers and as JSON to programs.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,11 @@ FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip")
 
 
 class Observed:
-    """Logs each request by its route, without query, address or person, and counts it."""
+    """Middleware that logs and counts each request.
+
+    A log line has the route (such as `/images/{digest}`), the method, the status and the duration.
+    It does not contain the query, the network address or the person.
+    """
 
     def __init__(self, app: ASGIApp, services: Services) -> None:
         self.app, self._services = app, services
@@ -91,13 +98,17 @@ class Observed:
 
 
 class Bounded:
-    """Refuses a body of more bytes than its address takes, said or sent."""
+    """Middleware that refuses a request body with more bytes than its path allows (status 413).
+
+    Both the length that the request states and the bytes that arrive are checked. `usual` is the
+    limit of most paths; `larger` has other limits, by the beginning of the path.
+    """
 
     def __init__(self, app: ASGIApp, usual: int, larger: Mapping[str, int]) -> None:
         self.app, self._usual, self._larger = app, usual, larger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on unless its body is too large, by its stated length or while it is received (413)."""
+        """Pass a request on, or answer with 413 if its body is too large."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -123,7 +134,7 @@ class Bounded:
 
         async def send_unless_refused(message: Message) -> None:
             nonlocal has_begun
-            # What the application makes of the end that it saw is not what is answered.
+            # After a refusal, whatever the application answers to the broken-off request is dropped.
             if not is_refused:
                 has_begun = True
                 await send(message)
@@ -138,10 +149,15 @@ class Bounded:
 
 
 class Identified:
-    """Finds out the address behind trusted proxies, the visitor by a signed cookie; holds the limit of all requests.
+    """Middleware that finds out who sends a request, and applies the rate limit for all requests.
 
-    What stands in `request.state` then: `identity` (who a proxy has signed in), `visitor`, `network`, `is_local` (asked on this very machine, through no proxy)
-    and `address` (for this request only; never stored).
+    It stores these values in `request.state`:
+
+    - `identity`: the name under which a trusted proxy has signed the person in, or ""
+    - `visitor`: the random id in the signed cookie of this browser
+    - `network`: the network that rate limits count as one visitor
+    - `is_local`: whether the request was sent on this machine, and not through a proxy
+    - `address`: the network address of the client, which is never stored
     """
 
     def __init__(self, app: ASGIApp, services: Services) -> None:
@@ -149,9 +165,10 @@ class Identified:
         self._trusted = parse_networks(services.configuration.trusted_proxies, "trusted_proxies")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Find out the visitor (by cookie), network and address of a request, and pass it on.
+        """Store who sends a request in `request.state`, and pass the request on.
 
-        Whoever asks too often is refused (429). A visitor without a cookie gets one with the first page.
+        A client above the rate limit is refused (429). A browser without a cookie gets one with the
+        first HTML page.
         """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -190,9 +207,11 @@ class Identified:
         await self.app(scope, receive, with_cookie)
 
     def _identity(self, headers: Headers, peer: str) -> str:
-        """Return who a trusted proxy says has signed in; empty if it says nothing, or somebody else says it.
+        """Return the name under which a trusted proxy says that the person has signed in.
 
-        A proxy that passes on the header of a client beside its own is not believed.
+        The name is "" if no header for it is configured, or if the request does not come directly
+        from a trusted proxy. It is also "" if the header occurs twice: then the proxy has forwarded
+        the client's own header, which may be forged.
         """
         name = self._services.configuration.identity_header
         if not name or not is_within(client_address(peer, "", ()), self._trusted):
@@ -201,7 +220,7 @@ class Identified:
         return values[0].strip() if len(values) == 1 else ""
 
     def _visitor(self, cookies: str) -> str | None:
-        """Return the visitor of a cookie that this server signed."""
+        """Return the visitor id in a `Cookie` header; None unless this server has signed it."""
         try:
             morsel = SimpleCookie(cookies).get(self._services.visitor_cookie)
         except CookieError:
@@ -213,7 +232,7 @@ class Identified:
         return visitor if is_ours else None
 
     def _cookie(self, visitor: str) -> str:
-        """Return the signed cookie of a visitor."""
+        """Return the `Set-Cookie` header with a visitor's id and its signature."""
         value = f"{visitor}.{self._services.signer.signature('visitor', visitor)}"
         return cookie(
             self._services,
@@ -224,13 +243,20 @@ class Identified:
 
 
 class Mended:
-    """Turns any other exception into an answer, before the other headers are added to it."""
+    """Middleware that turns an unexpected exception into an error response.
+
+    It is inside the middleware that adds security headers, so that the error response gets them
+    too.
+    """
 
     def __init__(self, app: ASGIApp, answer: Callable[[Request, Exception], Response]) -> None:
         self.app, self._answer = app, answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on; if it raises and nothing was sent yet, answer with the page of internal errors (500)."""
+        """Pass a request on, and answer with the page for internal errors (500) if that raises.
+
+        The exception is raised again if a part of the response was sent already.
+        """
         has_begun = False
 
         async def send_and_watch(message: Message) -> None:
@@ -242,14 +268,16 @@ class Mended:
             await self.app(scope, receive, send_and_watch)
         except ClientDisconnect:
             raise
-        except Exception as error:  # the last door before the client: it is logged, and answered without a word of it
+        except (
+            Exception
+        ) as error:  # logged in full; the client is told only that there was an error
             if scope["type"] != "http" or has_begun:
                 raise
             await self._answer(Request(scope), error)(scope, receive, send)
 
 
 def fault_body(status: int, message: str) -> dict[str, dict[str, str | int]]:
-    """Return the JSON body of a refusal."""
+    """Return the JSON body of an error response: `{"error": {"status": 404, "message": "..."}}`."""
     return {"error": {"status": status, "message": message}}
 
 
@@ -262,7 +290,7 @@ ONLY_ENCRYPTED = {"strict-transport-security": "max-age=31536000"}
 
 
 def make_hosting(services: Services) -> FastAPI:
-    """Return the application of a server; it takes the services over and closes the database when it ends."""
+    """Return the web application of a server. It closes the database when it stops."""
     configuration = services.configuration
     larger: dict[str, int] = {}
     """Maximum bytes of a request, for paths that take larger ones than others."""
@@ -361,7 +389,11 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
 
 
 def _check_guarded(router: APIRouter) -> None:
-    """Raise TypeError for an address that may change things without the guard: a plain Starlette route, a mount."""
+    """Raise TypeError for a route that could change data without passing the function `guard`.
+
+    `guard` refuses forged requests, but does not run for mounted applications or plain Starlette
+    routes.
+    """
     for route in router.routes:
         if isinstance(inner := getattr(route, "original_router", None), APIRouter):
             _check_guarded(inner)
@@ -408,7 +440,7 @@ async def _not_valid(request: Request, error: RequestValidationError) -> Respons
 
 
 async def _not_done(request: Request, error: Exception) -> Response:
-    """Return the answer to a request that ended in a SnellenError, whose message is meant for the caller."""
+    """Return the response to a request that ended in a SnellenError, with the error's message."""
     if isinstance(error, BusyError):
         return _answer(request, 503, str(error), {"retry-after": "1"})
     if isinstance(error, UnavailableError):
@@ -440,10 +472,16 @@ def _failed(request: Request, error: Exception) -> Response:
 
 
 class HostingServer(uvicorn.Server):
-    """A server that tells streams and jobs of the stop before it waits for them."""
+    """The HTTP server. When it is told to stop, it first sets `services.stopping`.
+
+    So endless streams and long jobs can end before the server waits for them.
+    """
 
     def __init__(self, services: Services) -> None:
-        """Configure the HTTP server; only connections from trusted proxies may say whom they forward."""
+        """Configure the HTTP server.
+
+        The header with the client's address is only believed on connections from trusted proxies.
+        """
         self._services = services
         self._has_process = False
         proxies = parse_networks(services.configuration.trusted_proxies, "trusted_proxies")
@@ -471,10 +509,10 @@ class HostingServer(uvicorn.Server):
         super().run(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen, and exempt from garbage collection what was loaded so far."""
+        """Start to listen, and exempt the objects loaded so far from garbage collection."""
         await super().startup(sockets)
         if self._has_process:
-            # Else a collection of garbage looks through all that models and libraries brought, and every request waits.
+            # Otherwise each garbage collection would search all objects of models and libraries, while requests wait.
             gc.collect()
             gc.freeze()
 

@@ -1,4 +1,7 @@
-"""Who calls: found out for every address of the server, with the checks that no feature can forget."""
+"""Find out who sends a request, and check what they may do.
+
+The server does this for each request before any feature sees it.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +29,18 @@ class Caller:
     """Who sent a request."""
 
     visitor: str
-    """A pseudonym kept in a signed cookie; new for a visitor without one."""
+    """The random id in the visitor's signed cookie; a new one if there is no cookie."""
     network: str
-    """The /24 or /64 of the address, for limits. Of it a feature may store a pseudonym whose key expires, never itself."""
+    """The /24 or /64 of the address, for rate limits. It must never be stored; a pseudonym whose key expires may be."""
     account: Account | None = None
     scopes: frozenset[str] | None = None
-    """What an API key allows; None for a person at a browser, who may do all that the account may."""
+    """The scopes of the API key; None for a person at a browser, who may do all that the account may."""
     csrf_token: str = ""
     session: str = ""
 
     @property
     def actor(self) -> str:
-        """As the audit log calls it."""
+        """Return the caller as the audit log names them: `account:ID` or `visitor:ID`."""
         return self.account.actor if self.account else f"visitor:{self.visitor}"
 
     @property
@@ -46,15 +49,18 @@ class Caller:
         return self.account is not None and self.account.is_admin and may
 
     def may(self, scope: str) -> bool:
-        """Return whether this is an account that may do what `scope` says."""
+        """Return whether the caller is an account that is allowed to do what `scope` stands for."""
         return self.account is not None and (self.scopes is None or scope in self.scopes)
 
 
 class SignInError(HTTPException):
-    """Asks a person at a browser to sign in, and tells a program that it has no key."""
+    """Raised if a caller must sign in.
+
+    A person at a browser is redirected to the form; a program is told that it needs an API key.
+    """
 
     def __init__(self, request: Request) -> None:
-        """Remember the address of the sign-in form that leads back to this request."""
+        """Store the address of the sign-in form, which leads back to the page of this request."""
         super().__init__(
             401,
             "sign in, or send an API key (Authorization: Bearer ...)",
@@ -69,9 +75,11 @@ _bearer = HTTPBearer(auto_error=False, description="An API key, as `snl_...`")
 async def guard(
     request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 ) -> None:
-    """Find out who sends a request, before any address handles it, and refuse forged changes.
+    """Find out who sends a request, and refuse forged changes.
 
-    A request that changes something must come from a page of this server, unless it has an API key.
+    This runs before the code of any route. A request that changes something must come from a page
+    of this server, unless it has an API key: otherwise a page of another site could make the
+    browser of a signed-in person send it.
     """
     services = services_of(request)
     caller = await _caller(request, services, bearer.credentials if bearer else None)
@@ -81,7 +89,7 @@ async def guard(
         await _check_token(request, services, caller)
 
 
-# Dependencies are asynchronous, since FastAPI calls others in a thread, which takes longer than they do.
+# Dependencies are asynchronous, because FastAPI would run others in a thread, which takes longer than their work.
 
 
 def services_of(request: Request) -> Services:
@@ -95,7 +103,7 @@ def caller_of(request: Request) -> Caller:
 
 
 async def account_of(request: Request) -> Account:
-    """Return the account of the caller; refuses (401) a caller who is not signed in."""
+    """Return the account of the caller. Refuses (401) a caller who is not signed in."""
     caller = caller_of(request)
     if caller.account is None:
         raise SignInError(request)
@@ -134,7 +142,10 @@ AdminDep = Annotated[Account, Depends(admin_of)]
 
 
 class Scope:
-    """A dependency: the account, whose key must allow `name`."""
+    """A dependency of routes that returns the account of the caller.
+
+    An API key is refused (403) unless it has the scope `name`.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -151,7 +162,10 @@ class Scope:
 
 
 class Limited:
-    """A dependency: refuses with 429 a caller who has done it too often. `name` is that of a declared RateLimit."""
+    """A dependency of routes that refuses callers who send too many requests (429).
+
+    `name` is the name of a declared RateLimit.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -165,7 +179,14 @@ class Limited:
 
 
 def refuse_too_many(services: Services, limit: str, visitor: str, network: str) -> None:
-    """Refuse (429) what a visitor or a network has done too often under a declared limit; otherwise count it."""
+    """Count a request under a rate limit, or refuse it (429) if there were too many before.
+
+    Args:
+        services: The services of the server.
+        limit: Name of the declared limit.
+        visitor: Who sends the request, such as the id of an account.
+        network: The network that it comes from.
+    """
     seconds = services.wait_seconds(limit, visitor, network)
     if seconds:
         services.metrics["snellen_refusals"].labels(f"limit {limit}").inc()
@@ -174,7 +195,11 @@ def refuse_too_many(services: Services, limit: str, visitor: str, network: str) 
 
 
 async def _caller(request: Request, services: Services, key: str | None) -> Caller:
-    """Return who calls: by API key, by a trusted proxy's header, or by session cookie; otherwise a visitor."""
+    """Return who sends a request.
+
+    The sender is found by the API key, else by the name that a trusted proxy gives, else by the
+    session cookie. Without any of these it is a visitor. An invalid API key is refused (401).
+    """
     visitor, network = request.state.visitor, request.state.network
     if key is not None:
         key_owner = await services.database.read(key_account, key)

@@ -1,4 +1,4 @@
-"""What the operator of a server decides: one record, from a TOML file and the command line."""
+"""The configuration of a server: one record, from a TOML file and the command line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATABASE, KEY_FILE, PICTURES = "snellen.sqlite", "key", "pictures"
 
 
 class LimitRates(Struct, frozen=True, forbid_unknown_fields=True):
-    """Other rates for a limit, such as `30/minute`."""
+    """Rates that replace the default ones of a rate limit, such as `30/minute`."""
 
     per_visitor: str | None = None
     per_network: str | None = None
@@ -81,7 +81,10 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def looks_at_images(self) -> bool:
-        """Whether a model or a moderator sees the images that people send before they are shown."""
+        """Return whether something moderates uploaded images before they are shown.
+
+        This is a model (`moderation_model`) or another moderator that the operator has named.
+        """
         return bool(self.moderation_model or self.moderators)
 
     @property
@@ -104,7 +107,10 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def load_configuration(folder: Path, file: Path | None = None, **overrides: Any) -> Configuration:
-    """Return the record of a TOML file and of `overrides`, which win. Raises DataError."""
+    """Return the configuration in a TOML file. Values in `overrides` replace those of the file.
+
+    Raises DataError.
+    """
     where, content = "the command line", ""
     if file is not None:
         where = str(file)

@@ -1,4 +1,8 @@
-"""Images that people send: decoded, bounded, stripped of metadata, and kept by the digest of what remains."""
+"""Texts and images that people send: moderation, and the cleaning and storing of images.
+
+An image is decoded, limited in size and freed of metadata. It is stored under the digest of the
+result.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from snellen_server.hosting.features import find
 from snellen_server.hosting.monitoring import LOGGER
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
-"""What is read; Pillow is not asked about anything else."""
+"""The formats that are accepted. Pillow may not try to decode any other."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 JPEG_QUALITY = 92
 AT_ONCE = 2
@@ -29,7 +33,7 @@ AT_ONCE = 2
 
 @dataclass(frozen=True)
 class StoredImage:
-    """An image as it is shown: a PNG or a JPEG without any metadata."""
+    """An uploaded image after cleaning, as it is stored and shown: a PNG or JPEG without metadata."""
 
     digest: str
     media_type: str
@@ -39,9 +43,11 @@ class StoredImage:
 
 
 def clean_image(content: bytes, most_pixels: int) -> StoredImage:
-    """Return only the visible pixels of an uploaded image: upright, and the first frame if there are several.
+    """Return an uploaded image without anything but its visible pixels.
 
-    Raises DataError for what is not a PNG, JPEG, WebP or GIF, whatever its name, and for more than `most_pixels`.
+    It is turned upright as its metadata say; of an animation only the first frame is kept. Raises
+    DataError if the content is not a PNG, JPEG, WebP or GIF file (the file's name does not matter),
+    or has more than `most_pixels` pixels.
     """
     from PIL import Image
 
@@ -62,7 +68,7 @@ def clean_image(content: bytes, most_pixels: int) -> StoredImage:
             f"{where} has {width} x {height} pixels; at most {most_pixels:,} are allowed"
         )
     upright = decode_image(content, where).upright
-    # A new image, since Pillow writes comments and profiles of the one that it read.
+    # Pillow would copy comments and profiles of the opened image into the file, so a new image is made.
     pixels = Image.frombytes("RGB", upright.size, upright.tobytes())
     file = io.BytesIO()
     if kind == "JPEG":
@@ -88,12 +94,18 @@ class PictureStore:
         self._gate = asyncio.Semaphore(AT_ONCE)
 
     async def clean(self, content: bytes) -> StoredImage:
-        """`clean_image` in a thread, few at a time, since each takes its pixels in memory. Raises DataError."""
+        """Clean an image in a thread, at most `AT_ONCE` images at a time to save memory.
+
+        Raises DataError as `clean_image` does.
+        """
         async with self._gate:
             return await asyncio.to_thread(clean_image, content, self._most_pixels)
 
     def put(self, picture: StoredImage) -> None:
-        """Keep it, whole or not at all, on disk when this returns."""
+        """Store an image. When this returns, the complete file is on the disk.
+
+        An interrupted call leaves no partial image behind under the final name.
+        """
         path = self._path(picture.digest)
         if path.exists():
             return
@@ -106,7 +118,10 @@ class PictureStore:
         passing.rename(path)
 
     def read(self, digest: str) -> bytes | None:
-        """Its bytes; None for a name that is not a digest, and for an image that is not here."""
+        """Return the bytes of the stored image with this digest; None if there is none.
+
+        A name that is not a SHA-256 digest also gives None, so that no other file can be read.
+        """
         if not _DIGEST.fullmatch(digest):
             return None
         try:
@@ -130,12 +145,12 @@ class Contribution:
     text: str = ""
     image: bytes = b""
     purpose: str = ""
-    """Where it is meant to stand, such as `arena question`."""
+    """What it was sent for, such as `arena question`."""
 
 
 @dataclass(frozen=True)
 class ModerationVerdict:
-    """Whether it may be shown; the sender gets the reason."""
+    """A moderator's decision whether a contribution may be shown. `reason` is shown to the sender."""
 
     is_allowed: bool
     reason: str = ""
@@ -186,9 +201,10 @@ class Moderation:
         self._seconds = seconds
 
     async def judge(self, contribution: Contribution) -> ModerationVerdict:
-        """Return the first refusal, by blocked words or by a moderator, or that the content is allowed.
+        """Return the first refusal by a moderator, or that the contribution is allowed.
 
-        A moderator that raises, takes too long, or answers with anything but a ModerationVerdict refuses.
+        The blocked texts are checked first. A moderator that raises, takes too long, or returns
+        anything but a ModerationVerdict counts as a refusal.
         """
         if contribution.kind == "text":
             # Full-width and other look-alike letters are compared as plain ones.
@@ -209,7 +225,10 @@ class Moderation:
     async def _ask(
         self, name: str, moderator: Moderator, contribution: Contribution
     ) -> ModerationVerdict:
-        """Return one moderator's verdict; if it fails or takes too long, the contribution is refused for now."""
+        """Return one moderator's verdict.
+
+        If the moderator fails or takes too long, this is `UNAVAILABLE`, a refusal for now.
+        """
         try:
             async with asyncio.timeout(self._seconds):
                 if inspect.iscoroutinefunction(moderator):

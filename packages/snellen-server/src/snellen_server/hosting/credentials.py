@@ -1,4 +1,7 @@
-"""Secrets: random tokens, which are kept as digests only, and signatures by the server's key."""
+"""Secrets: random tokens, signatures with the server's key, and passwords.
+
+Only digests of tokens are stored, so that nobody who reads the database can use them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from snellen import StoreError
 from snellen.plugin_api import read_file
 
 KEY_PREFIX = "snl_"
-"""What an API key begins with, so that logs and scanners of repositories find it."""
+"""The beginning of each API key, by which log filters and repository scanners recognise it."""
 _BYTES = 32
 _SECRETS = re.compile(
     rf"{KEY_PREFIX}[A-Za-z0-9_-]{{8,}}|(?<=/invitation/)[A-Za-z0-9_-]{{8,}}|(?i:(?<=bearer ))[^\s\"',]+"
@@ -27,27 +30,33 @@ _SECRETS = re.compile(
 
 
 def new_token() -> str:
-    """256 random bits in characters that addresses and cookies allow."""
+    """Return a random secret of 256 bits, made of characters that URLs and cookies allow."""
     return secrets.token_urlsafe(_BYTES)
 
 
 def new_id() -> str:
-    """96 random bits: names a row, proves nothing."""
+    """Return a random id of 96 bits for a database row. It is not a secret."""
     return secrets.token_hex(12)
 
 
 def token_digest(token: str) -> str:
-    """Return the digest of a token that is stored. As tokens are long and random, it does not reveal them."""
+    """Return the digest of a token, which is stored in its place.
+
+    Because tokens are long and random, nobody can find a token from its digest.
+    """
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def redacted(text: str) -> str:
-    """`text` without the keys and tokens in it."""
+    """Return a text with all API keys and tokens replaced by `[redacted]`."""
     return _SECRETS.sub("[redacted]", text)
 
 
 class Signer:
-    """Signs texts with a key, for one purpose each: a signature for one purpose is worth nothing for another."""
+    """Signs texts with the server's key, so that it can later recognise texts that it has issued.
+
+    A signature is for one purpose, such as "visitor", and is not valid for another.
+    """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -64,7 +73,11 @@ class Signer:
 
 
 def open_key(file: Path) -> bytes:
-    """Return the key in `file`, which is made when it is not there, readable by its owner alone. Raises StoreError."""
+    """Return the server's secret key from a file.
+
+    If the file does not exist, it is created with random bytes and can be read by its owner only.
+    Raises StoreError if the file cannot be read or does not contain a key.
+    """
     try:
         with os.fdopen(
             os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb"
@@ -89,7 +102,7 @@ _HASHER = PasswordHasher()
 
 
 class Passwords:
-    """Hashes and checks passwords, in threads."""
+    """Hashes and checks passwords in threads, because that takes long on purpose."""
 
     def __init__(self) -> None:
         self._gate = asyncio.Semaphore(AT_ONCE)
@@ -99,14 +112,17 @@ class Passwords:
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def is_right(self, password: str, hashed: str | None) -> bool:
-        """Return whether a password is right; takes as long if none is stored."""
+        """Return whether a password has this hash; False if the hash is None (no such account).
+
+        Both cases take equally long, so that the time does not reveal which accounts exist.
+        """
         async with self._gate:
             against = await asyncio.to_thread(_nobodys) if hashed is None else hashed
             return await asyncio.to_thread(_verify, password, against) and hashed is not None
 
 
 def fault_of(password: str) -> str | None:
-    """Why it will not do as a password, or None."""
+    """Return why a text cannot be a password (too short or too long); None if it can."""
     if len(password) < SHORTEST:
         return f"a password has at least {SHORTEST} characters"
     return f"a password has at most {LONGEST} characters" if len(password) > LONGEST else None
@@ -114,12 +130,16 @@ def fault_of(password: str) -> str | None:
 
 @cache
 def _nobodys() -> str:
-    """Checked when there is no such account, so that the time tells nothing of whether there is."""
+    """Return the hash of a password that no account has.
+
+    A password is checked against it if there is no account, so that the check takes as long as
+    usual.
+    """
     return _HASHER.hash("no account has this password")
 
 
 def _verify(password: str, hashed: str) -> bool:
-    """Return whether a password has this hash; a damaged hash belongs to none."""
+    """Return whether a password has this hash; False if the hash is damaged."""
     try:
         return _HASHER.verify(hashed, password)
     except (VerificationError, InvalidHashError):

@@ -1,4 +1,8 @@
-"""What a feature of the server declares: one frozen record, an entry point of the group `snellen_server.features`."""
+"""What a feature of the server (such as the arena or the leaderboard) declares about itself.
+
+A feature is one frozen record of the class `Feature`, named by an entry point of the group
+`snellen_server.features`.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +29,12 @@ _REGISTERED: dict[Group, dict[str, Any]] = {"features": {}, "moderators": {}}
 
 
 def register(group: Group, name: str, extension: Any) -> None:
-    """Make `name` mean `extension` in this process."""
+    """Register an object under a name in this process, in addition to those of installed packages."""
     _REGISTERED[group][name] = extension
 
 
 def names(group: Group) -> list[str]:
-    """Return all names of a group, in the order of the alphabet."""
+    """Return the names that are registered in a group, in alphabetical order."""
     return sorted(_targets(group))
 
 
@@ -55,7 +59,7 @@ def _targets(group: Group) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class NavigationEntry:
-    """A link in the head of every page."""
+    """A link at the top of every page."""
 
     title: str
     address: str
@@ -64,10 +68,12 @@ class NavigationEntry:
 
 @dataclass(frozen=True)
 class Job:
-    """Work in the background. Of several processes over one database one does it at a time.
+    """Work that the server repeats in the background.
 
-    It runs every so many seconds, and at once after `services.jobs.wake(name)`. What it raises is logged and counted,
-    and it runs again at its time. When the server stops it is waited for; a long one looks at `services.stopping`.
+    If several processes serve one database, only one of them runs the job at a time. It runs every
+    `every_seconds` seconds, and at once after `services.jobs.wake(name)`. An exception is logged
+    and counted, and the job runs again at its next time. A server that stops waits for the job to
+    end, so a long job must check `services.stopping`.
     """
 
     name: str
@@ -77,7 +83,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Collector:
-    """A number for Prometheus; `services.metrics[name]` is the collector. Labels have few values, no person's."""
+    """A metric for Prometheus, which code reaches as `services.metrics[name]`.
+
+    Its labels must have few different values, and none that identifies a person.
+    """
 
     name: str
     help: str
@@ -88,7 +97,10 @@ class Collector:
 
 @dataclass(frozen=True)
 class HealthCheck:
-    """Part of /readyz: None when it is ready, else what is missing, in words that anybody may read."""
+    """One check of `/readyz`. It returns None if all is well, otherwise what is missing.
+
+    Everybody can read that text, so it must not contain paths or other secrets.
+    """
 
     name: str
     check: Callable[[Services], Awaitable[str | None]]
@@ -96,11 +108,13 @@ class HealthCheck:
 
 @dataclass(frozen=True)
 class PersonalData:
-    """A table that holds what a person did, and what becomes of it.
+    """A table with data about people, and how these are exported, erased and deleted with age.
 
-    A person's rows are found by a column with the account's id, with the visitor's, or with an actor (`account:ID`,
-    `visitor:ID`). An export shows them but for `hidden` columns. An erasure deletes them, or sets `on_erasure` in them
-    and keeps the rest for the statistics. Rows whose `time_column` is more than `keep_days` ago are deleted every day.
+    The rows of a person are found by `account_column` (the account's id), `visitor_column` (the
+    visitor's id) or `actor_column` (`account:ID` or `visitor:ID`). An export contains all columns
+    except `hidden` ones. An erasure deletes the rows, or, if `on_erasure` has values, writes these
+    into the rows and keeps the rest for statistics. Rows whose `time_column` is more than
+    `keep_days` days ago are deleted regularly.
     """
 
     table: Table
@@ -115,16 +129,16 @@ class PersonalData:
 
 @dataclass(frozen=True)
 class Feature:
-    """A part of the server: pages and addresses with all that belongs to them."""
+    """A part of the server: its pages and addresses, with everything that they need."""
 
     name: str
     title: str
     router: APIRouter
-    """Its addresses. Those for programs stand below /api/v1 and in the OpenAPI document; pages are left out of it."""
+    """Its addresses. Those for programs are below /api/v1 and in the OpenAPI document; pages are not in it."""
     package: str
-    """Where its `templates` and `static` folders lie, if it has them."""
+    """The package that contains its folders `templates` and `static`, if it has them."""
     migrations: str | None = None
-    """The package of its Alembic revisions: a branch of its own that depends on the house's."""
+    """The package of its Alembic revisions: a branch of their own that depends on the server's own revisions."""
     tables: tuple[Table, ...] = ()
     settings: type[Struct] | None = None
     """The settings in `[feature.NAME]`; `services.settings(name)` is the record."""
@@ -134,21 +148,24 @@ class Feature:
     health_checks: tuple[HealthCheck, ...] = ()
     limits: tuple[RateLimit, ...] = ()
     scopes: Mapping[str, str] = field(default_factory=dict)
-    """Scopes of API keys that it asks for, with what they allow in words."""
+    """The scopes of API keys that it checks, each with a description of what it allows."""
     body_bytes: Callable[[Configuration], Mapping[str, int]] = lambda configuration: {}
-    """Addresses (beginnings of paths) that take larger bodies than others, with their limit in bytes."""
+    """Paths that accept larger request bodies than others: the beginning of the path, and the limit in bytes."""
     personal: tuple[PersonalData, ...] = ()
     home: Callable[[Services], Awaitable[Mapping[str, Any]]] | None = None
-    """The values of its template `home.html`, which is its part of the home page."""
+    """Returns the values of its template `home.html`, which is its part of the home page."""
     hold: Callable[[Services], AbstractAsyncContextManager[Any]] | None = None
-    """What it keeps open while the server runs, such as models: entered before jobs start, and left after they have
-    ended. `services.held[name]` is what it gives."""
+    """A context manager for what stays open while the server runs, such as models. It is entered before jobs start and
+    left after they have ended. Its value is `services.held[name]`."""
     template_values: Mapping[str, Any] = field(default_factory=dict)
     """Functions and values that its templates use in addition to those of every template."""
 
 
 def installed_features() -> tuple[Feature, ...]:
-    """Return all features that are installed. Their tables are made whether they are shown or not."""
+    """Return all installed features, also those that this server does not show.
+
+    The database has the tables of all of them.
+    """
     return tuple(find("features", name) for name in names("features"))
 
 
@@ -180,4 +197,4 @@ def shown_features(chosen: Sequence[str]) -> tuple[Feature, ...]:
 
 
 ALWAYS = ("about", "accounts", "pictures")
-"""What every server has: the house's own features."""
+"""The features that every server has."""

@@ -22,7 +22,7 @@ ID_LENGTH = 24
 MOST_NAMESAKES = 1_000
 LONGEST_NAME = 50
 UNNAMED = "person"
-"""The name of an account if nothing of the identity can be one."""
+"""The name of an account if the identity contains no usable name."""
 
 
 def account_id_of(signer: Signer, identity: str) -> str:
@@ -32,9 +32,10 @@ def account_id_of(signer: Signer, identity: str) -> str:
 
 
 async def identified_account(services: Services, identity: str) -> Account | None:
-    """Return the account of somebody whom the proxy has signed in; it is made at the first request.
+    """Return the account of a person whom a trusted proxy has signed in.
 
-    Returns None if an administrator has disabled the account.
+    The account is created at the person's first request. None is returned if an administrator has
+    disabled it.
     """
     account_id = account_id_of(services.signer, identity)
     account = await services.database.read(account_by_id, account_id)
@@ -52,7 +53,11 @@ def is_admin(configuration: Configuration, identity: str) -> bool:
 
 
 def make_account(connection: Connection, account_id: str, identity: str) -> Account:
-    """Make the account of an identity, named after the part before `@`, with a number if that name is taken."""
+    """Create, or return, the account of a person whom a trusted proxy has signed in.
+
+    It is named after the part of the identity before `@`, with a number if that name is taken: for
+    example `anna-2`.
+    """
     found = account_by_id(connection, account_id)
     if found is not None:  # another request was first
         return found

@@ -1,4 +1,4 @@
-"""Rate limits: how often one visitor, and one network, may do a thing."""
+"""Rate limits: how often one visitor, and all visitors of one network, may do something."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
 def parse_networks(texts: Sequence[str], where: str) -> tuple[Network, ...]:
-    """Networks or single addresses. Raises DataError, which begins with `where`, for what is neither."""
+    """Parse IP networks, or single addresses.
+
+    Raises DataError for a text that is neither; the message begins with `where`.
+    """
     networks = []
     for text in texts:
         try:
@@ -90,12 +93,16 @@ def _parsed(text: str) -> Address | None:
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 MOST_KEPT = 100_000
-"""The most buckets kept; the one unused for longest is dropped first."""
+"""Greatest number of buckets in memory. The one that was unused for longest is dropped first."""
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A number of requests per number of seconds: a first burst of all of them, then evenly."""
+    """A number of requests per number of seconds.
+
+    All of them may be sent at once; after that, one more is allowed every `seconds / count`
+    seconds.
+    """
 
     count: int
     seconds: float
@@ -121,7 +128,7 @@ def parse_rate(text: str, where: str) -> Rate:
 
 @dataclass(frozen=True)
 class RateLimit:
-    """A limit that a feature declares; the server's configuration may name other rates under its name."""
+    """A rate limit that a feature declares. The server's configuration can set other rates for it."""
 
     name: str
     per_visitor: str
@@ -129,7 +136,10 @@ class RateLimit:
 
 
 class Limiter:
-    """Token buckets in memory, by the name of a limit and who asks. Each process counts for itself."""
+    """Counts requests in memory, by the limit and by who sends them (token buckets).
+
+    Each process of a server counts for itself.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

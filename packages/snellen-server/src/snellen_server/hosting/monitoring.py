@@ -1,4 +1,8 @@
-"""What an operator watches: logs, one JSON object a line without persons and keys, and numbers for Prometheus."""
+"""Logs and metrics for the operator of a server.
+
+Each log record is one JSON object per line, without API keys or tokens. The metrics are for
+Prometheus.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +25,10 @@ QUIET = ("uvicorn.access", "alembic")
 
 
 class JsonLines(logging.Formatter):
-    """A record as a line of JSON: time, level, what happened, its `facts`, and a traceback where there is one."""
+    """Formats a log record as a line of JSON: time, level, event, further facts, and any traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a log record as one JSON object, without keys and passwords."""
+        """Return a log record as a JSON object, with keys and tokens replaced by `[redacted]`."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -37,7 +41,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """Write the server's records, and warnings of everything below it, to stderr."""
+    """Write the server's log records from level INFO on, and all other warnings, to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -72,7 +76,12 @@ HOUSE_METRICS = (
 
 
 def make_collectors(metrics: Iterable[Collector]) -> tuple[CollectorRegistry, Mapping[str, Any]]:
-    """A registry of its own for one server, and the collector of each metric, of the house and of features, by name."""
+    """Return a new Prometheus registry, and the collectors in it by the name of their metric.
+
+    The metrics are those of the server itself (`HOUSE_METRICS`) and those given, which features
+    declare. Each server has a registry of its own, so that several can run in one process, as in
+    tests.
+    """
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     collectors: dict[str, Any] = {}

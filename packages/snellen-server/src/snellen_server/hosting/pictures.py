@@ -1,4 +1,4 @@
-"""The feature `pictures`: takes images that people send, and shows them by their digests."""
+"""The feature `pictures`: accept images that people upload, and serve them by their digests."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ picture_sending = Table(
     Column("sent", UtcDateTime(), nullable=False, index=True),
 )
 _OPERATORS = picture_sending.c.account_id.is_(None) & picture_sending.c.visitor.is_(None)
-"""Of an image that nobody has sent."""
+"""Condition for images without a sender, which are the operator's."""
 
 
 class ImageFacts(BaseModel):
@@ -73,7 +73,12 @@ class ImageFacts(BaseModel):
 async def take_image(
     services: Services, caller: Caller, content: bytes, purpose: str
 ) -> StoredImage:
-    """Clean, moderate and keep an image. Raises DataError for what is not an image, HTTPException 403 for refusal."""
+    """Clean an uploaded image, have it moderated, and store it with its sender.
+
+    Raises:
+        DataError: The content is not an image.
+        HTTPException: 403 if a moderator refuses the image.
+    """
     clean_image = await services.pictures.clean(content)
     verdict = await services.moderation.judge(
         Contribution("image", image=clean_image.content, purpose=purpose)
@@ -82,13 +87,16 @@ async def take_image(
         raise HTTPException(403, f"this image was rejected: {verdict.reason}")
     await asyncio.to_thread(services.pictures.put, clean_image)
     await services.database.write(_record, clean_image, caller)
-    # Once more, should the same image have been given up between the two.
+    # Stored once more, in case the same image was deleted between the two statements above.
     await asyncio.to_thread(services.pictures.put, clean_image)
     return clean_image
 
 
 async def keep_image(services: Services, content: bytes) -> StoredImage:
-    """Clean and keep an image of the operator's, such as an example: nobody has sent it. Raises DataError."""
+    """Clean and store an image of the operator, such as an example image, without moderation.
+
+    It has no sender. Raises DataError if the content is not an image.
+    """
     clean_image = await services.pictures.clean(content)
     await asyncio.to_thread(services.pictures.put, clean_image)
     await services.database.write(_record, clean_image, None)
@@ -96,7 +104,10 @@ async def keep_image(services: Services, content: bytes) -> StoredImage:
 
 
 def may_use(connection: Connection, caller: Caller, digest: str) -> bool:
-    """Return whether a caller may use an image in a question: one that the caller has sent, or the operator's."""
+    """Return whether a caller may ask a question about an image.
+
+    The caller may if they have uploaded this image themselves, or if it is one of the operator's.
+    """
     sending = picture_sending.c
     if caller.account:
         is_own = sending.account_id == caller.account.id
@@ -107,7 +118,7 @@ def may_use(connection: Connection, caller: Caller, digest: str) -> bool:
 
 
 def find_image_ref(connection: Connection, digest: str) -> ImageRef | None:
-    """Return an uploaded image as requests to models name it, or None if it was deleted."""
+    """Return an uploaded image as requests to models refer to it; None if it was deleted."""
     query = select(picture).where(picture.c.digest == digest)
     row = connection.execute(query).one_or_none()
     if row is None:
@@ -117,7 +128,10 @@ def find_image_ref(connection: Connection, digest: str) -> ImageRef | None:
 
 @router.post(UPLOAD, status_code=201, tags=["images"], dependencies=[Depends(Limited("pictures"))])
 async def send_image(file: UploadFile, services: ServicesDep, caller: CallerDep) -> ImageFacts:
-    """Send a PNG, JPEG, WebP or GIF. Metadata is taken out of it; what it is called and said to be does not matter."""
+    """Upload a PNG, JPEG, WebP or GIF image.
+
+    Its metadata are removed. The file's name and stated type are ignored.
+    """
     sent_image = await take_image(services, caller, await file.read(), "image")
     return ImageFacts(
         digest=sent_image.digest,
@@ -130,7 +144,10 @@ async def send_image(file: UploadFile, services: ServicesDep, caller: CallerDep)
 
 @router.get("/images/{digest}", include_in_schema=False)
 async def show_image(digest: str, services: ServicesDep) -> Response:
-    """Send an uploaded image; its digest names its content, so browsers may keep it forever."""
+    """Send an uploaded image.
+
+    Browsers may keep it forever, because its address is a digest of its content.
+    """
     media_type = await services.database.read(
         lambda connection: connection.execute(
             select(picture.c.media_type).where(picture.c.digest == digest)
@@ -178,12 +195,15 @@ def _record(connection: Connection, stored_picture: StoredImage, caller: Caller 
 
 
 async def forget_images(services: Services) -> None:
-    """Delete the images that nobody is known any more to have sent: their senders were erased."""
+    """Delete the images without a known sender, which remain when people have their data erased."""
     await services.database.write(delete_orphans, services.pictures)
 
 
 def delete_orphans(connection: Connection, store: PictureStore) -> int:
-    """Delete the stored images that no account or visitor has sent any more, and return how many."""
+    """Delete the stored images that have no sender any more, and return their number.
+
+    An image that another person, or the operator, has also sent is kept.
+    """
     senders = select(picture_sending.c.id).where(picture_sending.c.digest == picture.c.digest)
     query = select(picture.c.digest).where(~senders.exists())
     digests = connection.execute(query).scalars().all()

@@ -1,6 +1,6 @@
-"""What a running server gives its features: the database, pages and the files beside them, limits, background jobs.
+"""What a running server provides to its features: database, pages, rate limits, background jobs.
 
-Each job runs in a task of its own, by one process at a time.
+Each job runs in a task of its own, and in only one process at a time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from snellen_server.hosting.callers import Caller
 
 HOUSE = "house"
-"""Under which name templates and files of the house itself are found: `house/base.html`."""
+"""The name for templates and files of the server itself, as in `house/base.html`."""
 PACKAGE = "snellen_server.hosting"
 TYPES = {
     ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png", ".woff2": "font/woff2",
@@ -62,7 +62,10 @@ TYPES = {
 
 @dataclass(frozen=True)
 class Asset:
-    """A file that pages ask for, in memory; its address changes with its content."""
+    """A static file of a page, such as a script, held in memory.
+
+    Its address contains a digest of its content, so that browsers fetch a changed file again.
+    """
 
     address: str
     media_type: str
@@ -70,7 +73,7 @@ class Asset:
 
 
 class Pages:
-    """Templates and files of the features of one server."""
+    """The templates and static files of a server and its features."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         """Collect the templates, assets and navigation of the server itself and of its features."""
@@ -104,11 +107,19 @@ class Pages:
         status: int = 200,
         headers: Mapping[str, str] | None = None,
     ) -> HTMLResponse:
-        """Return a page. Every template also has `caller`, `navigation`, `path`, and `csrf_field()` for its forms.
+        """Return a page from a template.
 
-        The name is `FEATURE/FILE`, or `house/FILE`.
+        All templates can also use `caller`, `navigation`, `path` and, in forms, `csrf_field()`.
+
+        Args:
+            request: The request for the page.
+            template: Name of the template: `FEATURE/FILE`, or `house/FILE` for those of the server
+                itself.
+            values: Values for the template.
+            status: HTTP status.
+            headers: Further HTTP headers.
         """
-        # A page for an error that came before the guard knows nobody.
+        # There is no caller yet if the error occurred before `guard` ran.
         caller: Caller | None = getattr(request.state, "caller", None)
         token = caller.csrf_token if caller else ""
         text = self._environment.get_template(template).render(
@@ -126,7 +137,10 @@ class Pages:
         return HTMLResponse(text, status, headers=headers)
 
     def part(self, request: Request, template: str, values: Mapping[str, Any]) -> Markup:
-        """Return a part of a page, escaped by its template, which also has `caller`."""
+        """Return a template as HTML to be put into a page, such as a part of the front page.
+
+        The template escapes the values, and can also use `caller`.
+        """
         caller: Caller | None = getattr(request.state, "caller", None)
         text = self._environment.get_template(template).render({"caller": caller, **values})
         return Markup(text)  # noqa: S704
@@ -175,7 +189,7 @@ def _has_folder(package: str, folder: str) -> bool:
 
 
 LEASE_SECONDS = 60.0
-"""After so long a job of a process that died may be done by another; a long job renews its lease."""
+"""Time after which another process may run the job of a process that died. A long job renews its lease."""
 
 
 class Jobs:
@@ -192,7 +206,7 @@ class Jobs:
         self._tasks: list[asyncio.Task[None]] = []
 
     def wake(self, name: str) -> None:
-        """Have the job of this name run at once. For code in the server's event loop."""
+        """Run the job with this name at once. Call this from the server's event loop only."""
         self._wakers[name].set()
 
     def start(self, services: Services) -> None:
@@ -203,7 +217,11 @@ class Jobs:
         ]
 
     async def stop(self, services: Services) -> None:
-        """Wait for those that are running, and leave them to others; `services.stopping` is set before."""
+        """Wait until running jobs have ended, and give up this process's leases on all jobs.
+
+        Other processes can then run the jobs. `services.stopping` must be set before, so that jobs
+        end.
+        """
         for waker in self._wakers.values():
             waker.set()
         await asyncio.gather(*self._tasks)
@@ -232,7 +250,10 @@ class Jobs:
                 )
 
     async def _run_once(self, job: Job, services: Services) -> bool:
-        """Run the job if no other process has it, and return whether it ran."""
+        """Run a job unless another process has leased it. Return whether this process ran it.
+
+        A job that fails counts as run; its exception is logged.
+        """
         outcome = "done"
         try:
             if not await services.database.write(_take, job.name, self._holder):
@@ -256,7 +277,11 @@ class Jobs:
 
 
 def _take(connection: Connection, name: str, holder: str) -> bool:
-    """Try to lease a job for a while, and return whether this holder has it."""
+    """Lease a job for `LEASE_SECONDS`, or renew the lease. Return whether this holder has it now.
+
+    A lease is a database row that says which process may run the job. It fails if another holder's
+    lease has not expired.
+    """
     now = utc_now()
     lease = {"holder": holder, "until": now + timedelta(seconds=LEASE_SECONDS)}
     free = or_(job_lease.c.holder == holder, job_lease.c.until < now)
@@ -277,7 +302,7 @@ EVERY_REQUEST = RateLimit("every request", "600/minute", "1800/minute")
 
 @dataclass(frozen=True)
 class Services:
-    """All that routes and jobs work with; one for each running server."""
+    """Everything that routes and jobs work with. A running server has one such object."""
 
     configuration: Configuration
     features: tuple[Feature, ...]
@@ -293,21 +318,29 @@ class Services:
     registry: CollectorRegistry
     limiter: Limiter
     rates: Mapping[str, tuple[Rate, Rate]]
-    """For a visitor and for a network, by the name of the limit."""
+    """By the name of each limit, its rate for a visitor and its rate for a network."""
     held: dict[str, Any] = field(default_factory=dict)
     """What features keep open while the server runs, by their names (`Feature.hold`)."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is about to stop: endless streams and long jobs end then."""
 
     def settings(self, feature: str) -> Any:
-        """Return the record of what the configuration says of a feature: of the type that it declares."""
+        """Return the settings of a feature, as a record of the type that the feature declares."""
         [declared] = [
             candidate.settings for candidate in self.features if candidate.name == feature
         ]
         return _settings(self.configuration, feature, declared or Struct)
 
     def wait_seconds(self, limit: str, visitor: str, network: str) -> float:
-        """Seconds until one more is allowed under a declared limit; 0.0 when it is now, which is then counted."""
+        """Return 0.0 if a request is allowed under a rate limit, else the seconds to wait.
+
+        An allowed request is counted; one that must wait is not.
+
+        Args:
+            limit: Name of the limit.
+            visitor: Id of the visitor, who has a rate of their own.
+            network: Network of the visitor, which has another rate.
+        """
         by_visitor, by_network = self.rates[limit]
         return self.limiter.wait(
             limit, ((f"visitor {visitor}", by_visitor), (f"network {network}", by_network))
@@ -323,12 +356,19 @@ class Services:
 
 
 def open_database(configuration: Configuration) -> Database:
-    """Return the database of a configuration, in the schema of this version. Raises StoreError, DataError."""
+    """Return the database that a configuration names, migrated to the schema of this version.
+
+    Raises StoreError, DataError.
+    """
     return _opened(configuration, Database(configuration.url))
 
 
 def open_services(configuration: Configuration) -> Services:
-    """Return all services of a configuration; makes the folder and the schema. Raises SnellenError."""
+    """Return all services of a server, given its configuration.
+
+    The server's folder, its key and the database schema are created if they do not exist. Raises
+    SnellenError.
+    """
     _make_private_folder(configuration)
     features = shown_features(configuration.features)
     limits = [EVERY_REQUEST]
@@ -404,10 +444,12 @@ def _make_private_folder(configuration: Configuration) -> None:
 def _check_settings(
     configuration: Configuration, features: Sequence[Feature], limits: Sequence[RateLimit]
 ) -> None:
-    """Check that the configuration sets only features and limits that exist, and each feature in its own form.
+    """Check that the configuration only has settings of features and limits that exist.
+
+    The settings of each feature must also have the fields and types that the feature declares.
 
     Raises:
-        DataError: It does not; the message names the section.
+        DataError: They do not; the message names the section of the file.
     """
     feature_names = [feature.name for feature in features]
     for name in configuration.feature:

@@ -1,4 +1,4 @@
-"""The tables of the house itself. A feature's tables are in the feature."""
+"""The database tables of the server itself, such as accounts. Features declare their own tables."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ NAMES = {
     "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
     "pk": "pk_%(table_name)s",
 }
-"""How constraints are called, so that a migration can find them again."""
+"""Names for constraints, so that a later migration can refer to them."""
 METADATA = MetaData(naming_convention=NAMES)
-"""All tables of the house and of Snellen's features; another package brings a MetaData of its own."""
+"""All tables of the server and of Snellen's features. Other packages use a MetaData of their own."""
 BigId = BigInteger().with_variant(Integer(), "sqlite")
-"""A number that the database counts up."""
+"""The type of an id that the database assigns, counting up."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment with its time zone, in UTC on every database."""
+    """A database column type for times with a time zone, which are stored in UTC on every database."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -63,9 +63,11 @@ def utc_now() -> datetime:
 
 
 def create_declared(*tables: Table) -> None:
-    """Create the tables as they are declared: the first revision of a branch, while it is the only one.
+    """Create tables exactly as the code declares them now.
 
-    If you add a second revision, write out in the first one how the tables were before."""
+    This is for the first revision of a feature's migrations, as long as there is no second one. If
+    you add a second revision, replace the call in the first one by the tables as they were then.
+    """
     for table in tables:
         table.create(alembic.op.get_bind())
 

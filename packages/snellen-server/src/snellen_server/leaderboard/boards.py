@@ -1,4 +1,7 @@
-"""What may be submitted to: boards, which the server's configuration declares over benchmarks built with answers."""
+"""Boards: the tables of the leaderboard, to which predictions are submitted.
+
+The server's configuration declares them. Their benchmarks must be built with answers.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _BOARD_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}")
 
 
 class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One table of the leaderboard: `[[feature.leaderboard.boards]]`."""
+    """One table of the leaderboard, declared as `[[feature.leaderboard.boards]]`."""
 
     name: str
     """Part of its address: small letters, digits, dots and dashes."""
@@ -87,7 +90,7 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def questions_needed(self) -> int:
-        """The fewest questions that are ranked with this noise."""
+        """Return the smallest number of questions that is ranked with this board's noise."""
         return questions_needed(self.noise_answers, self.widest_noise)
 
 
@@ -113,7 +116,10 @@ class LeaderboardSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 @dataclass
 class BoardSets:
-    """Which set of its benchmarks each board with a rotation uses, by name; the first set has the number 0."""
+    """Which of its sets of benchmarks each board currently uses, by the board's name.
+
+    Sets are numbered from 0. Only boards with a `rotation` have several.
+    """
 
     in_use: dict[str, int] = field(default_factory=dict)
 
@@ -140,7 +146,10 @@ def find_board(services: Services, name: str) -> Board | None:
 
 @lru_cache(maxsize=64)
 def board_benchmarks(board: Board) -> tuple[Benchmark, ...]:
-    """The benchmarks of a board, opened once. Raises DataError for one whose answers are not here."""
+    """Return the benchmarks of a board, which are opened only once.
+
+    Raises DataError if one was built without answers.
+    """
     opened = tuple(use.benchmark for use in find_benchmarks(board.benchmarks))
     for benchmark in opened:
         if not has_answers(benchmark.folder) or not benchmark.manifest.counts.answers:
@@ -151,9 +160,12 @@ def board_benchmarks(board: Board) -> tuple[Benchmark, ...]:
 
 
 def build_digests(services: Services, benchmark: Benchmark) -> tuple[str, str]:
-    """Return digests of the questions and of the answers of a build, which identify it and tell nothing of its answers.
+    """Return two digests that identify the build of a benchmark and reveal nothing of its answers.
 
-    The latter is signed by the server: a plain digest of few answers could be found by trying all of them.
+    Returns:
+        A digest of the questions, and one of questions and answers. The second is signed by the
+        server: otherwise, if there are few answers, one could try all of them until the digest
+        fits.
     """
     manifest = benchmark.manifest
     return manifest.questions[:12], services.signer.signature(
@@ -162,7 +174,10 @@ def build_digests(services: Services, benchmark: Benchmark) -> tuple[str, str]:
 
 
 async def boards_fault(services: Services) -> str | None:
-    """Part of /readyz; says no path."""
+    """Return why a board cannot be used, for the health check `/readyz`; None if all can be used.
+
+    Everybody can read this text, so it contains no path.
+    """
     for board in settings_of(services).boards:
         try:
             await asyncio.to_thread(board_benchmarks, board)

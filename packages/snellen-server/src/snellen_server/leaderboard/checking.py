@@ -1,11 +1,18 @@
-"""Rows of an upload against the list of samples: whole, and nothing else. No answer is looked at here.
+"""Read an uploaded file of predictions, and match its rows with the questions of a board.
 
-An uploaded file of predictions, read row by row under limits: nothing of it is believed.
+The file may be damaged or malicious, so it is read row by row under limits. Each question must have
+its rows, and no row may belong to none. The hidden answers are not used here.
 
-Columns: `id` (or `index`) of the sample and `prediction`, the model's reply. Where it applies: `benchmark` (a board of
-several), `turn` (the round of a dialogue, from 0), `options` (their texts in the order that was shown; in .xlsx the
-columns A, B, ...) with their `labels` (capital letters unless said), and `scores`, a log-likelihood (nats) for each
-option shown, in place of `prediction`. Other columns, such as right answers, are not read.
+The columns are `id` (or `index`) of the sample, and `prediction`, the model's reply. Some files
+also need:
+
+- `benchmark`, if the board has several
+- `turn`, the round of a dialogue, from 0
+- `options`, the texts of the options in the order that was shown (in .xlsx the columns A, B, ...)
+- `labels` of the options; capital letters by default
+- `scores` in place of `prediction`: a log-likelihood in nats for each option shown
+
+Other columns, such as right answers, are not read.
 """
 
 from __future__ import annotations
@@ -43,14 +50,14 @@ BATCH = 2048
 
 
 class UploadLimits(Struct, frozen=True):
-    """How much of a file is read."""
+    """The greatest number of rows, and of bytes after unpacking, that an upload may have."""
 
     rows: int
     unpacked_bytes: int
 
 
 class UploadedRow(Struct, frozen=True):
-    """One row of the file, as read."""
+    """A row of an uploaded file, before it is matched with a question."""
 
     id: str | int | None = None
     index: str | int | None = None
@@ -63,7 +70,7 @@ class UploadedRow(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The sample that it says it is of; empty when it says none."""
+        """Return the id, or else the index, of the sample that the row names; "" if it names none."""
         name = self.id if self.id is not None else self.index
         return "" if name is None else str(name).strip()
 
@@ -81,12 +88,12 @@ def read_upload(path: Path, limits: UploadLimits, findings: UploadFindings) -> l
 
     Args:
         path: The file.
-        limits: The greatest size of the file and number of its rows.
-        notes: Receives what the submitter should know about the cells of the file.
+        limits: The greatest number of rows, and of bytes after unpacking.
+        findings: Receives what the submitter should know about the cells of the file.
 
     Raises:
-        DataError: The file has too many rows, or a row is malformed or has a text that is too long or cannot be
-            written.
+        DataError: The file has too many rows; or a row is malformed, too long, or has a text that
+            is not valid Unicode.
     """
     rows = []
     for number, row in enumerate(READERS_BY_SUFFIX[path.suffix](path, limits, findings), 1):
@@ -138,7 +145,10 @@ def _read_jsonl(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iter
 
 
 def _json_fault(line: bytes) -> str:
-    """Why a line is refused that is JSON all the same; empty for one that is none."""
+    """Return why a line that msgspec rejects is refused although it is JSON; "" if it is not JSON.
+
+    The only such reason is half of a surrogate pair, which Python's own parser accepts.
+    """
     try:
         return _HALF_PAIR if _has_half_pair(json.loads(line)) else ""
     except (ValueError, RecursionError):
@@ -202,7 +212,7 @@ def _table_row(cells: Mapping[str, str]) -> UploadedRow:
     for name in ("id", "index"):
         if name in cells:
             row[name] = cells[name].removesuffix(".0")  # spreadsheets write 7 as 7.0
-    # An empty cell is an empty reply: a sheet cannot tell it from none.
+    # A spreadsheet cannot distinguish an empty reply from a missing one, so an empty cell is an empty reply.
     row["prediction"] = cells.get("prediction", "")
     options = [cells[letter] for letter in ascii_uppercase if letter in cells]
     if options:
@@ -236,11 +246,14 @@ READERS_BY_SUFFIX: dict[
     ".xlsx": _read_xlsx,
 }
 MAGIC = {".parquet": b"PAR1", ".xlsx": b"PK\x03\x04"}
-"""What a file of a kind begins with."""
+"""The first bytes of a file of each kind."""
 
 
 def upload_suffix(file_name: str, content: bytes) -> str:
-    """Return the suffix of a file that can be read. Raises DataError for another, and for content of another kind."""
+    """Return the suffix of an uploaded file, such as ".jsonl".
+
+    Raises DataError for a suffix that cannot be read, and for content that does not fit the suffix.
+    """
     suffix = Path(file_name.replace("\\", "/")).suffix.lower()
     if suffix not in READERS_BY_SUFFIX:
         raise DataError(
@@ -259,7 +272,10 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class UploadFault:
-    """What is wrong with how many rows, questions or cells, or was said of them, and the first of them."""
+    """One kind of fault, or of remark, about an upload.
+
+    It has the number of rows, questions or cells concerned, and the names of the first of them.
+    """
 
     kind: str
     count: int
@@ -276,14 +292,17 @@ class UploadFault:
 
 
 class CheckedUpload(Struct, frozen=True):
-    """Rows that have found their questions, by benchmark, and what is wrong: only without faults is it scored."""
+    """The rows of an upload, matched with their questions and sorted by benchmark, and all faults.
+
+    An upload with any fault is not scored.
+    """
 
     rows: dict[str, tuple[PlacedRow, ...]]
     faults: tuple[UploadFault, ...]
 
 
 class UploadFindings:
-    """Counts what is found, by its kind, and keeps the names of the first few."""
+    """Counts faults or remarks by kind, and keeps the names of the first `MAX_NAMED` of each."""
 
     def __init__(self) -> None:
         self._named: dict[str, list[str]] = defaultdict(list)
@@ -370,7 +389,12 @@ def check_upload(
 
 
 def _row_count_fault(count: int, presentations: int) -> str:
-    """Return the kind of fault of a question that has `count` rows instead of `presentations`; "" if they are equal."""
+    """Return the kind of fault of a question with too few or too many rows; "" if it has none.
+
+    Args:
+        count: Number of rows of the question.
+        presentations: Number of rows that it must have.
+    """
     if count == presentations:
         return ""
     if count == 0:
@@ -381,7 +405,11 @@ def _row_count_fault(count: int, presentations: int) -> str:
 
 
 def _indexes(benchmark: Benchmark) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return for each row of a benchmark's official files, by its index, the sample's id and the order of the options."""
+    """Return the sample that each row of a benchmark's official files stands for.
+
+    Returns:
+        By the index of the row, the id of the sample and the order of its options in that row.
+    """
     rows_by_index = {}
     for sample_id, origin in benchmark.origins().items():
         for row in origin.rows:

@@ -1,7 +1,4 @@
-"""The feature `leaderboard`, declared.
-
-The leaderboard's addresses: pages for people, and the same for programs below /api/v1.
-"""
+"""The feature `leaderboard`: its pages, the same for programs below /api/v1, and its declaration."""
 
 from __future__ import annotations
 
@@ -114,7 +111,7 @@ class BoardBenchmarkFacts(BaseModel):
 
 
 class BoardFacts(BaseModel):
-    """The boards that take submissions."""
+    """What the API says about a board."""
 
     name: str
     title: str
@@ -134,7 +131,7 @@ class BoardFacts(BaseModel):
 
 
 class BoardSample(BaseModel):
-    """A sample that needs a prediction."""
+    """A sample for which a submission must contain a prediction."""
 
     benchmark: str
     id: str
@@ -142,7 +139,7 @@ class BoardSample(BaseModel):
 
 
 class EntryFacts(BaseModel):
-    """A submission. Others' are shown when they are public and scored."""
+    """What the API says about a submission. Those of other accounts are shown if public and scored."""
 
     id: str
     address: str
@@ -169,7 +166,7 @@ class EntryFacts(BaseModel):
 
 
 class StandingFacts(BaseModel):
-    """An entry with its ranks: from the best to the worst that the intervals leave open; null without a rank."""
+    """A submission with the best and the worst rank that its interval allows; null without a rank."""
 
     best_rank: int | None
     worst_rank: int | None
@@ -178,7 +175,7 @@ class StandingFacts(BaseModel):
 
 
 class Visibility(BaseModel):
-    """Who sees a submission."""
+    """Whether everybody may see a submission, or only the account that sent it."""
 
     is_public: bool
 
@@ -239,14 +236,14 @@ def _entry_address(entry: Submission) -> str:
 
 @router.get(API_BOARDS, tags=["leaderboard"])
 async def show_boards(services: ServicesDep) -> list[BoardFacts]:
-    """The boards that take submissions."""
+    """Return all boards, with their benchmarks and how much of their budget is spent."""
     boards = [_checked_board(board) for board in settings_of(services).boards]
     return [await _board_facts(services, board) for board in boards]
 
 
 @router.get(f"{API_BOARDS}/{{board}}/samples", tags=["leaderboard"])
 async def show_board_samples(board: BoardName, services: ServicesDep) -> list[BoardSample]:
-    """The samples that need predictions."""
+    """Return the samples of a board, for each of which a submission must contain a prediction."""
     benchmarks = board_benchmarks(_board(services, board))
     return await asyncio.to_thread(
         lambda: [
@@ -265,7 +262,11 @@ async def show_standings(
     benchmark: Annotated[str, Query(max_length=200)] = "",
     order: Order = "rank",
 ) -> list[StandingFacts]:
-    """The scored entries that the caller may see, ranked by a benchmark, or by the mean of several."""
+    """Return the scored submissions that the caller may see, with their ranks.
+
+    They are ranked by `benchmark`, or if that is empty by the mean over all benchmarks of the
+    board.
+    """
     chosen_board = _board(services, board)
     names = [member.name for member in board_benchmarks(chosen_board)]
     if benchmark and benchmark not in names:
@@ -299,7 +300,10 @@ async def send_submission(
     facts: FactsDep,
     is_public: Annotated[bool, Form()] = False,
 ) -> EntryFacts:
-    """Upload predictions (.jsonl, .parquet, .xlsx) with columns id and prediction. They are scored in the background."""
+    """Upload a file of predictions (.jsonl, .parquet, .xlsx) with the columns id and prediction.
+
+    It is scored in the background.
+    """
     chosen_board = _board(services, board)
     entry = await _receive_upload(services, account, chosen_board, file, model, facts, is_public)
     return _entry_facts(entry)
@@ -649,7 +653,7 @@ FEATURE = Feature(
     body_bytes=_upload_bytes,
     personal=(
         PersonalData(submission, "account_id"),
-        # What was told stays told, so the ledger forgets only to whom.
+        # What was revealed stays revealed, so only the account is removed from the ledger.
         PersonalData(
             leaderboard_release,
             "account_id",

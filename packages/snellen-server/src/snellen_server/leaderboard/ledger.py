@@ -70,7 +70,7 @@ leaderboard_release = Table(
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredBenchmark:
-    """The exact results of a submission on one benchmark."""
+    """The exact results of a submission on one benchmark, before noise is added."""
 
     benchmark: str
     questions: str
@@ -146,7 +146,11 @@ def affordable_noise(board: Board, spent: float, by_account: float, numbers: int
 
 
 def numbers_on_an_answer(numbers: Sequence[ExactNumber]) -> int:
-    """Return how many of a benchmark's numbers depend on one answer at most: it is in one part of each kind."""
+    """Return how many of a benchmark's numbers depend on any one answer, at most.
+
+    A question is in one part of each kind: for example in one colour and in one size, besides the
+    whole benchmark.
+    """
     kinds = {number.slice.partition("=")[0] for number in numbers}
     return len(kinds)
 
@@ -158,17 +162,20 @@ def release(
     measured: Sequence[MeasuredBenchmark],
     draw_of: Mapping[str, Any],
 ) -> list[PublishedNumber]:
-    """Record and return the numbers of a submission that may be seen, with their privacy loss.
+    """Record and return the numbers of a submission that may be published, with noise in them.
+
+    If an earlier submission had (nearly) the same predictions, its numbers are returned again.
 
     Args:
-        connection: One writer at a time.
-        board: The board that shows them.
+        connection: The transaction to write in. Only one may run at a time.
+        board: The board that shows the numbers.
         account_id: The account that submitted.
-        measured: Each benchmark of the board.
-        draw_of: Benchmark -> a function of the noise that gives its draw.
+        measured: The exact results on each benchmark of the board.
+        draw_of: For each benchmark, a function that takes the size of the noise and returns the
+            source of random numbers.
 
     Raises:
-        SpentError: The budget is spent. Nothing is shown or written down then.
+        SpentError: The budget is spent. Nothing is published or recorded then.
     """
     published: list[PublishedNumber] = []
     rows: list[dict[str, Any]] = []
@@ -206,12 +213,15 @@ def release(
 
 
 def told(connection: Connection, questions: str, account_id: str = "") -> tuple[float, float]:
-    """Return the privacy loss of a benchmark's questions so far, in nats: by all accounts, and by one account.
+    """Return how much the numbers published so far reveal about a benchmark's answers, in nats.
 
     Args:
         connection: The transaction to read in.
         questions: Digest of the questions.
-        account_id: The account.
+        account_id: An account.
+
+    Returns:
+        The privacy loss through the submissions of all accounts, and through those of this account.
     """
     of_questions = leaderboard_release.c.questions == questions
     sum_of_costs = func.coalesce(func.sum(leaderboard_release.c.cost), 0.0)
@@ -223,7 +233,13 @@ def told(connection: Connection, questions: str, account_id: str = "") -> tuple[
 
 
 def budget_use(connection: Connection, board: Board, questions: Sequence[str]) -> BudgetUse:
-    """Return how much of the budget of a board, whose benchmarks have these questions, is spent."""
+    """Return how much of a board's privacy budget is spent.
+
+    Args:
+        connection: The transaction to read in.
+        board: The board.
+        questions: For each of its benchmarks, the digest of the questions.
+    """
     spent = max((told(connection, digest)[0] for digest in questions), default=0.0)
     return BudgetUse(spent, board.budget)
 
@@ -231,10 +247,11 @@ def budget_use(connection: Connection, board: Board, questions: Sequence[str]) -
 def _known_release(
     connection: Connection, board: Board, measured: MeasuredBenchmark
 ) -> Row[Any] | None:
-    """Return an earlier release of (nearly) the same predictions, whose numbers are then shown again; None if none.
+    """Return an earlier release of (nearly) the same predictions, whose numbers are shown again.
 
-    Two files are nearly the same if they differ in fewer readings than `board.alike` times the noise. This choice does
-    not depend on the hidden answers, so it reveals nothing about them.
+    None is returned if there is none. Two files are nearly the same if at most `board.alike` times
+    the noise of their readings differ. This choice does not depend on the hidden answers, so it
+    reveals nothing about them.
     """
     release_of = leaderboard_release.c
     query = select(leaderboard_release).where(

@@ -1,7 +1,8 @@
-"""Reads, checks and scores one upload in a process of its own: `python -m snellen_server.leaderboard.scoring_process`.
+"""Read, check and score one upload in a process of its own.
 
-The task comes as JSON on stdin, the outcome goes as JSON to stdout. The process has limits of memory and time, so that
-whatever a file holds, the server goes on.
+The server starts `python -m snellen_server.leaderboard.scoring_process`, and sends the task as JSON
+to its standard input. The outcome is written as JSON to standard output. Memory and time of the
+process are limited, so that no file, whatever it contains, can stop the server.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ _WORDS_AND_SIGNS = re.compile(r"""\w+|[^\w\s.,;:!?'"`*()]""")
 
 
 class ScoringTask(Struct, frozen=True, kw_only=True):
-    """One upload, and what it is scored by."""
+    """An uploaded file, the benchmarks by which it is scored, and the limits."""
 
     folder: str
-    """Holds the file; what is made of it lies below."""
+    """The folder that contains the file. The run that is made from it is stored below."""
     file: str
     benchmarks: tuple[str, ...]
     """Absolute folders."""
@@ -64,7 +65,7 @@ class ScoringTask(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredNumber:
-    """What was measured on which questions."""
+    """The value of a metric on a benchmark, or on a part (`slice`) of its questions."""
 
     benchmark: str
     metric: str
@@ -77,7 +78,7 @@ class MeasuredNumber:
 
 @dataclass(frozen=True, kw_only=True)
 class ExactNumber(MeasuredNumber):
-    """A number as it is: it never leaves the two processes."""
+    """A result before noise is added. It must never be published."""
 
     units: int
     """Images, or dialogues, that the questions are about."""
@@ -85,28 +86,33 @@ class ExactNumber(MeasuredNumber):
     """The bounds that the metric declares."""
     greatest: float
     heaviest: float = 1.0
-    """By how much one answer may move the value at most, in n-ths of the range: more than 1 where a small part of the
-    questions has a large share of a mean."""
+    """How much one answer can change the value at most, in multiples of 1 / n of the metric's range. It is more than 1 if
+    a few questions have a large share of a mean."""
 
 
 class ScoringOutcome(Struct, frozen=True, kw_only=True):
-    """What came of an upload."""
+    """The result of scoring an upload: its exact numbers, or why it was refused."""
 
     refused: str = ""
-    """Why it was not scored; empty when it was."""
+    """Why the upload was not scored; empty if it was."""
     faults: tuple[UploadFault, ...] = ()
     notes: tuple[UploadFault, ...] = ()
-    """What the submitter should know of how the file was read, be it scored or not."""
+    """What the submitter should know about how the file was read, whether or not it was scored."""
     rows: int = 0
     contents: Mapping[str, str] = {}
-    """Benchmark -> a digest of its build and of what its predictions were read as, whatever the file looks like."""
+    """For each benchmark, a digest of its build and of how the predictions were read. It does not depend on the format
+    of the file."""
     readings: Mapping[str, bytes] = {}
-    """Benchmark -> a short digest of each reading, in the order of the questions."""
+    """For each benchmark, a short digest of how each prediction was read, in the order of the questions."""
     numbers: tuple[ExactNumber, ...] = ()
 
 
 def score_upload(task: ScoringTask) -> ScoringOutcome:
-    """Read, check and score. What is wrong with the file is an outcome; what is wrong here is raised."""
+    """Read an uploaded file, check it against the benchmarks, and score it.
+
+    If the file is at fault, the outcome says why it was refused. Only errors that are not the
+    file's fault are raised.
+    """
     benchmarks = [Benchmark(Path(folder)) for folder in task.benchmarks]
     findings = UploadFindings()
     try:
@@ -142,7 +148,7 @@ def score_upload(task: ScoringTask) -> ScoringOutcome:
 
 
 def _scored(benchmark: Benchmark, rows: Sequence[PlacedRow], label: str, file: Path) -> ScoredRun:
-    """Write the uploaded predictions as a run, and score it as any other."""
+    """Store the uploaded predictions as a run of Snellen, and score it like any other run."""
     folder = Path("runs") / benchmark.name
     write_predictions(folder, benchmark, rows, model="submission", protocol=label, file=file)
     return score_run(folder)

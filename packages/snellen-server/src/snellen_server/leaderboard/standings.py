@@ -1,4 +1,7 @@
-"""Entries in order, each with its rank and the ranks that intervals leave open; where they tell nothing apart, ties."""
+"""Rank the submissions to a board by their intervals.
+
+Each has a best and a worst rank. Submissions whose intervals overlap may share ranks.
+"""
 
 from __future__ import annotations
 
@@ -48,16 +51,18 @@ def standings(
     by: str = "",
     order: Order = "rank",
 ) -> list[BoardStanding]:
-    """Rank the scored entries of a board.
+    """Return the scored submissions to a board with their ranks, sorted.
 
-    Ranks are among public entries; a private entry, which only its owner sees, gets the rank that it would have. An
-    entry has no rank if it was scored by another build of the benchmarks, or has too few questions for the noise.
+    Ranks are counted among public submissions. A private one, which only its owner sees, gets the
+    rank that it would have if it were public. A submission has a note and no rank if it was scored
+    by another build of the benchmarks, or has so few questions that the noise dominates its result.
 
     Args:
         board: The board.
         entries: Submissions to it; those that are not scored are left out.
         builds: For each benchmark of the board, the digests of its current build.
-        by: The benchmark to rank by, or `OVERALL`. By default `OVERALL` if there are several benchmarks.
+        by: The benchmark to rank by, or `OVERALL`. By default `OVERALL` if there are several
+            benchmarks.
         order: How the standings are sorted.
     """
     by = by or (OVERALL if len(builds) > 1 else next(iter(builds)))

@@ -1,6 +1,7 @@
-"""Submissions: recorded, shown to whom they may be shown, withdrawn; and scored one after the other.
+"""Submissions to the leaderboard: store, show, withdraw and score them.
 
-Each upload is scored in a process of its own with a limit of time. What was uploaded is deleted when it has been read.
+They are scored one after the other, each in a process of its own with a time limit. The uploaded
+file is deleted when it has been scored.
 """
 
 from __future__ import annotations
@@ -66,18 +67,18 @@ _UNSCORED: dict[str, Any] = {
     "numbers": [],
 }
 UNCOUNTED = ("refused", "failed")
-"""States that tell nothing of the answers, and so do not count towards a day's submissions."""
+"""States in which nothing was revealed about the answers, so that the submission does not count for the day."""
 
 
 class DeclaredFacts(Struct, frozen=True, omit_defaults=True):
-    """What the submitter declares about the model, unchecked."""
+    """What the submitter says about the model. None of it is checked."""
 
     organisation: str = ""
     parameters: str = ""
     address: str = ""
     remark: str = ""
     software: str = ""
-    """What made the predictions, as `snellen publish` says it."""
+    """The software that made the predictions, as `snellen publish` states it."""
 
 
 class Submission(Struct, frozen=True, kw_only=True):
@@ -101,12 +102,12 @@ class Submission(Struct, frozen=True, kw_only=True):
     rows: int
     faults: tuple[UploadFault, ...]
     notes: tuple[UploadFault, ...] = ()
-    """What its submitter should know of how the file was read."""
+    """What the submitter should know about how the file was read."""
     refusal: str
     numbers: tuple[PublishedNumber, ...]
 
     def number(self, benchmark: str) -> PublishedNumber | None:
-        """Return the headline of a benchmark."""
+        """Return the published main result on a benchmark; None if the submission has none."""
         return next(
             (
                 number
@@ -118,7 +119,7 @@ class Submission(Struct, frozen=True, kw_only=True):
 
 
 class NewSubmission(Struct, frozen=True, kw_only=True):
-    """What is known when a file has come."""
+    """What is known about a submission when its file has arrived."""
 
     model: str
     facts: DeclaredFacts
@@ -131,8 +132,12 @@ class NewSubmission(Struct, frozen=True, kw_only=True):
 def add_submission(
     connection: Connection, of: Account, board: Board, new: NewSubmission, submission_id: str
 ) -> None:
-    """Record an upload that waits to be scored. Raises DataError when the account has had its submissions of a day."""
-    # Whoever sends two at once is served one after the other.
+    """Store an upload as a submission that waits to be scored.
+
+    Raises DataError if the account has made as many submissions to the board in the last 24 hours
+    as the board allows.
+    """
+    # The row is locked, so that two requests of one account at the same time are handled one after the other.
     connection.execute(select(account.c.id).where(account.c.id == of.id).with_for_update())
     begun = (
         select(func.count())
@@ -164,9 +169,10 @@ def add_submission(
 
 
 def take_next(connection: Connection) -> Row[Any] | None:
-    """Return the submission that has waited longest, and count another attempt to score it.
+    """Return the submission that has waited longest, and count an attempt to score it.
 
-    Submissions with `MOST_ATTEMPTS` attempts fail. None if no submission waits.
+    None is returned if none waits. Waiting submissions that have had `MOST_ATTEMPTS` attempts are
+    marked as failed first.
     """
     is_waiting = submission.c.state == "waiting"
     has_no_attempt_left = submission.c.attempts >= MOST_ATTEMPTS
@@ -182,7 +188,7 @@ def take_next(connection: Connection) -> Row[Any] | None:
 
 
 def return_attempt(connection: Connection, submission_id: str) -> None:
-    """It was interrupted through no fault of its own."""
+    """Do not count the last attempt to score a submission, because the server stopped during it."""
     statement = update(submission).where(submission.c.id == submission_id)
     connection.execute(statement.values(attempts=submission.c.attempts - 1))
 
@@ -240,7 +246,11 @@ def list_submissions(
 def find_submission(
     connection: Connection, submission_id: str, viewer: Account | None
 ) -> Submission:
-    """Return a submission that the viewer may see. Raises MissingError for a hidden one as for a missing one."""
+    """Return a submission that the viewer may see.
+
+    Raises MissingError both if there is none and if the viewer may not see it, so that the error
+    does not reveal which.
+    """
     row = connection.execute(_visible(viewer).where(submission.c.id == submission_id)).one_or_none()
     if row is None:
         raise MissingError("there is no entry with this name")
@@ -248,7 +258,10 @@ def find_submission(
 
 
 def set_public(connection: Connection, of: Account, submission_id: str, *, is_public: bool) -> None:
-    """Show one of this account to everybody, or to its owner alone. Raises MissingError."""
+    """Make a submission of this account visible to everybody, or to the account alone.
+
+    Raises MissingError if the account has no such submission.
+    """
     is_own, _ = _own_submission(connection, of, submission_id)
     connection.execute(update(submission).where(is_own).values(is_public=is_public))
     note(
@@ -260,7 +273,10 @@ def set_public(connection: Connection, of: Account, submission_id: str, *, is_pu
 
 
 def withdraw(connection: Connection, of: Account, submission_id: str) -> None:
-    """Withdraw a submission of an account: it is no longer shown, but still counts towards the limit of its day.
+    """Withdraw a submission of an account.
+
+    A scored or waiting one is no longer shown, but still counts towards the limit of submissions
+    per day. A refused or failed one never counted and is deleted.
 
     Raises:
         MissingError: If the account has no such submission.
@@ -279,7 +295,10 @@ def withdraw(connection: Connection, of: Account, submission_id: str) -> None:
 def _own_submission(
     connection: Connection, of: Account, submission_id: str
 ) -> tuple[ColumnElement[bool], State]:
-    """Return the condition that selects a submission of this account, and the submission's state."""
+    """Return the SQL condition for a submission of this account, and the submission's state.
+
+    Raises MissingError if the account has no such submission, or has withdrawn it.
+    """
     is_own = and_(
         submission.c.id == submission_id,
         submission.c.account_id == of.id,
@@ -309,7 +328,13 @@ def _read(row: Row[Any]) -> Submission:
 def outcome_faults(
     refusal: str, faults: Sequence[UploadFault] = (), notes: Sequence[UploadFault] = ()
 ) -> dict[str, Any]:
-    """Return why an upload was refused and the notes on it, as they are stored."""
+    """Return what is stored about the faults of an upload; an empty dict if there are none.
+
+    Args:
+        refusal: Why the upload was refused, or "".
+        faults: What is wrong with its rows.
+        notes: What else its submitter should know.
+    """
     parts = {
         "refusal": refusal,
         "rows": msgspec.to_builtins(faults),
@@ -357,19 +382,22 @@ def submission_folder(services: Services, submission_id: str) -> Path:
 
 
 def keep_upload(services: Services, submission_id: str, suffix: str, content: bytes) -> None:
-    """Write an upload to its place, where it waits."""
+    """Store an uploaded file until it is scored."""
     folder = submission_folder(services, submission_id)
     folder.mkdir(parents=True, mode=0o700)
     (folder / f"{FILE}{suffix}").write_bytes(content)
 
 
 def delete_upload(services: Services, submission_id: str) -> None:
-    """Delete what was uploaded, if it is still there."""
+    """Delete the folder of a submission with the uploaded file, if it still exists."""
     shutil.rmtree(submission_folder(services, submission_id), ignore_errors=True)
 
 
 async def score_waiting(services: Services) -> None:
-    """Score all that waits. Whatever was uploaded is deleted when it has been read."""
+    """Score all waiting submissions, one after the other, until the server stops.
+
+    Each uploaded file is deleted afterwards.
+    """
     while not services.stopping.is_set():
         row = await services.database.write(take_next)
         if row is None or not await _settle(services, row):
@@ -378,7 +406,7 @@ async def score_waiting(services: Services) -> None:
 
 
 async def _settle(services: Services, row: Any) -> bool:
-    """Score a submission and store its outcome; returns False if the server stops before."""
+    """Score a submission and store the result. Return False if the server stopped before that."""
     scored = await _score(services, row)
     if scored is None:
         await services.database.write(return_attempt, row.id)
@@ -391,7 +419,10 @@ async def _settle(services: Services, row: Any) -> bool:
 
 
 async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]] | None:
-    """Score an upload and return the new state with the values to store; None if the server is about to stop."""
+    """Score an upload, and return the submission's new state with further values to store.
+
+    None is returned if the server is about to stop.
+    """
     board = find_board(services, row.board)
     folder = submission_folder(services, row.id)
     if board is None or not (folder / f"{FILE}{row.suffix}").is_file():
@@ -444,7 +475,12 @@ def _task(services: Services, board: Board, folder: Path, suffix: str) -> Scorin
 
 
 async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | str | None:
-    """Return the outcome of a scoring task, or why there is none; None if the server is about to stop."""
+    """Run the scoring process on a task.
+
+    Returns:
+        The outcome; or a message if the process failed or took too long; or None if the server is
+        about to stop.
+    """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -498,7 +534,7 @@ def _measured(services: Services, board: Board, outcome: ScoringOutcome) -> list
 
 
 def _draw(services: Services, board: Board, content: str) -> Callable[[float], Draw]:
-    """Return the source of the random numbers from which the noise of a benchmark's results is computed.
+    """Return the source of the random numbers from which a benchmark's noise is computed.
 
     They are digests under the server's key, so the same predictions always get the same noise.
 
