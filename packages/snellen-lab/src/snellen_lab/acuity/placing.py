@@ -157,7 +157,7 @@ def next_questions(
         if not is_known(posterior, effort.width * pool.scale.unit):
             open_tests[name] = posterior
 
-    # Counted before any of these tests grows, so that they get equal shares.
+    # Counted before questions are added to any of these tests, so that all get equal shares.
     n_open = len(open_tests)
     still_to_ask = {name: effort.still_to_ask(grown, name, n_open) for name in open_tests}
     for name, posterior in open_tests.items():

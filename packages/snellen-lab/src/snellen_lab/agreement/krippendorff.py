@@ -92,6 +92,6 @@ def nominal_alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
     Returns:
         At most 1. It is undefined (None) if all ratings are the same, or if no item has two.
     """
-    # Few of many pairs of ratings differ, so each distinct one is compared once.
+    # Many pairs of ratings are the same, so each different pair is compared only once.
     times = Counter(tuple(unit) for unit in units if len(unit) > 1)
     return RatingCounts(list(times), "nominal").alpha(list(times.values()))

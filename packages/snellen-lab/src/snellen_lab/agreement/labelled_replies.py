@@ -147,7 +147,7 @@ def label_by_judges(
     Raises:
         SnellenError: As `JudgeEnsemble.verdicts`.
     """
-    # Loads all of building and evaluating, which a report that only reads labels does without.
+    # Imported here because it loads much code, which a report that only reads labels does not need.
     from snellen import load_model
 
     panel = JudgeEnsemble([load_model(model).model for model in spec.models], run, spec, announce)

@@ -29,7 +29,7 @@ def group_of(
         for group, names in grouping.members.items():
             if observation.card in names:
                 return group
-        # Next to the paper's lists of its models, a run is a group of its own.
+        # The lists name models of the paper. A run that they do not name is a group of its own.
         return observation.model if observation.is_run else None
 
     card = cards.get(observation.card)

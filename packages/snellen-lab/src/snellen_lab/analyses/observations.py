@@ -98,7 +98,7 @@ def observe(
                 comparable, absent = run_values.comparable(paper, cells)
                 for column, why in absent.items():
                     missing_columns[why].append(column)
-                # A mean of several columns needs all of them.
+                # If columns are averaged, a run that lacks one of them has no mean.
                 if not source.quantity or not absent:
                     run_observations += _averaged(source, comparable)
         for why, columns in missing_columns.items():

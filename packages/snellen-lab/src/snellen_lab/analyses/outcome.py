@@ -80,7 +80,7 @@ class AnalysisOutcome(Struct, frozen=True):
     def series(self) -> tuple[str, ...]:
         """Return the names of the groups that the chart shows by colour.
 
-        This is () for all charts but radar charts, which write the names instead.
+        This is () unless it is a radar chart: other charts write the names of groups as labels.
         """
         return tuple(series_of(self.rows)) if self.spec.plot == "radar" else ()
 

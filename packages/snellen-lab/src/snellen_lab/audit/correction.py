@@ -220,8 +220,9 @@ class _RunCorrections:
         return sorted(members, key=lambda member: member.benchmark)
 
     def _headline_members(self, row: Result) -> list[Result]:
-        """Return the headline results of benchmarks: of one task if `row` is about one, else of
-        all.
+        """Return the headline results of benchmarks.
+
+        These are those of one task if `row` is about a task, else those of all benchmarks.
         """
         headlines = self._headlines.get(row.method, [])
         if not row.slice:
@@ -255,8 +256,8 @@ class _RunCorrections:
     def _tree(self, row: Result, members: Sequence[Result], parts: Sequence[AuditedPart]) -> Tree:
         """Arrange the parts of a mean by what counts equally: questions, benchmarks or dimensions.
 
-        For example, for a mean over two dimensions with one and two benchmarks: [[[a]], [[b],
-        [c]]].
+        For example, a mean over two dimensions, which have one and two benchmarks, gives
+        [[[a]], [[b], [c]]].
         """
         if row.over == "questions":
             return [[parts]]

@@ -179,7 +179,7 @@ def with_reading_error(
 def corrected_number(tree: Tree, bounds: Bounds = SHARE_BOUNDS) -> Estimate:
     """Return the corrected number of these parts with its interval.
 
-    It has no value if the metric is not defined at the corrected sums, such as an F1 of 0 / 0.
+    It has no value if the metric is not defined at the corrected sums.
     """
     parts: list[AuditedPart] = []
     question_shares: list[float] = []
@@ -289,11 +289,11 @@ class _Linearisation(Struct, frozen=True):
     def question_values(
         self, part: AuditedPart, means: MeanTruths, cells: Mapping[Hashable, _SharedCell]
     ) -> tuple[list[float], list[float]]:
-        """Return two lists with a value for each question; the mean of each is the corrected
-        number.
+        """Return two lists with a value for each question of a part.
 
-        The first list has the values that the cells of a question's replies let one expect. The
-        second list adds to these how far the labels of the question's own replies differ from that.
+        The mean of each list is the corrected number. The first list has the values that the cells
+        of a question's replies let one expect. The second list adds to these how far the labels of
+        the question's own replies differ from that.
         """
         expected = []
         for counts in part.counts:
@@ -397,7 +397,7 @@ def _gather_members(
     linearisation: _Linearisation,
 ) -> None:
     """Add each contribution of a part to its cell in `members`."""
-    # Few different counts occur, and each occurs often.
+    # Only few different counts occur, so the results for each are kept.
     project = cache(linearisation.project)
 
     @cache

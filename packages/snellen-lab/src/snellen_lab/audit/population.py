@@ -301,7 +301,7 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
                 continue
             cell = (CIRCULAR, unit.reading, (values[unit.question],))
             cells[unit.question] = cell
-            # A question with a reply without words is not right, and need not be labelled.
+            # A reply without words is wrong for certain. So the question is not right, and needs no label.
             if len(unit.to_label) < len(unit.replies):
                 settled.add(unit.question)
                 continue
@@ -401,7 +401,7 @@ def _tallies(scored: ScoredBenchmark, protocol: str, metric: str) -> list[Questi
         protocol: The protocol.
         metric: Name of one of the numbers that the metric computes.
     """
-    # Metrics are looked up once, because a benchmark may have many thousand tallies of a few.
+    # A benchmark may have many thousand tallies of few metrics, so each metric is looked up once.
     has_row: dict[str, bool] = {}
     tallies = []
     for tally in scored.tallies:

@@ -33,17 +33,16 @@ class LabelledQuestion(Struct, frozen=True, gc=False):
 def right_each_time(
     labelled: Sequence[LabelledQuestion], sizes: Mapping[Hashable, int]
 ) -> list[float] | None:
-    """Return a corrected value for each labelled question. Their weighted mean is the corrected
-    share.
+    """Return a corrected value for each labelled question.
 
-    A question has the value 1 if all replies that the protocol asks for are right, and 0 if one is
-    wrong. If asking ended early although all replies so far are right (because one was misread),
-    the value is the probability that the missing replies would have been right, too. This
-    probability is the product of the shares of right replies in the missing passes, among the
-    labelled questions that reached them (Kaplan and Meier 1958). It holds if misreading does not
-    depend on the missing replies. Each value also includes the question's influence on these
-    shares. The influences sum to 0, and give the values the spread of the corrected number
-    (Greenwood).
+    The weighted mean of the values is the corrected share of right questions. A question has the
+    value 1 if all replies that the protocol asks for are right, and 0 if one is wrong. If asking
+    ended early although all replies so far are right (because one was misread), the value is the
+    probability that the missing replies would have been right, too. This probability is the product
+    of the shares of right replies in the missing passes, among the labelled questions that reached
+    them (Kaplan and Meier 1958). It holds if misreading does not depend on the missing replies.
+    Each value also includes the question's influence on these shares. The influences sum to 0, and
+    give the values the spread of the corrected number (Greenwood).
 
     Args:
         labelled: The labelled questions.

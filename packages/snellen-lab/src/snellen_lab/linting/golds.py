@@ -117,7 +117,7 @@ def majority_answer(material: LintMaterial) -> Iterator[Finding]:
             right_texts = [question.folded[index] for index in question.gold]
             right_in_fold[question.fold].update(right_texts)
 
-        # A whole fold is left out: without only the question itself, the other of two balanced labels would always lead.
+        # A whole fold is left out. If only the question itself were, then of two balanced labels the other would always lead.
         right_elsewhere = []
         for fold in range(LintQuestion.n_folds):
             counts = Counter[str]()
@@ -154,7 +154,7 @@ def _constant_reply(questions: Sequence[LintQuestion]) -> Finding:
     frequency: Counter[str] = Counter()
     for texts in accepted_texts:
         frequency.update(texts)
-    # Of several equally frequent texts always the same one: sets have no fixed order.
+    # If several texts are equally frequent, the first in alphabetical order is taken, because sets have no fixed order.
     reply = min(frequency, key=lambda text: (-frequency[text], text))
 
     values = []

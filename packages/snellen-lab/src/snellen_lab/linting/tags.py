@@ -72,7 +72,7 @@ def _tag_findings(
     bound = math.log(unlikely / len(by_value))
     telling: list[_TaggedQuestion] = []
     for group in by_value.values():
-        # Log-probability that the questions with an answer are by chance just those with a value.
+        # Log-probability that, by chance, the questions with one answer are exactly those with this value of the tag.
         log_p = -math.log(math.comb(total, len(group)))
         if log_p >= bound:
             continue

@@ -48,7 +48,7 @@ def telling_words(material: LintMaterial) -> Iterator[Finding]:
     answer_counts = Counter(worded.answer for worded in worded_questions)
     by_word: dict[str, list[_WordedQuestion]] = defaultdict(list)
     for worded in worded_questions:
-        # Sets have no fixed order, and the first examples of the finding follow from this one.
+        # Sets have no fixed order. Words are sorted, because the first examples of the finding depend on their order.
         for word in sorted(worded.words):
             by_word[word].append(worded)
 
@@ -96,7 +96,8 @@ def question_reader(material: LintMaterial) -> Iterator[Finding]:
     if len(worded_questions) < MIN_QUESTIONS or len(folds) < 2:
         return
 
-    # A whole fold is left out: of balanced answers, the one that other questions have more often is never the right one.
+    # A whole fold is left out. If only the question itself were, then of balanced answers the right one would always be
+    # rarer among the other questions.
     readers = []
     for fold in range(LintQuestion.n_folds):
         training = [worded for worded in worded_questions if worded.question.fold != fold]

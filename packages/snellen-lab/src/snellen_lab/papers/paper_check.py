@@ -157,7 +157,7 @@ class _Computed(Struct, frozen=True):
 
 
 class _Column(NamedTuple):
-    """A column of a table that matches a reference such as `9:* Acc`."""
+    """A column of a table that matches a reference such as `16:* Acc`."""
 
     table: str
     name: str
@@ -236,7 +236,7 @@ class _Checker:
         """Return the cells that one source of a derivation contributes to the value in a cell.
 
         Args:
-            name: The source: the name of a set of columns, or a reference such as `9:VSR Acc`.
+            name: The source: the name of a set of columns, or a reference such as `16:ViQuAE Acc`.
             derivation: The derivation.
             cell: The cell whose value is computed.
             wildcard: The text that `*` matched in the column of this cell.
@@ -528,7 +528,7 @@ def _compare_with_printed(
     printed = cell.value or Decimal(0)
     agrees = round_half_up(computed.value, cell.digits) == printed or computed.cut_off
     if derivation.formula != "average rank":
-        # A share just between two decimals may have been rounded either way.
+        # A share exactly halfway between two decimals may have been rounded up or down.
         gap = abs(printed - computed.value)
         tolerance = half_unit(cell.digits) + computed.margin + derivation.within
         is_tie = gap == tolerance and derivation.formula == "pooled share"

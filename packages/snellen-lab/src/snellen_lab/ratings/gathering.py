@@ -135,7 +135,7 @@ def give_ratings(
                 f"{run}: no reply of {model} was rated in {folder}, only those of {rated}"
             )
         ratings_by_run[run] = RunRatings(key.study.name, len(sheets_that_count), means)
-    # No run is written unless all can be.
+    # Runs are written last, so that none is written if an error occurs in any of them.
     for run, ratings in ratings_by_run.items():
         ratings.write(run)
     return ratings_by_run

@@ -304,7 +304,7 @@ def column_of(title: str, study: RatingStudy) -> tuple[int, str] | None:
                 matching_headings.append((len(heading), dimension.name))
     if not matching_headings:
         return None
-    # Of two titles, one of which ends with the other, the longer one is meant.
+    # One title may end with another ("Redundancy", "Level of redundancy"). The longer one is meant.
     _, dimension_name = max(matching_headings)
     return int(match[1]), dimension_name
 

@@ -53,7 +53,7 @@ NOTES = (
 
 
 class _MetricScores(Struct, frozen=True):
-    """The values of one metric in a cell on the questions of a pair."""
+    """The values of one of two metrics in a cell, on the questions that have both."""
 
     series: StudySeries
     scores: CellScores
@@ -61,13 +61,13 @@ class _MetricScores(Struct, frozen=True):
 
     @property
     def ranks(self) -> list[float]:
-        """Ranks of the replies, 1 for the best; equal values share their mean rank."""
+        """Return the rank of each reply, 1 for the best; equal values share their mean rank."""
         sign = 1 if self.series.row.better == "lower" else -1
         return fractional_ranks([sign * value for value in self.values])
 
 
 class _MetricPair(Struct, frozen=True):
-    """Two metrics in a cell, on the questions that have both."""
+    """Two metrics in one cell, with their values on the questions that have both."""
 
     first: _MetricScores
     second: _MetricScores
@@ -90,7 +90,10 @@ class _MetricPair(Struct, frozen=True):
 
 
 def agreement_part(numbers: StudyNumbers) -> StudyPart:
-    """Return the rank correlation of each pair of metrics in each cell, with the replies that they rank most differently."""
+    """Return the rank correlation of each pair of metrics in each cell.
+
+    The replies that the two metrics rank most differently are listed as well.
+    """
     rows: list[StudyRow] = []
     table_rows: list[tuple[Cell, ...]] = []
     example_tables: list[Table] = []
@@ -138,7 +141,7 @@ def _metric_pairs(numbers: StudyNumbers) -> Iterator[_MetricPair]:
 
 
 def _pairs_of_cells(first: StudySeries, second: StudySeries) -> Iterator[_MetricPair]:
-    """Yield the values of two metrics on the questions that both have, for each cell."""
+    """Yield the values of two metrics in each cell, on the questions that have both."""
     second_cells = {scores.label: scores for scores in second.cells}
     for first_scores in first.cells:
         second_scores = second_cells.get(first_scores.label)
@@ -159,7 +162,7 @@ def _pairs_of_cells(first: StudySeries, second: StudySeries) -> Iterator[_Metric
 
 
 def _examples(metric_pair: _MetricPair) -> tuple[list[StudyRow], Table]:
-    """Return the samples whose ranks by the two metrics are farthest apart, as rows and as a table."""
+    """Return the replies that two metrics rank most differently, as rows and as a table."""
     first_ranks = metric_pair.first.ranks
     second_ranks = metric_pair.second.ranks
     n_questions = len(metric_pair.questions)

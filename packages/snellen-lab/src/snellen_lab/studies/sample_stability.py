@@ -48,7 +48,10 @@ DrawScores = Mapping[tuple[float, int], float]
 
 
 def stability_part(numbers: StudyNumbers) -> StudyPart:
-    """Compare samples of each ratio with the full benchmark, over the models of a study."""
+    """Compare the scores of a study's models on samples with those on the full benchmark.
+
+    There is a comparison for each ratio, that is, size of the samples as a share of the benchmark.
+    """
     series_by_place: dict[tuple[str, ...], list[StudySeries]] = defaultdict(list)
     for series in numbers.of_benchmarks():
         series_by_place[series.benchmark, series.metric, series.split].append(series)
@@ -93,7 +96,7 @@ def stability_part(numbers: StudyNumbers) -> StudyPart:
 
 
 def _other_levels(cell: CellScores) -> str:
-    """Return the levels of a cell except for the ratio and the draw."""
+    """Return the levels of a cell as text, without those of the sample: its ratio and its draw."""
     levels = []
     for name, value in cell.cell.spec.fields.items():
         if name not in (SAMPLE_RATIO, SAMPLE_SEED):
@@ -102,7 +105,10 @@ def _other_levels(cell: CellScores) -> str:
 
 
 def _draw_scores(series: StudySeries, other_levels: str) -> DrawScores:
-    """Return the score of each ratio and draw in the cells with these other levels."""
+    """Return the score of a model on each sample, by the sample's ratio and draw.
+
+    Only cells whose other levels are these count.
+    """
     scores = {}
     for cell in series.cells:
         value = cell.estimate.value
@@ -116,7 +122,9 @@ def _draw_scores(series: StudySeries, other_levels: str) -> DrawScores:
 
 
 def _compare_ratio(models: Sequence[DrawScores], ratio: float, scale: float) -> SampleComparison:
-    """Compare scores on samples of one size with scores on the full benchmark, in the draws that all models have.
+    """Compare scores on samples of one size with scores on the full benchmark.
+
+    Only draws in which all models have a score count.
 
     Args:
         models: For each model, its scores by the ratio of the sample and the number of the draw.

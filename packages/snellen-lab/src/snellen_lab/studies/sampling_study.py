@@ -55,7 +55,10 @@ class SamplingPlan(Struct, frozen=True):
 
 
 class SampleStability(Struct, frozen=True, omit_defaults=True):
-    """Result for a ratio of a benchmark, or the mean over benchmarks (`*`). Shares are in percent, as in the paper."""
+    """How well samples of one size predict the scores on a benchmark, or on all (`*`, the mean).
+
+    Shares are in percent, as in the paper.
+    """
 
     benchmark: str
     protocol: str
@@ -104,7 +107,10 @@ Times = Mapping[tuple[str, str], SampleSeconds]
 
 
 class _ModelCounts(Struct, frozen=True):
-    """Counts of a run on a benchmark under a protocol, from which the score on any sample follows."""
+    """What a metric counted on each sample of a benchmark.
+
+    The score on any part of the benchmark can be computed from these counts.
+    """
 
     counts: list[Counts]
     """Counts of each sample in the benchmark's order; empty for a sample without a value."""
@@ -113,7 +119,7 @@ class _ModelCounts(Struct, frozen=True):
     unscored: int
 
     def score(self, indexes: Iterable[int]) -> float | None:
-        """Return the score on some samples; None if none of them has a value."""
+        """Return the score on the samples with these indexes; None if none of them has a value."""
         counts = [self.counts[index] for index in indexes if self.counts[index]]
         if not counts:
             return None
@@ -183,8 +189,8 @@ def _benchmarks_by_name(runs: Sequence[ScoredRun]) -> dict[str, list[ScoredBench
 def _times(run: ScoredRun) -> Times:
     """Return the seconds that the requests of each sample took, by benchmark and protocol.
 
-    Replies that were reused from other presentations count with their time. If a run recorded no times, each request
-    counts as one second.
+    A reply that was reused from another presentation counts with the time that it took there. If a
+    run recorded no times, each request counts as one second.
     """
     seconds: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     requests: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
@@ -301,7 +307,7 @@ def _model_counts(
 def _stability(
     key: SeriesKey, models: Sequence[_ModelCounts], ratio: float, draws: Sequence[Sequence[int]]
 ) -> SampleStability:
-    """Compare the scores of models on random samples of one size with their scores on the whole benchmark."""
+    """Compare the models' scores on random samples of one size with those on the whole benchmark."""
     benchmark, protocol, method, metric = key
     scale = 100 if declared_row(metric).unit == SHARE else 1
     all_samples = range(len(models[0].counts))
@@ -340,7 +346,10 @@ def _scaled(score: float | None, scale: int) -> float | None:
 
 
 def _share(seconds: Sequence[float], indexes: Iterable[int]) -> float | None:
-    """Return the share of the time that some requests took; None if no time was recorded."""
+    """Return the share of the total time that the requests of some samples took.
+
+    None is returned if the total time is 0.
+    """
     total = math.fsum(seconds)
     if not total:
         return None
@@ -353,8 +362,8 @@ def compare_samples(
     """Compare the scores of models on samples with those on the full benchmark.
 
     Args:
-        scores_by_draw: For each draw, the score of each model on the sample; None if all its replies are unparsed.
-        full_scores: The score of each model on the full benchmark.
+        scores_by_draw: For each draw, the score of each model on the sample; None if it has none.
+        full_scores: The score of each model on the full benchmark; None if it has none.
     """
     correlations = []
     rank_correlations = []
@@ -386,13 +395,13 @@ def compare_samples(
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of the values that are not None; None without any."""
+    """Return the mean of the values that are not None; None if there are none."""
     present = [value for value in values if value is not None]
     return fmean(present) if present else None
 
 
 def _benchmark_means(rows: Sequence[SampleStability]) -> Iterator[SampleStability]:
-    """Yield the unweighted mean of each quantity over benchmarks, by protocol, method, metric and ratio."""
+    """Yield the mean of each number over benchmarks, for each protocol, method, metric and ratio."""
     groups: dict[tuple[str, Method, str, float], list[SampleStability]] = defaultdict(list)
     for row in rows:
         groups[row.protocol, row.method, row.metric, row.ratio].append(row)

@@ -1,13 +1,14 @@
 """A check by blind solvers: models that see no image, or another question's image.
 
 They are asked in all rotations of the options and should do no better than chance. If they do, some
-questions are set apart. Which ones, is decided without assuming that solvers err independently: for
-a solver that cannot see, the right option of a good question is an option like the others. So among
-good questions, right options get as many votes as distractors do, in proportion to their numbers.
-Among questions whose right option has at least t votes, the share of good ones is then at most
+questions are set apart. These are chosen without assuming that solvers err independently. For a
+solver that cannot see, the right option of a good question is an option like the others. So among
+good questions, right options reach a given number of votes as often as distractors do, in
+proportion to the number of each. Among questions whose right option has at least t votes, the share
+of good ones is then at most
 
-    (1 + sum over questions of distractors with at least t votes / distractors) / right options with
-        at least t votes,
+    (1 + sum over questions of distractors with at least t votes / distractors)
+    / right options with at least t votes,
 
 where the 1 makes it hold in the mean (Barber and Candes 2015; in proteomics, the search among
 decoys). The smallest t for which this is at most `Solvers.wrongly` decides.

@@ -109,7 +109,7 @@ def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> C
         result += (
             f"; {n_to_set_apart - n_set_apart:,} of the {n_failed:,} that failed are still in it"
         )
-    # A check need not apply to every question. The result says how many it checked; this is no fault.
+    # A check may apply to some questions only. The criterion states how many, and this is not a fault.
     partial_checks = []
     for check in verification.checks:
         if check.checked < verification.candidates:

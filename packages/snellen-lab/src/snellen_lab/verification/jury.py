@@ -67,7 +67,7 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
     answers = open_answers(source)
     for sample, gold in judged_samples(benchmark, answers):
         for index, answer in enumerate(judged_answers(sample, gold)):
-            # The order of yes and no follows from the words alone, so that the same option makes the same request.
+            # Whether yes or no comes first depends on the words only, so that the same option always gives the same request.
             options = tuple(rng_for(sample.id, answer, "yes or no").sample((YES, NO), 2))
             right_reply = YES if _is_right(sample, gold, index) else NO
             question = QuestionDraft(

@@ -349,7 +349,8 @@ def robust_covariance(
         The covariance, (D, D), in squared log odds.
     """
     _, information = _derivatives(model, parameters[None], counts[None])
-    # As in `fit_ratings`, regular in the direction in which all ratings grow alike; taken out again after the inversion.
+    # As in `fit_ratings`, curvature is added in the direction in which all ratings grow alike, so that the matrix can be
+    # inverted. It is removed again afterwards.
     regularisation = np.zeros((model.size, model.size))
     regularisation[: model.models, : model.models] = 1 / model.models
     bread = np.linalg.inv(information[0] + regularisation)
@@ -525,7 +526,7 @@ def _elo_after(votes: Votes, settings: RatingSettings, order: Array) -> Array:
     score_of_outcome[LEFT] = 1.0
     score_of_outcome[RIGHT] = 0.0
 
-    # Plain numbers in lists: a step of arrays takes ten times as long.
+    # Plain numbers in lists are used, because a step with arrays takes ten times as long.
     lefts = votes.left[order].tolist()
     rights = votes.right[order].tolist()
     scores = score_of_outcome[votes.outcome[order]].tolist()
