@@ -109,7 +109,7 @@ _LMMS_EVAL_PHRASES = (
     *("my answer is", "my choice is", "옵션", "정답은", "답은", "답:"),
     *("答案是", "答案为", "选", "答えは"),
 )
-"""After them any letter that is a label counts."""
+"""Phrases after which any letter that is a label counts, even within a word."""
 _LMMS_EVAL_FORMS = ("({})", "{}.", "{}:", "{})", "{} ")
 """Below a label at an end of the reply and behind a phrase, the surest first."""
 
@@ -170,14 +170,14 @@ _EVALSCOPE_STATED = (
     re.compile(r"[(\[（【]\s*([A-Za-z\d](?:\s*[,，]\s*[A-Za-z\d])*)\s*[)\]）】]"),
     re.compile(r"([A-Za-z\d][A-Za-z\d ,]*)"),
 )
-"""Labels behind the mark: in brackets, or plain."""
+"""Labels after `ANSWER:`: in brackets, or plain."""
 
 
 def evalscope(reply: str, options: Sequence[str], labels: Sequence[str]) -> int | None:
-    """Read by the line `ANSWER: X` that evalscope asks for; the last one that a label follows counts.
+    """Read a reply by the line `ANSWER: X` that evalscope asks for. Of several, the last one with a label counts.
 
-    Several labels after it (`ANSWER: A, B`) are not an option. Without such a line the last capital letter of the reply
-    counts.
+    Several labels in it (`ANSWER: A, B`) name no option. Without such a line, the last capital
+    letter of the reply counts.
     """
     marks = list(_EVALSCOPE_MARK.finditer(reply))
     for mark in reversed(marks):
@@ -195,7 +195,7 @@ def evalscope(reply: str, options: Sequence[str], labels: Sequence[str]) -> int 
 
 
 def _leading_labels(text: str, labels: Sequence[str]) -> str:
-    """The beginning of a text up to its first word with a letter that is no label."""
+    """Return the beginning of a text, up to the first word that contains anything other than labels."""
     end = 0
     for word in re.finditer(r"[A-Za-z\d]+", text):
         if not set(word[0]) <= set(labels):
@@ -208,10 +208,10 @@ _LM_EVAL_LETTER = re.compile(r"\(([A-Z])\)")
 
 
 def lm_eval(reply: str, options: Sequence[str], labels: Sequence[str]) -> int | None:
-    """Read by lm-eval's filter `multi_choice_regex` as tasks that generate (BBH, MMLU, GPQA) set it.
+    """Read a reply by lm-eval's filter `multi_choice_regex`, as its generative tasks (BBH, MMLU, GPQA) set it.
 
-    The last letter in parentheses counts; without one the last text of an option, without capitals and punctuation;
-    without that the last label after a colon.
+    The last letter in parentheses counts. Without one, the last text of an option counts, ignoring
+    capitals and punctuation. Without that, the last label after a colon counts.
     """
     letters = _LM_EVAL_LETTER.findall(reply)
     if letters:

@@ -112,13 +112,15 @@ def _labels(row: PredictedRow) -> Sequence[str]:
 
 
 def _rule_of(rows: Sequence[PredictedRow]) -> str:
-    """Return the rule by which a harness read the replies of a file, recognised by the verdicts that it recorded.
+    """Return the rule by which a harness read the replies of a file, recognised by its verdicts.
 
-    A rule reads an option in a reply. It is that of the harness if it reads most replies, and nearly always says the
-    same as the verdict: the option is correct where the verdict is 1.
+    A rule finds the option that a reply names. It is the one of the harness if it finds an option
+    in most replies, and if that option is right in nearly all rows with the verdict 1 and wrong in
+    nearly all others.
 
     Returns:
-        The name of a rule of `RULES`, or of Snellen's own reading; empty if none fits or the file has no verdicts.
+        The name of a rule of `RULES`, or of Snellen's own reading; empty if none fits or the file
+        has no verdicts.
     """
     judged: list[PredictedRow] = []
     for row in rows:
@@ -193,7 +195,10 @@ def _item_of_row(row: PredictedRow, rule_name: str) -> ReconciledItem:
 
 
 def _recorded_reading(row: PredictedRow) -> str | None:
-    """What the file says was read, with a letter as the text of its option."""
+    """Return what the harness read in the reply, according to the file, with a letter replaced by the option's text.
+
+    None if the file does not say it.
+    """
     if row.reading is None or not row.options:
         return row.reading
     place = named_option(row.reading, row.options, labels=row.labels, in_words=True)
@@ -201,7 +206,7 @@ def _recorded_reading(row: PredictedRow) -> str | None:
 
 
 DRAWN = "(drawn at random)"
-"""The reading where a harness draws an option and does not record which."""
+"""Stands for what was read if a harness chose an option at random and did not record which one."""
 
 
 def _is_drawn(row: PredictedRow, rule_name: str, choice: int | None, labels: Sequence[str]) -> bool:

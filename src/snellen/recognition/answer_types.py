@@ -60,19 +60,19 @@ YES_NO = (
 )
 """Pairs of answers that are yes and no."""
 SHARE = 0.98
-"""The share of the questions whose answers have to be of a type."""
+"""Questions have a type if the answers of at least this share of them are of it."""
 MOST_CLASSES = 5
 FEWEST_PER_CLASS = 5
-"""Questions that each class is the answer of."""
+"""The fewest questions that have the same class as their answer."""
 LONGEST_CLASS = 3
-"""Words of a class."""
+"""The most words of a class."""
 ANNOTATORS = 10
 FEWEST_ANNOTATORS = 4
-"""Answers per question from which they are those of annotators (VQA has ten)."""
+"""If nearly all questions have at least this many answers, these come from several annotators (VQA has ten)."""
 CAPTION_WORDS = 5
-"""Words that captions have on average, at least."""
+"""The fewest words of captions, on average."""
 LONG_TEXT_WORDS = 15
-"""Words that half of the answers have at least, if they are explanations, which no reply repeats."""
+"""Answers are explanations, which no reply repeats, if half of them have at least this many words."""
 LETTERS_IN_PROSE = 0.6
 """The share of the characters of explanations that are letters, at least; lists and JSON objects have fewer."""
 _SOLUTION_END = re.compile(r"^#{4}\s*(\S.*?)\s*$", re.MULTILINE)
@@ -114,7 +114,13 @@ YES_OR_NO = AnswerType("yes-no", metrics=("pope", "typed_match"), why="yes or no
 
 
 def answer_type(references: Sequence[Sequence[str]]) -> AnswerType:
-    """Return the type of questions from the accepted answers of each; those without any do not count.
+    """Return the type of the questions of a file, by the accepted answers of each question.
+
+    Args:
+        references: For each question, its accepted answers. Questions without any do not count.
+
+    Returns:
+        The type that fits nearly all questions; `TEXT` if no other type does.
 
     Examples:
         >>> answer_type([("left",), ("Right",)] * 5).classes
@@ -213,9 +219,10 @@ def _figures(text: str) -> list[str]:
 
 
 def _yes_no(folded: Counter[str]) -> tuple[str, str] | None:
-    """Return the pair of yes and no that all answers are of, such as true and false; None if there is none.
+    """Return the pair of words for yes and no to which all answers belong, such as true and false; else None.
 
-    A small part of a benchmark may have only one of the two, which is enough if it is yes or true.
+    Questions of a small file may all be answered alike. One word of a pair is then enough if it is
+    yes or true.
     """
     for pair in YES_NO:
         if not folded.keys() <= set(pair):
@@ -227,7 +234,10 @@ def _yes_no(folded: Counter[str]) -> tuple[str, str] | None:
 
 
 def _classes(folded: Counter[str]) -> tuple[str, ...]:
-    """Return the classes of the answers: few different short texts, each of them often. Empty for other answers."""
+    """Return the different answers if they are classes; else empty.
+
+    Classes are two to five short texts, each the answer of several questions.
+    """
     if not 2 <= len(folded) <= MOST_CLASSES:
         return ()
     if min(folded.values()) < FEWEST_PER_CLASS:

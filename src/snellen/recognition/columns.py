@@ -141,7 +141,7 @@ MOST_CHOICES = 6
 CLOSE = 0.15
 """Scores that differ by less than this do not decide between columns."""
 PARTLY = 0.5
-"""Score of a name of which only a part is a usual name of the role: `gt_gender`. Full matches score higher."""
+"""The score of a name that contains a usual name of the role, such as `gt_gender`. Full matches score higher."""
 _ASIDE = frozenset(
     "type count id ids width height size lang language source time date timestamp confidence score license licence "
     "category objects hash md5 sha256 split email details explanation rationale typ anzahl zeit datum".split()
@@ -192,7 +192,7 @@ def usual_names() -> Mapping[str, tuple[str, ...]]:
 
 
 SUREST_OPTIONS = 3
-"""Usual names of options, the most certain ones, that an object may have which holds their texts and letters."""
+"""How many of the usual names of options, the most certain first, an object with their texts and letters may have."""
 GROUND_TRUTH = "gt"
 """Prefix in names of columns with the ground truth: `gt_gender`."""
 _MARK_OF_GOLD = r"(?:gt|gold(?:en)?|ground_?truth|true|correct|right|refs?|references?|expected|target|standard|official)"
@@ -221,7 +221,7 @@ _OF_QUESTIONS = frozenset("prompt prompts question questions instruction query t
 
 
 def without_brackets(name: str) -> str:
-    """Return the name of a column without what stands in brackets, and without colons and the like."""
+    """Return the name of a column with spaces in place of brackets and what is in them, and of signs such as colons."""
     return _BRACKETS.sub(" ", name)
 
 
@@ -234,7 +234,7 @@ def name_score(role: str, column: str) -> float:
     name = folded_name(last)
     names = usual_names()[role]
     if folded_name(outer.rpartition(".")[2]) in usual_names()["options"][:SUREST_OPTIONS]:
-        # Of `choices`, an object as in ARC, `text` has the options, and `label` their letters.
+        # In ARC, `choices` is an object: its field `text` has the options, and `label` their letters.
         if role == "options" and name in ("text", "texts"):
             return 1.0
         if role == "answer":
@@ -257,7 +257,11 @@ def name_score(role: str, column: str) -> float:
 
 
 def picture_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[tuple[str, ...], Doubt | None]:
-    """Return the columns of images: one, or several numbered ones; no column and a doubt if several may be meant."""
+    """Return the columns of images: one, or several numbered ones such as `image_1` and `image_2`.
+
+    If it is unclear which columns are meant, no columns and a doubt are returned. A doubt is a
+    choice that the user has to make.
+    """
     image_like = [name for name, profile in profiles.items() if profile.pictures >= 0.5]
     usual = [
         name
@@ -311,7 +315,14 @@ def _best(
 
 
 def rivalry(role: str, rivals: Sequence[str], phrase: str, joint: tuple[str, ...] = ()) -> Doubt:
-    """Return a doubt about which of several columns has a role; `joint` are choices of several columns together."""
+    """Return a doubt: a choice for the user between several columns that may have a role.
+
+    Args:
+        role: The role.
+        rivals: The columns.
+        phrase: What the columns may all do, for the message: `hold images`.
+        joint: Further choices, each of several columns together: `image_1 + image_2`.
+    """
     return Doubt(
         role, (*rivals, *joint), f"the columns {' and '.join(map(repr, rivals))} may all {phrase}"
     )
@@ -342,7 +353,12 @@ def series(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _run(labels: Sequence[str], members: Mapping[str, str]) -> int:
-    """Return how many labels are members before the first one that is not."""
+    """Return how many labels follow each other from the first one without a gap: 2 for A and B if C is missing.
+
+    Args:
+        labels: The labels in order.
+        members: The labels that exist.
+    """
     for count, label in enumerate(labels):
         if label not in members:
             return count
@@ -399,7 +415,11 @@ def option_columns(
 
 
 def _letter_columns(names: Collection[str]) -> tuple[str, ...]:
-    """Return the columns that are named by a letter: those from A on without gaps, or the capitals up to J if more."""
+    """Return the columns whose names are letters: A, B, C and so on, up to the first letter that is missing.
+
+    If there are more capital letters from A to J, counting those after a gap, all of these are
+    returned.
+    """
     by_letter = {name.strip().upper(): name for name in names if len(name.strip()) == 1}
     without_gaps = tuple(by_letter[letter] for letter in LETTERS[: _run(LETTERS, by_letter)])
     capitals = tuple(letter for letter in LETTERS[:10] if letter in names)
@@ -407,10 +427,10 @@ def _letter_columns(names: Collection[str]) -> tuple[str, ...]:
 
 
 def _option_series(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the series of columns that may each hold one option, by the stem of their names.
+    """Return the series of numbered or lettered columns that may each hold one option, by the stem of their names.
 
-    Images and scores may also be numbered, so series named like them are left out, as are series from 2 on. If no
-    numbered or lettered series remains, names that end in a small letter count: `opa`, `opb`, `opc`.
+    Images and scores may also be numbered, so series named like them are left out, as are series
+    that begin with 2. If none remains, names that end in a small letter count: `opa`, `opb`, `opc`.
     """
     chains: dict[str, tuple[str, ...]] = {}
     for stem, chain in series(names).items():
@@ -450,7 +470,7 @@ METRIC_WORDS = frozenset(
 
 
 def _lettered_at_the_end(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return columns whose names differ in a last small letter from a on, at least three: `opa`, `opb`, `opc`."""
+    """Return series of at least three columns that differ only in a last small letter, from a on: `opa`, `opb`, `opc`."""
     chains: dict[str, tuple[str, ...]] = {}
     for first in names:
         if len(first) < 2 or not first.endswith("a"):
@@ -522,9 +542,13 @@ def id_column(profiles: Mapping[str, ColumnProfile], used: Sequence[str]) -> tup
 def label_column(
     profiles: Mapping[str, ColumnProfile], *, only_sure: bool
 ) -> tuple[tuple[str, ...], Doubt | None]:
-    """Return the column of class names; a table with both `category` and `name` gives a doubt.
+    """Return the column of class names.
 
-    With `only_sure`, only the most usual names count.
+    If several columns may be it, such as `category` and `name`, no column and a doubt are returned.
+
+    Args:
+        profiles: The columns of the table.
+        only_sure: Whether to accept only the most usual names.
     """
     scores = {
         name: score
@@ -541,12 +565,12 @@ def label_column(
 
 
 def box_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
-    """Return the columns with the left, top, right and bottom of a box, or none."""
+    """Return the columns with the left, top, right and bottom of a box, in this order; empty if there are none."""
     return box_corners(profiles)
 
 
 def box_corners(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the left, top, right and bottom of a box, in this order, or none.
+    """Return the names of the left, top, right and bottom of a box, in this order; empty unless all four exist.
 
     Examples:
         >>> box_corners(["y_max", "x_max", "y_min", "x_min", "label"])
@@ -574,7 +598,11 @@ def attribute_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
 def one_by_name(
     role: str, profiles: Mapping[str, ColumnProfile], used: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the column whose full name, and not only a part of it, is a usual name of a role; else none."""
+    """Return the column whose full name is a usual name of a role.
+
+    A name of which only a part is usual does not count. The result is the name of the column alone;
+    empty if there is none.
+    """
     scores = {
         name: name_score(role, name)
         for name in profiles
@@ -587,5 +615,8 @@ WORD_PARTS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![a-z])|\d+")
 
 
 def split_name(name: str) -> frozenset[str]:
-    """Return the words in the name of a column, without the objects around it: `eval.isCorrect` has is and correct."""
+    """Return the words in the name of a column, in small letters: `{"is", "correct"}` for `eval.isCorrect`.
+
+    Names of objects around it, such as `eval`, are left out.
+    """
     return frozenset(word.casefold() for word in WORD_PARTS.findall(name.rpartition(".")[2]))

@@ -30,7 +30,7 @@ FACTS = (
 
 
 class ExportedBenchmark(Struct, frozen=True):
-    """What an exported dataset says of itself."""
+    """A benchmark that was exported as a dataset: its size, and the facts about it that the dataset contains."""
 
     rows: int
     has_answers: bool
@@ -39,7 +39,9 @@ class ExportedBenchmark(Struct, frozen=True):
 
 
 def exported_facts(spec: BenchmarkSpec) -> dict[str, Any]:
-    """Return the fields of an entry that a dataset keeps, as plain data.
+    """Return the fields of a benchmark's entry that an exported dataset contains, as plain data.
+
+    An entry is the description of a benchmark.
 
     Examples:
         >>> from snellen.catalogue import entries
@@ -51,10 +53,13 @@ def exported_facts(spec: BenchmarkSpec) -> dict[str, Any]:
 
 
 def read_exported(path: Path) -> ExportedBenchmark | None:
-    """Return what an exported dataset says of itself; None for any other file.
+    """Return what an exported dataset says about its benchmark; None if a file is no such dataset.
 
     Args:
-        path: A file, or the pattern of several.
+        path: A Parquet file, or a pattern for several.
+
+    Raises:
+        DataError: The file has the replies of a run and not a benchmark, or its facts are damaged.
     """
     if path.suffix.lower() != PARQUET:
         return None
@@ -87,7 +92,11 @@ def read_exported(path: Path) -> ExportedBenchmark | None:
 
 
 def _known_facts(content: bytes, path: Path) -> dict[str, Any]:
-    """Return the facts as fields of an entry, without names of metrics, prompts and dimensions that do not exist here."""
+    """Return the facts in an exported dataset, as fields of an entry.
+
+    Names of metrics, protocols, prompts and dimensions that this installation does not have are
+    left out.
+    """
     try:
         written = msgspec.json.decode(content, type=dict[str, Any])
         plain = {name: written[name] for name in FACTS if name in written}

@@ -1,4 +1,4 @@
-"""Cells as text, and texts and names in the form in which they are compared."""
+"""Turn cells into texts, and simplify texts and names so that equal ones can be recognised."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SEPARATORS = re.compile(r"[-_\s]+")
 
 
 def as_text(value: Any) -> str:
-    """A value as text; JSON numbers and booleans as they are written, decimals and dates without quotation marks."""
+    """Return a value as text: numbers and booleans as JSON writes them, and dates and decimals without quotes."""
     if isinstance(value, str):
         return value
     text = msgspec.json.encode(value).decode()
@@ -24,7 +24,7 @@ LONGEST_NUMBER = 18
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that a text of digits is; None for other texts, and for more digits than any index has.
+    """Return the integer that a text of digits means; None for other texts, and for more than 18 digits.
 
     Examples:
         >>> whole_number("1000005"), whole_number("7 dogs"), whole_number("1" * 5000)
@@ -34,12 +34,12 @@ def whole_number(text: str) -> int | None:
 
 
 def folded_name(name: str) -> str:
-    """A column's name for comparison: small letters, one underscore for any run of spaces, dashes and underscores."""
+    """Return the name of a column in small letters, with `_` for spaces and dashes: `image_id` for `Image-ID`."""
     return _SEPARATORS.sub("_", name.strip().casefold())
 
 
 def folded_words(text: str) -> list[str]:
-    """Return the words of a text in small letters; an underscore separates them, too, as in names of classes.
+    """Return the words of a text in small letters. An underscore separates words, too, as in names of classes.
 
     Examples:
         >>> folded_words("Acadian_Flycatcher (bird)")
@@ -49,7 +49,10 @@ def folded_words(text: str) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """A text without what toolkits change: blanks, capitals, and a final sign of a sentence."""
+    """Return a text in small letters, with single spaces and without a final full stop: `a dog` for `A dog.`.
+
+    Toolkits for evaluation make such changes to answers, so these do not make two texts different.
+    """
     return " ".join(text.split()).casefold().rstrip(".?!").rstrip()
 
 
@@ -58,7 +61,9 @@ _WITHOUT_BLANKS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u
 
 
 def word_count(text: str) -> int:
-    """Return the number of words; in scripts without blanks, two characters count as a word.
+    """Return the number of words in a text.
+
+    In scripts without spaces between words, such as Chinese, two characters count as a word.
 
     Examples:
         >>> word_count("a red bus"), word_count("一辆红色的大巴车"), word_count("")

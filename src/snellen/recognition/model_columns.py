@@ -1,4 +1,4 @@
-"""Columns with the replies of several models to the same questions: one for each model, called after it or not."""
+"""Find the columns with replies of several models to the same questions, which may be named after the models."""
 
 from __future__ import annotations
 
@@ -46,19 +46,23 @@ _NO_MODEL = (
         "human sample generated predicted user system tool".split()
     )
 )
-"""Words before or after `answer` or `output` that name no model: a kind of answer, or how it came about."""
+"""Words before or after `answer` or `output` that name no model, but a kind of answer or a step of
+its making: `final_output`."""
 
 
 def columns_of_models(reply: str, profiles: Profiles) -> tuple[str, ...]:
-    """Return a column of replies with those of the other models in the table, in order.
+    """Return a column of replies with those of the other models in the table, in the order of the table.
 
-    Their names differ only in the name of the model, before or after a word for replies: `base_output` and
-    `tuned_output`, `pred_gpt-4o` and `pred_llava`. A word for a kind of reply does not name a model: `raw_output` and
-    `final_output` are replies of the same one.
+    Their names differ only in the model, which stands before or after a word for replies:
+    `base_output` and `tuned_output`, or `pred_gpt-4o` and `pred_llava`. A word for a kind of reply
+    names no model: `raw_output` and `final_output` are replies of the same one.
 
     Args:
         reply: A column of replies.
         profiles: The columns of the table.
+
+    Returns:
+        The columns, `reply` among them; only `reply` if the table has no others.
     """
     pattern = _naming_pattern(reply)
     if pattern is None:
@@ -75,8 +79,9 @@ def columns_of_models(reply: str, profiles: Profiles) -> tuple[str, ...]:
 def _naming_pattern(name: str) -> tuple[str, str] | None:
     """Return how a column of replies is named after its model: `("output", "last")` for `tuned_output`.
 
-    The pattern is the words for replies, and whether they are the first or the last words of the name. None if the name
-    has no such words, or the other words cannot name a model.
+    The first item has the words for replies, and the second says whether these are the first or the
+    last words of the name. None means that the name has no such words, or that its other words
+    cannot name a model.
     """
     words = folded_name(name).split("_")
     for split in range(1, len(words)):
@@ -93,7 +98,7 @@ def _naming_pattern(name: str) -> tuple[str, str] | None:
 
 
 def _is_word_for_replies(words: Sequence[str]) -> bool:
-    """Return whether words are a usual name of replies, or one with the code of a language: `predicted_answer_es`."""
+    """Return whether words are a usual name of replies, perhaps with a language at the end: `predicted_answer_es`."""
     names = {*usual_names()["reply"], "answer"}
     if "_".join(words) in names:
         return True
@@ -102,9 +107,14 @@ def _is_word_for_replies(words: Sequence[str]) -> bool:
 
 
 def _may_be_model(words: str, reply_words: Sequence[str]) -> bool:
-    """Return whether words next to those for replies may name a model, or the way in which it was prompted.
+    """Return whether the words beside those for replies may name a model, or the way in which it was prompted.
 
-    `direct_prediction` was given without reasoning, but `direct_answer` is a short correct answer, as in A-OKVQA.
+    `direct` is such a way in `direct_prediction`, which was given without reasoning. But
+    `direct_answer` is a short right answer, as in A-OKVQA.
+
+    Args:
+        words: The words that may name a model, joined by underscores.
+        reply_words: The words for replies.
     """
     if _MODELS.fullmatch(words):
         return not NOT_REPLIES.search(words)
@@ -122,7 +132,8 @@ CONDITION_IS_NONE = frozenset(
     "distractor short long full multiple human sample other alternative alternate best accepted question num n judge judged "
     "evaluator".split()
 )
-"""Words before `answer` that name no way of asking a model: the right answer in another form, or a wrong one."""
+"""Words before `answer` that mean no reply of a model, but the right answer in another form, or a
+wrong one: `short_answer`."""
 _OF_CONDITION = frozenset(
     "correct reasoning rationale thought response score match judgement judgment".split()
 )
@@ -130,19 +141,21 @@ _OF_CONDITION = frozenset(
 
 
 def columns_of_conditions(profiles: Profiles) -> tuple[str, ...]:
-    """Return the columns of replies that are named after a condition: `cot_answer` and `direct_answer` next to `answer`.
+    """Return the columns of replies named after a condition: `cot_answer` and `direct_answer` next to `answer`.
 
-    A condition is a way of prompting a model, or the name of a model; `answer` has the correct answers. Because
-    `NAME_answer` may also be another form of the correct answer, one of these has to hold:
+    A condition is a way of prompting a model (`cot` for chain of thought), or the name of a model;
+    `answer` has the right answers. Because `NAME_answer` may also be another form of the right
+    answer, one of these has to hold:
 
     - another column is named after the same condition, such as `cot_correct`;
-    - at least two columns are named so, and most of their cells are correct answers of some row.
+    - at least two columns are named after conditions, and more than half of the cells of each are
+      right answers of some row.
 
     Args:
         profiles: The columns of a table.
 
     Returns:
-        The columns in the order of the table; none if there are no such columns.
+        The columns in the order of the table; empty if there are none.
     """
     names_by_folded = {folded_name(name): name for name in profiles}
     correct = names_by_folded.get("answer")
@@ -172,7 +185,8 @@ def columns_of_conditions(profiles: Profiles) -> tuple[str, ...]:
 def fields_of_models(profiles: Profiles) -> tuple[str, ...]:
     """Return the fields of an object that has a reply for each model: `responses.gpt4` and `responses.llava`.
 
-    None if no column is such an object with at least two models, or several are.
+    The result is empty unless exactly one object in the table has the replies of at least two
+    models.
     """
     fields_by_object: dict[str, list[str]] = {}
     for name, profile in profiles.items():
@@ -185,14 +199,16 @@ def fields_of_models(profiles: Profiles) -> tuple[str, ...]:
 
 
 def columns_of_judged_models(profiles: Profiles) -> tuple[str, ...]:
-    """Return a column of replies for each of several models that have a column of verdicts, such as `clip_correct`.
+    """Return the columns of replies of models that also have a column of verdicts, such as `clip_correct`.
 
-    A verdict says whether a reply is correct. Names of replies need not say that they are: in a table with
-    `clip_correct`, `llava_correct`, `clip_present`, `llava_present` and `gt_present`, the replies are in `clip_present`
-    and `llava_present`, because they begin with a model and have the same texts as a column of correct answers.
+    A verdict says whether a reply is right. The names of the columns of replies need not say that
+    these are replies: in a table with `clip_correct`, `llava_correct`, `clip_present`,
+    `llava_present` and `gt_present`, the replies are in `clip_present` and `llava_present`, because
+    these names begin with a model and their cells have the same texts as a column of right answers.
 
     Returns:
-        One column per model; none if there are fewer than two models, or if one has no such column, or several.
+        One column for each model. Empty if there are fewer than two models, or if for one of them
+        no column, or more than one, is found.
     """
     correct_columns: list[str] = []
     for name in profiles:
@@ -216,7 +232,7 @@ def columns_of_judged_models(profiles: Profiles) -> tuple[str, ...]:
 
 
 def _models_with_verdicts(profiles: Profiles) -> list[str]:
-    """Return the models that have a column of verdicts, 0 or 1, named after them: `clip` for `clip_correct`."""
+    """Return the models after which a column of verdicts (0 or 1) is named: `clip` if there is `clip_correct`."""
     models: list[str] = []
     for name, profile in profiles.items():
         has_two_words = name.count("_") == 1
@@ -227,7 +243,12 @@ def _models_with_verdicts(profiles: Profiles) -> list[str]:
 
 
 def _has_few_answers_of(profile: ColumnProfile, correct: ColumnProfile) -> bool:
-    """Return whether nearly all cells of a column are correct answers of some row, of which only few are different."""
+    """Return whether nearly all cells of one column are right answers from another, which has only few different ones.
+
+    Args:
+        profile: The column that may hold replies.
+        correct: The column of right answers.
+    """
     answers = {folded(text) for text in correct.texts}
     n_rows = sum(correct.texts.values())
     are_few = FEWEST_PER_ANSWER * len(answers) <= n_rows
@@ -235,7 +256,7 @@ def _has_few_answers_of(profile: ColumnProfile, correct: ColumnProfile) -> bool:
 
 
 FEWEST_PER_ANSWER = 3
-"""Rows for each different right answer, on average, from which these are few."""
+"""Right answers are few if each of them has at least this many rows, on average."""
 SAID = 0.9
 """The share of the cells of a model's column that have to be right answers of some row."""
 
@@ -246,10 +267,11 @@ def is_name_of_model(name: str) -> bool:
 
 
 IN_WORDS = 0.5
-"""The share of the cells of a column that have to be right answers, or replies of the models beside it."""
+"""More than this share of a column's cells has to equal right answers of some row, or replies in
+columns of known models."""
 
 
 def is_called_after_model(name: str, profile: ColumnProfile) -> bool:
-    """Return whether a column of texts has the name of a model, so that it holds that model's replies."""
+    """Return whether a column of texts has the name of a model (`gpt4`, `llava-1.5`), so that it holds its replies."""
     is_model = _MODELS.fullmatch(name.strip()) is not None and not NOT_REPLIES.search(name)
     return profile.is_text and is_model

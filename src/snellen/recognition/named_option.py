@@ -1,7 +1,7 @@
-"""Which option an answer names: by its label, its text, both, its number, or words that one option alone has.
+"""Find which option an answer names: by its label, its text, both, its number, or words that only this option has.
 
-Right answers of tables, of prompts' lists and of predictions, options that a row shows, and what a harness read in a reply
-are all looked up here.
+Used for right answers in tables and predictions, for options listed in prompts, and for answers
+that an evaluation harness read in replies.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ _LABEL_BEFORE_TEXT = re.compile(
 )
 _WHOLE_NUMBER = re.compile(r"(\d{1,4})(?:\.0+)?")
 SHORTEST_BEGINNING = 4
-"""Characters of an answer that may be the beginning of a word of its option: `Under` for `Underneath`."""
+"""The fewest characters of an answer that may name an option by the beginning of a word: `Under` for `Underneath`."""
 
 
 def bare_label(text: str) -> str:
-    """The capital letter that a text is, with or without signs around it (`(b)`); empty for any other text."""
+    """Return the letter that a text consists of, as a capital: `B` for `(b)` or `b.`; empty for any other text."""
     letter = text.strip(_SIGNS).upper()
     return letter if len(letter) == 1 and letter in LETTERS else ""
 
 
 def label_of(text: str) -> str:
-    """The label that a text is, or that stands before more words (`B. a dog`, `Option 2: a dog`); empty for others."""
+    """Return the label that a text is or begins with: `B` for `(b)` and `B. a dog`, `2` for `Option 2: a dog`.
+
+    The text is empty if there is no label.
+    """
     label = bare_label(text)
     if label:
         return label
@@ -60,17 +63,17 @@ def named_option(
 
     Args:
         answer: A text, a number, or a list with one of these.
-        options: Texts of the options.
-        form: How the answer names one. `any` tries them in this order: a bare label (`B`), the text, the index from 0 if
-            the answer is a JSON number, and a label with signs or words (`(b)`, `B. a dog`). A number that is the text of
-            an option is that text.
-        labels: What was shown before the options; letters from A if empty.
-        columns: Names of the options' columns, which an answer may be, too (`option_b`).
-        in_words: Whether words may name the only option that has them (`left` for "to the left"), or a word of which
-            begins so.
+        options: The texts of the options.
+        form: How the answer names an option. `any` tries in this order: a label alone (`B`), the
+            text, the index from 0 if the answer is a JSON number, and a label with brackets or more
+            words (`(b)`, `B. a dog`). A number that is the text of an option means that option.
+        labels: The labels that were shown with the options; letters from A if empty.
+        columns: Names of the options' columns. An answer may be such a name (`option_b`).
+        in_words: Whether a part of an option's text is enough, if no other option has it (`left`
+            for "to the left"). The part may also be the beginning of a word.
 
     Returns:
-        None if the answer names no option, or several.
+        The index from 0; None if the answer names no option, or several.
 
     Examples:
         >>> options = ["a cat", "a dog to the left"]
@@ -110,7 +113,10 @@ def named_option(
 
 
 def _by_column(text: str, columns: Sequence[str], options: Sequence[str]) -> int | None:
-    """Return the index of the column that an answer names, if its name is longer than a letter; otherwise None."""
+    """Return the index of the option whose column has the name that an answer gives, such as `option_b`.
+
+    None if no column has this name, or if it is a single letter, which is read as a label.
+    """
     name = folded_name(text)
     if len(name) < 2:
         return None
@@ -121,7 +127,7 @@ def _by_column(text: str, columns: Sequence[str], options: Sequence[str]) -> int
 def _by_label(text: str, options: Sequence[str], labels: Sequence[str]) -> int | None:
     """Return the index of the option whose label a text is or begins with; None if there is none.
 
-    A number that is written like a label (`(2)`, `Option 2`) counts from 1.
+    A number written like a label (`(2)`, `Option 2`) counts from 1.
     """
     shown_labels = list(labels) or list(LETTERS[: len(options)])
     label = text if text in shown_labels else label_of(text)
@@ -134,9 +140,10 @@ def _by_label(text: str, options: Sequence[str], labels: Sequence[str]) -> int |
 
 
 def _by_text(text: str, options: Sequence[str]) -> int | None:
-    """Return the index of the only option with this text, as it is or else without what toolkits change.
+    """Return the index of the only option with this text; None if there is none, or several.
 
-    None if there is none, or several.
+    Texts are compared as they are and, if that finds nothing, without differences of capitals,
+    spaces and a final full stop.
     """
     for simplify in (str.strip, folded):
         simple_text = simplify(text)
@@ -158,9 +165,11 @@ def _by_index(text: str, options: Sequence[str], first: int = 0) -> int | None:
 
 
 def _by_words(text: str, options: Sequence[str]) -> int | None:
-    """Return the index of the only option that has some words, or a word that begins with them; otherwise None.
+    """Return the index of the only option that contains a text as whole words; None if there is none, or several.
 
-    A letter or a number that may be an index does not count as a word: 1 need not mean `1 cat`.
+    If no option does, the text may be the beginning of a word (`Under` for `Underneath`). A letter
+    or a small number is not looked for, because it may be a label or an index: 1 need not mean `1
+    cat`.
     """
     folded_text = folded(text)
     number = whole_number(folded_text)

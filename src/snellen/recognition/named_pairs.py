@@ -1,4 +1,4 @@
-"""Columns of right answers and of replies that are called alike but for a word: `gt_defect` and `predicted_defect`."""
+"""Match a column of replies with that of right answers by their names: `predicted_defect` with `gt_defect`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from snellen.recognition.folding import folded_name
 _GOLD_WORDS = frozenset("gt gold golden true actual expected reference ref target".split())
 """Words that say that a column holds right answers."""
 _MADE_BY_PEOPLE = frozenset("original human".split())
-"""Words that say it only beside a column of the same name that a model generated: `original_summary`."""
+"""Words that say so only beside a column of generated texts: `original_summary` beside `generated_summary`."""
 _REPLY_WORDS = frozenset("predicted prediction predictions pred preds generated output".split())
 _TRANSCRIBED_WORDS = frozenset(
     "ocr extracted recognized recognised transcribed transcript hypothesis asr".split()
@@ -18,30 +18,51 @@ _TRANSCRIBED_WORDS = frozenset(
 """Words that say that a column holds what was read in an image or heard in speech."""
 _TRANSCRIBED_NOUNS = frozenset("text output result transcription".split())
 _NO_ANSWERS = frozenset("question prompt image path file id time score".split())
-"""Words in names of columns that are no answers, whatever stands before them: `original_image`."""
+"""Words in names of columns that hold no answers, even if the name also has a word such as
+`original`: `original_image`."""
 _OFTEN_ASKED = frozenset("text model id index idx".split())
-"""Names that, without a word that says it is right, are of a question or of its row: `text` beside `output_text`."""
+"""Names that, alone, more often mean the question or the row than right answers: `text`, even beside `output_text`."""
 _SEPARATORS = re.compile(r"[._]")
 
 
 def _words(name: str) -> list[str]:
-    """The words in the name of a column with the objects around it, in which ground truth is `gt`."""
+    """Return the words in the name of a column, in small letters: `["gt", "shape"]` for `ground_truth.shape`.
+
+    `ground truth` counts as one word, `gt`, however it is written.
+    """
     folded = re.sub(r"ground_?truth", "gt", folded_name(name))
     return [word for word in _SEPARATORS.split(folded) if word]
 
 
 def _rest(words: Sequence[str], marks: frozenset[str]) -> tuple[str, ...]:
-    """The words of a name without the marks; empty if it has none of these, or a word for something else."""
+    """Return the words of a name without certain ones: `("color",)` for the words of `pred_colors` without `pred`.
+
+    A plural `s` is removed, so that `pred_colors` fits `gt_color`. The result is empty if the name
+    has none of the words to be removed, or if it names something else than an answer, as
+    `pred_time` does.
+
+    Args:
+        words: The words of the name, as `_words` returns them.
+        marks: The words to be removed.
+    """
     rest = tuple(word.removesuffix("s") for word in words if word not in marks)
     is_of_answers = _NO_ANSWERS.isdisjoint(words)
     return rest if len(rest) < len(words) and is_of_answers else ()
 
 
 def gold_beside(reply: str, names: Iterable[str]) -> str:
-    """Return the only column that is called like a column of replies but for the word that says it is right.
+    """Return the column of right answers that belongs to a column of replies: `gt_color` for `pred_color`.
 
-    What was transcribed may stand beside its plain name, `ocr_text` beside `text`, and so may what was predicted:
-    `pred_gender` beside `gender`.
+    Both names are the same apart from a word such as `gt` for right answers and one such as `pred`
+    for replies. The right answers may also have the plain name: `gender` belongs to `pred_gender`,
+    and `text` to `ocr_text`.
+
+    Args:
+        reply: The name of the column of replies.
+        names: The names of all columns of the table.
+
+    Returns:
+        The name of the column of right answers; empty if there is none, or more than one.
 
     Examples:
         >>> gold_beside("is_real_prediction", ["label", "actual_is_real"])
@@ -77,7 +98,9 @@ def gold_beside(reply: str, names: Iterable[str]) -> str:
 
 
 def rest_of_gold(name: str) -> str:
-    """Return what a column of right answers is of, without the words that say that it is right.
+    """Return the name of a column of right answers without the word that says so: `color` for `gt_color`.
+
+    The text is empty if the name has no such word, or no other one.
 
     Examples:
         >>> rest_of_gold("gt_defect_present"), rest_of_gold("label")
@@ -91,7 +114,8 @@ def rest_of_gold(name: str) -> str:
 _NOUNS = frozenset(
     "transcription transcript text caption answer label summary translation description ocr".split()
 )
-"""What both a model and people may give, after a word for who did: `trocr_transcription`, `gt_transcription`."""
+"""Last words of names that say what was written, after a word for who wrote it:
+`trocr_transcription`, `gt_transcription`."""
 _NO_MODELS = frozenset(
     "question query prompt input source context image alt title raw full clean cleaned normalized normalised original "
     "human wrong negative false foil alternative short long hint ocr extracted page line type choice option".split()
@@ -100,9 +124,11 @@ _NO_MODELS = frozenset(
 
 
 def replies_by_noun(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that are called after a model and what the only column of right answers is called.
+    """Return the columns of replies that are named after a model, as `trocr_transcription` is.
 
-    None if several columns are called right, or one is not called right alone.
+    The last word has to be the one that names the right answers: `gt_transcription` here. The
+    result is empty unless exactly one column is named in this way, by a word for right answers and
+    a noun.
 
     Examples:
         >>> replies_by_noun(["path", "trocr_transcription", "ground_truth_transcription", "line_key"])
@@ -129,6 +155,6 @@ def replies_by_noun(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_transcribed(name: str) -> bool:
-    """Return whether a column holds transcribed texts by its name: `ocr_text`, `extracted_text`."""
+    """Return whether the name of a column says that it holds transcribed texts: `ocr_text`, `extracted_text`."""
     rest = _rest(_words(name), _TRANSCRIBED_WORDS)
     return bool(rest) and _TRANSCRIBED_NOUNS.issuperset(rest)

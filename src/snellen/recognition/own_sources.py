@@ -37,7 +37,10 @@ ENDING = ".toml"
 
 
 def entry_path(path: Path, name: str = "") -> Path:
-    """Where the entry of a file or folder lies: beside it, under the name that it was given."""
+    """Return where the entry of a file or folder lies: beside it, under its name or the name that the user gave it.
+
+    An entry is a TOML file that describes a benchmark.
+    """
     if "*" in path.name:
         path = path.parent / path.parent.name
     stem = name.rpartition("/")[2] or (path.name if path.is_dir() or not path.suffix else path.stem)
@@ -45,9 +48,10 @@ def entry_path(path: Path, name: str = "") -> Path:
 
 
 def entry_of(path: Path, name: str = "") -> LoadedEntry | None:
-    """The entry that was written for a file or folder, beside it or in the current folder; None where there is none.
+    """Return the entry written for a file or folder, beside it or in the current folder; None if there is none.
 
-    Raises DataError for one that cannot be read.
+    Raises:
+        DataError: The entry cannot be read.
     """
     for entry in dict.fromkeys((entry_path(path, name), Path(entry_path(path, name).name))):
         if entry.is_file():
@@ -71,13 +75,19 @@ def _own_name(path: Path) -> str:
 
 
 OWN_PROMPTS = "own"
-"""The wording of an own table whose questions ask for a form of answer."""
+"""The name of the prompt for a user's table whose questions ask for a certain form of answer."""
 
 
 def recognised_spec(
     recognition: Recognition, name: str = "", base: BenchmarkSpec | None = None
 ) -> BenchmarkSpec:
-    """The entry for what was recognised; what `base` says besides its source stays."""
+    """Return the entry for a file or folder that was recognised.
+
+    Args:
+        recognition: What the file or folder is.
+        name: The name of the benchmark; made from the path if empty.
+        base: An earlier entry, of which everything but the source is kept; None to make a new one.
+    """
     path = recognition.path
     is_open = recognition.form.startswith(("open", "conversations"))
     source = SourceSpec(recognition.reader, recognition.params, embedded=True)
@@ -139,7 +149,7 @@ def write_entry(recognition: Recognition, spec: BenchmarkSpec) -> Path:
 
 
 def _with_whole_paths(spec: BenchmarkSpec, source: Path) -> BenchmarkSpec:
-    """The entry for another folder than that of its source."""
+    """Return an entry that can be written to another folder than that of its data, with absolute paths."""
     params: dict[str, Any] = {}
     for name, value in spec.source.params.items():
         if name in ("file", "images"):
@@ -151,22 +161,23 @@ def _with_whole_paths(spec: BenchmarkSpec, source: Path) -> BenchmarkSpec:
 
 
 def _text(recognition: Recognition, spec: BenchmarkSpec) -> str:
-    """The entry, with a line on what it was made of."""
+    """Return the text of an entry's file, with a first line about what the entry was made from."""
     first = f"# {recognition.lines()[0]}; change here what is wrong, the next build says the same"
     return f"{first}\n\n{spec.toml()}"
 
 
 Decide = Callable[[Path, Doubt], str]
-"""Chooses where something cannot be told; raises DataError where nobody can be asked."""
+"""Makes a choice that cannot be made automatically, usually by asking the user; raises DataError if
+nobody can be asked."""
 
 
 class OwnSource(Struct, frozen=True):
-    """What is built, and from where."""
+    """Data of the user from which a benchmark is built, with the entry that describes it."""
 
     spec: BenchmarkSpec
     folder: Path
     entry: str = ""
-    """The entry that says so; empty where it was recognised now."""
+    """The file of the entry; empty if there was none and the source was recognised instead."""
     recognition: Recognition | None = None
 
     @property
@@ -179,7 +190,7 @@ class OwnSource(Struct, frozen=True):
 
 
 def is_own(target: object) -> bool:
-    """Whether a target is the user's own rather than a name of the catalogue."""
+    """Return whether a target is data of the user, and not the name of a benchmark in the catalogue."""
     if not isinstance(target, (str, Path)):
         return not isinstance(target, BenchmarkSpec)
     text, path = str(target), Path(target)
@@ -195,14 +206,26 @@ def is_own(target: object) -> bool:
 
 
 def refuse_doubt(path: Path, doubt: Doubt) -> str:
-    """Raise DataError that names the choices with the flag that decides."""
+    """Raise DataError that names the possible choices, with the flag by which the user can decide."""
     raise DataError(f"{path}: {doubt.line()}")
 
 
 def own_source(
     target: str | Path, settings: TableSettings, name: str = "", decide: Decide = refuse_doubt
 ) -> OwnSource:
-    """The entry of a target, or what it is recognised as. Raises DataError."""
+    """Return the source that a target names, with its entry.
+
+    If an entry was written for the target before, it is used; otherwise the target is recognised.
+
+    Args:
+        target: A file, a folder, an entry or a dataset of the hub.
+        settings: What the user says about it.
+        name: The name of the benchmark; made from the target if empty.
+        decide: Called for each choice that cannot be made automatically.
+
+    Raises:
+        DataError: The target cannot be built.
+    """
     if str(target).startswith(SCHEME):
         return _of_hub(str(target), settings, name, decide)
     path = Path(target)
@@ -280,13 +303,16 @@ def _of_entry(entry: LoadedEntry, where: str, settings: TableSettings, name: str
 
 
 def _without_classes(spec: BenchmarkSpec) -> BenchmarkSpec:
-    """Return an entry whose questions are open, although their answers are few classes."""
+    """Return an entry whose questions stay open although their answers are only a few classes."""
     params = {name: value for name, value in spec.source.params.items() if name != "classes"}
     return replace(spec, source=replace(spec.source, params=params))
 
 
 def _with_metrics_of_open(spec: BenchmarkSpec) -> BenchmarkSpec:
-    """Return an entry with the metrics of open questions if its user removed the `classes` that had made them a choice."""
+    """Return an entry with the metrics of open questions if the user deleted `classes` in it.
+
+    With `classes`, the questions were multiple choice; without them, they have no options left.
+    """
     params = spec.source.params
     columns = params.get("columns", {})
     has_options = (
@@ -303,7 +329,7 @@ def _with_metrics_of_open(spec: BenchmarkSpec) -> BenchmarkSpec:
 
 
 def _with_entry(settings: TableSettings, spec: BenchmarkSpec) -> TableSettings:
-    """What an entry says, but for what is said now."""
+    """Return the settings completed by those of an earlier entry. What the user says now comes first."""
     params = spec.source.params
     columns = params.get("columns", {})
     before = {
@@ -346,7 +372,11 @@ def images_beside(table: Path, images: str) -> str:
 
 
 def _with_options(source: OwnSource, settings: TableSettings) -> OwnSource:
-    """The source whose open questions become multiple choice, where that is asked for."""
+    """Return the source with open questions turned into multiple choice, if the settings ask for it.
+
+    Raises:
+        DataError: The questions have options already.
+    """
     spec = source.spec
     if not settings.make_options or spec.source.reader == "annotations":
         return source
@@ -403,11 +433,13 @@ COLUMNS_OF_BENCHMARK = frozenset(
 
 
 def _as_own_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a row of a benchmark's data frame with the columns of an own table; any other row as it is.
+    """Return a row of a benchmark's data frame with the columns of a user's table; any other row unchanged.
 
-    The files of images have no suffix in a benchmark, so that the row has their bytes and not their paths.
+    The images of a benchmark are files without a suffix, so the row has their content and not their
+    paths.
 
-    Raises DataError for a round of a dialogue, which cannot be asked without those before it.
+    Raises:
+        DataError: The row is a round of a dialogue, which cannot be asked without the earlier ones.
     """
     if not row.keys() >= COLUMNS_OF_BENCHMARK:
         return row
@@ -478,7 +510,7 @@ def _rows_of_columns(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _is_table(value: Any) -> bool:
-    """Return whether a value is rows of its own, as a split is, and not a column of cells."""
+    """Return whether a value is a table with rows, such as a split of a dataset, and not one column of cells."""
     if hasattr(value, "column_names") or hasattr(value, "columns"):
         return True
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
@@ -486,7 +518,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _encoded(value: Any) -> Any:
-    """What JSON has no form for: paths, images, numbers and arrays of numpy."""
+    """Return a value that JSON cannot express in a form that it can: paths, images, and numbers and arrays of numpy."""
     if isinstance(value, os.PathLike):
         return str(value)
     if hasattr(value, "save") and hasattr(value, "mode"):
@@ -515,7 +547,14 @@ IN_MEMORY = "your rows"
 
 @contextmanager
 def telling_of_rows(folder: Path) -> Iterator[None]:
-    """Errors name rows in memory by their numbers, and not by lines of the file in `folder` that they stand in."""
+    """Within a `with` block, make errors about data in memory name its rows: `row 3`.
+
+    The data is written to a temporary file in `folder`, whose path and lines would mean nothing to
+    the user.
+
+    Args:
+        folder: The folder with the temporary file.
+    """
     here = f"{folder / os.path.relpath(Path.cwd(), folder.resolve())}/"
 
     def told(text: str) -> str:

@@ -33,7 +33,10 @@ QUESTION_MARKS = ("?", "？", "؟")
 
 
 class ColumnProfile:
-    """Counts of one column. Shares are of its filled cells."""
+    """What the cells of one column look like: counts and shares of certain kinds of cells.
+
+    Shares are from 0 to 1, of the filled cells among the first rows of the table.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -118,7 +121,7 @@ class ColumnProfile:
 
     @property
     def are_letters(self) -> bool:
-        """Whether cells are lists of letters alone, which are the labels of options."""
+        """Whether most cells are lists of letters from A on, which are the labels of options."""
         return self._share(self._letters) > 0.5
 
     @property
@@ -132,7 +135,7 @@ class ColumnProfile:
 
     @property
     def completions(self) -> float:
-        """The share of cells that are lists of a service's completions."""
+        """The share of cells that are lists of completions as a service for language models returns them."""
         return self._share(self._completions)
 
     @property
@@ -163,14 +166,18 @@ class ColumnProfile:
         )
 
     def share_in(self, words: Collection[str]) -> float:
-        """Return the share of the cells that are one of some words, which are folded."""
+        """Return the share of the cells that are equal to one of some words.
+
+        Args:
+            words: The words as `folded` returns them: in small letters, without a final full stop.
+        """
         cells = sum(self.texts.values())
         n_alike = sum(count for text, count in self.texts.items() if folded(text) in words)
         return n_alike / max(1, cells)
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the column has few values, each of several rows: it may be a tag."""
+        """Whether the column has few different short values, each in several rows, so that it may group the rows."""
         return (
             self.is_scalar
             and self.words <= 4
@@ -179,7 +186,7 @@ class ColumnProfile:
 
     @property
     def may_be_tag(self) -> bool:
-        """Whether the column has few short values, of which one may be that of all rows."""
+        """Whether the column has few different short values, so that it may group the rows. A single one is enough."""
         few = len(self.texts) <= max(1, min(50, self.filled // 2))
         return self.is_scalar and self.words <= 4 and few
 
@@ -194,7 +201,7 @@ def _kind_of_text(text: str) -> str:
 
 
 def image_kind(cell: Any) -> str:
-    """`embedded`, `name` or `url` for a cell that is an image or says where one is; else empty."""
+    """Return what a cell is as an image: `embedded` (the image itself), `name` (of a file) or `url`; else empty."""
     if isinstance(cell, (LazyImage, bytes)):
         return "embedded"
     if isinstance(cell, dict):

@@ -185,7 +185,7 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
 
 
 def _without_images(roles: TableRoles) -> TableRoles:
-    """Return the roles of a table whose columns of images are not used, except that names of images group questions."""
+    """Return the roles of a table without its images. If these have names, the names still group the questions."""
     remaining = {role: names for role, names in roles.roles.items() if role != "image"}
     columns = roles.roles.get("image", ())
     if len(columns) == 1 and not roles.profiles[columns[0]].is_embedded:

@@ -80,8 +80,9 @@ def reply_columns(
 def _ranked_by_name(profiles: Mapping[str, ColumnProfile]) -> list[str]:
     """Return the columns whose names say that they hold replies, the surest name first.
 
-    Among equally sure names, one that has a column of correct answers of its own is first. Columns of 0 and 1 next to
-    texts are left out, because they are verdicts on these.
+    If two names are equally sure, a column that has its own column of right answers comes first, as
+    `pred_color` beside `gt_color`. Columns of 0 and 1 are left out if other columns have the texts
+    of replies, because they are then verdicts on these texts.
     """
     verdicts = flags_beside_replies(profiles)
     scores: dict[str, float] = {}
@@ -114,7 +115,9 @@ def _columns_of_surest_name(
 
     for name in ranked:
         if is_made_of(only_replies[0], name):
-            return (name,)  # `output`, of which `cleaned_output` was made
+            return (
+                name,
+            )  # `output` if the other column is `cleaned_output`, which was derived from it
     return (only_replies[0],)
 
 
@@ -123,14 +126,17 @@ def _columns_without_sure_name(
 ) -> tuple[str, ...]:
     """Return the columns of replies in a table in which no column is named like replies.
 
-    Some names may mean replies, depending on the other columns: `answer` and `solution` only next to a column such as
-    `ground_truth`, `text` only next to a question, and `caption` only if the table has no question. Without such a
-    name, the texts of the cells decide.
+    Some names mean replies only next to certain other columns: `answer` and `solution` next to one
+    such as `ground_truth`, `text` next to a question, and `caption` if the table has no question.
+    Without such a name, the texts of the cells decide.
 
     Args:
         profiles: The columns of the table.
         rows: Its rows.
-        is_gold_known: Whether the ground truth comes from another source.
+        is_gold_known: Whether the right answers come from another source than this table.
+
+    Returns:
+        The names of the columns; empty if no column can be recognised.
     """
     answers_in_replies: list[str] = []
     for name, profile in profiles.items():
@@ -145,7 +151,7 @@ def _columns_without_sure_name(
     if "answer" in by_last_word and (is_gold_known or has_golds):
         return (by_last_word["answer"],)
     solutions = [name for name in profiles if folded_name(name.rpartition(".")[2]) == "solution"]
-    if len(solutions) == 1 and has_golds:  # several are of several models
+    if len(solutions) == 1 and has_golds:  # if there are several, each may be of another model
         return (solutions[0],)
 
     has_question = "question" in by_last_word or "prompt" in by_last_word
@@ -162,7 +168,9 @@ def _columns_without_sure_name(
     if captions:
         return captions
     verdicts = [name for name, cells in profiles.items() if is_verdict(name) and are_binary(cells)]
-    are_captions_judged = len(verdicts) > 1  # models chose between captions
+    are_captions_judged = (
+        len(verdicts) > 1
+    )  # then the captions were shown, and models chose between them
     names_image = any(name in by_last_word for name in ("image_id", "image", "id"))
     has_caption = "caption" in by_last_word and "question" not in by_last_word
     if has_caption and names_image and not are_captions_judged:
@@ -184,7 +192,11 @@ def _columns_without_sure_name(
 
 
 def right_beside_foils(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
-    """Return a column of right texts and that of wrong ones, by their names: `caption` and `negative_caption`; else none."""
+    """Return the pair of columns with right and with deliberately wrong texts: `caption` and `negative_caption`.
+
+    Benchmarks of this kind ask a model which of two texts fits an image. An empty tuple means that
+    no two names match like this.
+    """
     by_folded = {folded_name(name): name for name in profiles}
     for folded_column, name in by_folded.items():
         mark, _, rest = folded_column.partition("_")
@@ -199,7 +211,17 @@ FOIL_MARKS = frozenset("negative false wrong incorrect foil".split())
 def _in_words_of_foils(
     foils: tuple[str, ...], profiles: Mapping[str, ColumnProfile]
 ) -> tuple[str, ...]:
-    """Return the column whose cells are mostly right or wrong texts of some row: what a model chose between them."""
+    """Return the column that says which text a model chose between a right and a wrong one.
+
+    More than half of its cells are texts of these two columns.
+
+    Args:
+        foils: The columns of right and of wrong texts.
+        profiles: The columns of the table.
+
+    Returns:
+        The name of that column alone; empty if there is none.
+    """
     words = {folded(text) for name in foils for text in profiles[name].texts}
     for name, profile in profiles.items():
         if name in foils or not profile.is_scalar:
@@ -212,7 +234,7 @@ def _in_words_of_foils(
 _OF_REFERENCES = frozenset(
     "given original gt true gold ground truth reference ref human target actual real coco".split()
 )
-"""Words before `caption` that say that it is right, beside captions of models."""
+"""Words in the name of a column of captions that say that these are the right ones, as in `reference_caption`."""
 _NO_CAPTION_OF_MODEL = frozenset(
     "image short long query input source context alt rewritten augmented edited negative hard foil false wrong paraphrased "
     "translated clean cleaned noisy new detailed brief".split()
@@ -220,9 +242,12 @@ _NO_CAPTION_OF_MODEL = frozenset(
 
 
 def captions_of_models(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
-    """Return the columns with captions of one model or several: `base_caption` and `lora_caption` beside `given_caption`.
+    """Return the columns with captions that models wrote: `base_caption` and `lora_caption` beside `given_caption`.
 
-    None if there is not exactly one column of right captions beside them.
+    The table must have exactly one column whose name says that its captions are right, such as
+    `given_caption` or `reference_caption`. Otherwise nothing says that the others are to be
+    compared with it, and an empty tuple is returned. Columns such as `image_caption` or
+    `short_caption`, whose first word names no model, are left out.
     """
     right = reference_caption(profiles)
     if not right:
@@ -237,7 +262,10 @@ def captions_of_models(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]
 
 
 def reference_caption(profiles: Mapping[str, ColumnProfile]) -> str:
-    """Return the only column of captions whose name says that they are right; empty if there is none, or several."""
+    """Return the only column whose name says that its captions are right, such as `reference_caption`.
+
+    The text is empty if there is no such column, or more than one.
+    """
     right = [
         name
         for name, profile in profiles.items()
@@ -249,7 +277,11 @@ def reference_caption(profiles: Mapping[str, ColumnProfile]) -> str:
 
 
 def _ask(profile: ColumnProfile) -> bool:
-    """Whether most texts ask a question: the first line ends in a question mark, also where an instruction follows."""
+    """Return whether more than half of the texts in a column are questions.
+
+    Only the first line has to end in a question mark, because an instruction may follow on the next
+    one.
+    """
     first_lines = [text.strip().partition("\n")[0].rstrip() for text in profile.texts]
     asking = sum(line.endswith(QUESTION_MARKS) for line in first_lines)
     return 2 * asking > len(first_lines)

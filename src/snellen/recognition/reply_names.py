@@ -1,4 +1,4 @@
-"""Whether a column holds replies of a model, what was made of them, or verdicts on them, by its name and its cells."""
+"""Recognise, by names and cells, columns of full replies, of answers parsed from replies, and of verdicts on replies."""
 
 from __future__ import annotations
 
@@ -32,16 +32,20 @@ FACT_WORDS = frozenset(
     "id ids key status code file path dir url image format hash md5 sha sha256 options choices prompt "
     "question accuracy acc rate total".split()
 )
-"""Words in names of columns that describe replies and hold none: `output_tokens`, `response_time`, `response_options`."""
+"""Words in names of columns that describe a reply or its question, such as `response_time` and `response_options`."""
 
 MEASURED_WORDS = frozenset(
     "tokens token length len time latency usage cost confidence entropy logprob logprobs probs".split()
 )
-"""Words in names of columns with what was measured of replies, also where a name has `output`: `output_tokens`."""
+"""Words in names of columns with measurements of a reply, such as its length: `output_tokens`."""
 
 
 def reply_score(name: str, profile: ColumnProfile) -> float:
-    """Return how certainly a column holds the full replies of a model, and not parsed answers, from 0 to 1."""
+    """Return how certainly a column holds the full replies of a model, from 0 to 1.
+
+    `response` and `model_output` score high, `parsed_prediction` (derived from a reply) scores low,
+    and `response_time` (a fact about a reply) scores 0.
+    """
     if profile.completions > 0.5:
         return 1.0
     if profile.records > 0.5:
@@ -50,17 +54,22 @@ def reply_score(name: str, profile: ColumnProfile) -> float:
 
 
 def is_name_of_reply(name: str) -> bool:
-    """Return whether the name of a column or field says that it holds replies of a model."""
+    """Return whether the name of a column or field says that it holds replies of a model, as `response` does."""
     return _reply_name_score(name) > 0
 
 
 def is_field_of_reply(name: str) -> bool:
-    """Return whether a column is a field of an object named like a reply: `response.answer`."""
+    """Return whether a column is a field of an object that is named like a reply, as `response.answer` is."""
     *objects, _ = name.split(".")
     return any(is_name_of_reply(part) for part in objects)
 
 
 def _reply_name_score(name: str) -> float:
+    """Return how certainly the name of a column means full replies of a model, from 0 to 1.
+
+    The usual names score from 0.6 to 1, other names with a word such as `output` less, and names of
+    facts about replies 0.
+    """
     last = name.rpartition(".")[2]
     folded = folded_name(without_brackets(last))
     names = usual_names()["reply"]
@@ -79,18 +88,18 @@ _ANSWERERS = frozenset("model raw gpt llm vlm bot".split())
 _ANSWERS = frozenset(
     "answer says said choice pick picked guess guessed decision selection selected".split()
 )
-"""Words for what a model says, beside one for the model: `model_says`, `vlm_choice`."""
+"""Words that name a reply if a word for the model stands beside them, as in `model_says` and `vlm_choice`."""
 
 
 def says_of_reply(name: str, profile: ColumnProfile) -> bool:
-    """Return whether a column holds replies, parsed answers or verdicts, and not a fact about the question."""
+    """Return whether a column holds replies, answers parsed from them or verdicts, and not a fact about the question."""
     return bool(reply_score(name, profile)) or is_verdict(name)
 
 
 def is_verdict(name: str) -> bool:
-    """Return whether the name of a column says that it holds verdicts on replies, or parsed answers.
+    """Return whether the name of a column says that it holds verdicts on replies, or answers parsed from them.
 
-    `correct` may be a verdict, and `correct_answer` is the right answer.
+    `correct` may be a verdict, but `correct_answer` is the right answer.
     """
     called = folded_name(name.rpartition(".")[2])
     is_of_another = RIGHT_OF_ANOTHER_THING.search(called)
@@ -104,14 +113,22 @@ _VERDICT_WORDS = frozenset(
 
 
 _BINARY = frozenset("0 1 0.0 1.0 true false yes no".split())
-"""Texts of cells that may be verdicts."""
+"""Texts of cells, in small letters, that may be verdicts."""
 
 
 def flags_beside_replies(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
-    """Return columns that are called like replies but hold verdicts: `pred` with 0 and 1 beside `output` with texts.
+    """Return the columns that are named like replies but hold verdicts.
 
-    Where right answers are such words too, or a column is called alike but for the word that says it is right, these are
-    replies to yes-or-no questions.
+    For example, `pred` with cells of 0 and 1 is a verdict if the table also has a column `output`
+    with longer texts, which are the replies.
+
+    Nothing is returned if cells such as `yes` or 0 may be replies to yes-or-no questions. That is
+    so if the column of right answers has only such cells, too, or if there is a pair such as
+    `pred_defect` and `gt_defect`.
+
+    Returns:
+        The names of the columns; empty if there are none, or if no column of longer replies is
+        beside them.
     """
     flags: list[str] = []
     texts: list[str] = []
@@ -132,11 +149,16 @@ def flags_beside_replies(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ..
 
 
 def are_binary(profile: ColumnProfile) -> bool:
-    """Return whether all cells of a column are 0 and 1, or words for these."""
+    """Return whether every filled cell of a column is 0, 1, true, false, yes or no."""
     return all(text.strip().casefold() in _BINARY for text in profile.texts if text.strip())
 
 
 def is_made_of(name: str, source: str) -> bool:
-    """Return whether a column of replies was made of another, by their names: `cleaned_output` of `output`."""
+    """Return whether, by their names, one column of replies was derived from another: `cleaned_output` from `output`.
+
+    Args:
+        name: The column that may be derived.
+        source: The column that it may be derived from.
+    """
     is_longer = folded_name(name).endswith(f"_{folded_name(source)}")
     return is_longer and bool(split_name(name) & MADE_WORDS) and is_name_of_reply(source)

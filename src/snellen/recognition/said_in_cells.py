@@ -1,4 +1,4 @@
-"""How often the cells of one column stand in those of another: so replies and right answers are told by what they say."""
+"""Recognise columns of replies and of right answers by how often the cells of one contain those of another."""
 
 from __future__ import annotations
 
@@ -29,14 +29,18 @@ from snellen.recognition.reply_names import FACT_WORDS, MADE_WORDS, are_binary, 
 
 _WITHOUT_BLANKS = r"\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 _WORD = re.compile(rf"[{_WITHOUT_BLANKS}]|[^\W{_WITHOUT_BLANKS}]+")
-"""A word, or a character of a script that puts no blanks between words, or that adds endings to them, as Korean does."""
+"""A word, or a single character in scripts such as Chinese (no spaces between words) and Korean
+(endings are attached)."""
 MOSTLY = 0.9
 SURELY = 0.3
-"""The share of the replies that have to have the right answers of their rows, for cells alone to tell what they are."""
+"""At least this share of the replies has to contain the right answers of their rows, if only cells
+show what a column is."""
 
 
 def in_whole_words(text: str) -> str:
-    """Return the words of a text between single blanks, also before the first and after the last.
+    """Return the words of a text with a space before, between and after them, in small letters.
+
+    In this form, whether one text contains another as whole words is a plain test for a substring.
 
     Examples:
         >>> in_whole_words("two dogs") in in_whole_words("I see two dogs."), in_whole_words("dog") in in_whole_words("dogs")
@@ -48,22 +52,25 @@ def in_whole_words(text: str) -> str:
 
 
 class Said(Struct, frozen=True):
-    """How often texts, such as replies, have words, such as right answers; shares of all texts."""
+    """How often texts, such as replies, contain words, such as right answers. Each field is a share of all texts."""
 
     share: float
-    """Of the texts that have the words of their own row."""
+    """The share of texts that contain the words of their own row."""
     share_elsewhere: float
-    """Of the texts that have the words of another row, drawn at random."""
+    """The share of texts that contain the words of another row, drawn at random."""
     share_in_words: float
-    """Of the texts that are the words of any row."""
+    """The share of texts that are equal to the words of any row."""
     share_having: float
-    """Of the texts that have the words of any row; of many texts, some are looked at."""
+    """The share of texts that contain the words of any row. If there are many texts, only some are searched."""
 
     @property
     def is_sure(self) -> bool:
-        """Whether so many texts have their words, and others so rarely, that it can hardly be something else.
+        """Whether the texts are almost certainly answers to the questions that the words answer.
 
-        Words that all texts have were made of these. Of few classes, others have the words by chance.
+        They contain the words of their own rows often, and those of other rows rarely. If every
+        text contains its words, the texts were probably made from them, so the value is False. If
+        there are only a few different words (classes), a text may contain those of another row by
+        chance, so a smaller difference is enough.
         """
         are_classes = self.share_in_words >= MOSTLY and self._is_often
         is_rare_elsewhere = self.share >= SURELY and 5 * self.share_elsewhere <= self.share
@@ -71,7 +78,10 @@ class Said(Struct, frozen=True):
 
     @property
     def is_of_closed_set(self) -> bool:
-        """Whether nearly all texts have the words of some row, and those of their own rows far more often than others."""
+        """Whether nearly all texts contain the words of some row, and those of their own row much more often.
+
+        This is so for replies that name one of a few classes.
+        """
         return self.share < 1 - SURELY / 10 and self.share_having >= MOSTLY and self._is_often
 
     @property
@@ -82,12 +92,14 @@ class Said(Struct, frozen=True):
 def how_often_said(
     texts: Sequence[str], words: Sequence[Sequence[str]], asked: Sequence[str]
 ) -> Said:
-    """Return how often texts have the words of their rows, and those of other rows.
+    """Return how often texts contain the words of their own rows, and those of other rows for comparison.
 
     Args:
-        texts: A text for each row, as `in_whole_words` gives it.
-        words: For each row the words of which one is enough, as `in_whole_words` gives them.
-        asked: The question of each row. Words that stand in it do not count, since a reply may repeat them.
+        texts: A text for each row, as `in_whole_words` returns it.
+        words: For each row, alternatives of which the text has to contain one, as `in_whole_words`
+            returns them.
+        asked: The question of each row. Words that occur in it do not count, because a reply may
+            repeat the question.
     """
     order = list(range(len(texts)))
     Random(0).shuffle(order)
@@ -107,11 +119,12 @@ def how_often_said(
 
 
 MOST_SEARCHED = 200
-"""Texts that are searched for the words of any row."""
+"""At most about this many texts are searched for the words of any row."""
 
 
 MOST_WORDS = 12
-"""Words of replies on average; longer texts that have right answers may be what people wrote to explain these."""
+"""The most words of replies, on average. Longer texts that contain right answers may be
+explanations that people wrote."""
 OTHER_ROLES = (
     "question",
     "image",
@@ -152,7 +165,7 @@ def replies_by_cells(
     named = [name for name in profiles if is_called_after_model(name, profiles[name])]
     compared = _Compared(profiles, rows)
     options, _ = option_columns(profiles, golds)
-    # In a row, one option is correct. If several such columns are, they are replies of several models.
+    # In a row, one option is right. If several of these columns are, they are replies of several models.
     if any(sum(compared.said(name, gold).share for name in options) > 1 for gold in golds):
         options = ()
     used = {*golds, *options, *distractor_columns(profiles, golds)}
@@ -180,12 +193,12 @@ def replies_by_cells(
 
 
 def _has_name_of_other_role(name: str) -> bool:
-    """Return whether any word in the name of a column is a usual one for something else than replies."""
+    """Return whether a word in the name of a column is usual for something else than replies, such as `image`."""
     return any(name_score(role, name) for role in (*OTHER_ROLES, "answer", "label"))
 
 
 def _are_called_alike(name: str, other: str) -> bool:
-    """Whether two names differ in what stands before their last word alone: `base_model` and `finetuned_model`."""
+    """Return whether two names have the same last word after other words: `base_model` and `finetuned_model`."""
     words = folded_name(name).split("_")
     words_of_other = folded_name(other).split("_")
     return min(len(words), len(words_of_other)) > 1 and words[-1] == words_of_other[-1]
@@ -194,14 +207,17 @@ def _are_called_alike(name: str, other: str) -> bool:
 def _reply_of_pair(
     profiles: Mapping[str, ColumnProfile], rows: Sequence[SourceRow]
 ) -> tuple[str, ...]:
-    """Return the column of replies in a table in which no column is named like correct answers either.
+    """Return the column of replies in a table in which no column is named like replies or like right answers.
 
-    The table has a pair of columns, correct answers and replies, whose cells are compared: the replies have the correct
-    answers of their rows far more often than those of other rows, and wrong replies are correct answers of other rows. If
-    each column has the texts of the other, the one with more of them has the replies; if both have as many, the second.
+    The cells of every two columns are compared. Two columns are right answers and replies if the
+    replies contain the right answers of their own rows far more often than those of other rows, and
+    if wrong replies contain right answers of other rows. If this is true both ways round, the
+    replies are the column that more often contains the other; if both do so equally often, the
+    second of the two.
 
     Returns:
-        The column; none if several pairs are like that, or if the table has neither questions nor images.
+        The name of the column alone. Empty unless exactly one pair is found, or if the table has
+        neither questions nor images.
     """
     has_questions = False
     has_images = False
@@ -230,7 +246,7 @@ def _reply_of_pair(
 
 
 class _Compared:
-    """The cells of columns, in words, compared with each other."""
+    """The cells of a table's columns as words, for comparing one column with another."""
 
     def __init__(self, profiles: Mapping[str, ColumnProfile], rows: Sequence[SourceRow]) -> None:
         self._rows = rows
@@ -239,23 +255,28 @@ class _Compared:
         self._asked = self._in_words(questions[0]) if questions else [""] * len(rows)
 
     def _in_words(self, column: str) -> list[str]:
+        """Return the cells of a column as `in_whole_words` returns them, one text for each row."""
         if column not in self._texts:
             cells = [as_text(row.cells.get(column, "")) for row in self._rows]
             self._texts[column] = list(map(in_whole_words, cells))
         return self._texts[column]
 
     def said(self, reply: str, gold: str) -> Said:
-        """How often a column has what another one says in the same row."""
+        """Return how often a column of possible replies contains what another column says in the same row."""
         words = [[text] for text in self._in_words(gold)]
         return how_often_said(self._in_words(reply), words, self._asked)
 
     def are_answers(self, reply: str, gold: str) -> bool:
-        """Whether a column says what another one says in the same row so often that it answers the same questions."""
+        """Return whether one column answers the questions to which another has the right answers.
+
+        It has to contain what the other says in the same row often enough, and much more often than
+        what it says in other rows.
+        """
         said = self.said(reply, gold)
         return said.is_sure or said.is_of_closed_set
 
     def are_of_one_set(self, reply: str, gold: str) -> bool:
-        """Whether most of the replies that lack their right answers have those of other rows."""
+        """Return whether most replies that do not contain their own right answer contain that of another row."""
         golds = self._in_words(gold)
         all_golds = {text for text in golds if text.strip()}
         replies = self._in_words(reply)
@@ -266,11 +287,11 @@ class _Compared:
 
 
 FEWEST_WRONG = 2
-"""Replies that have to be wrong, for a pair of columns to be told by what these say."""
+"""The fewest wrong replies from which a pair of columns can be recognised by its cells."""
 
 
 def _may_have_replies(name: str, profile: ColumnProfile) -> bool:
-    """Whether a column may have replies, as far as its name and its cells alone tell."""
+    """Return whether a column may have replies, judged only by its own name and cells."""
     if not profile.is_scalar or are_binary(profile) or is_verdict(name):
         return False
     words = split_name(name)

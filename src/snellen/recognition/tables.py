@@ -569,7 +569,7 @@ class _Assignment:
         return golds
 
     def _settle_facts_on_replies(self, free: Mapping[str, ColumnProfile]) -> None:
-        """Assign the columns that say something about replies: verdicts on them, options read in them, and the judge."""
+        """Assign columns that describe replies: verdicts on them, what was read in them, and who judged them."""
         others = self._still_free(free)
         for name in self._alike(others, self._roles["reply"]):
             others.pop(name)  # another reply, and not the option extracted from this one
@@ -597,7 +597,7 @@ class _Assignment:
         self._roles["tag"] = tuple(dict.fromkeys(tags))
 
     def _distractors(self, free: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
-        """The columns of wrong options; none where others have the options in the order shown, such as `option_a`."""
+        """Return the columns of wrong options; empty if other columns have all options in order, such as `option_a`."""
         wrong = distractor_columns(free, self._taken)
         others = {name: profile for name, profile in free.items() if name not in wrong}
         options, _ = option_columns(others, self._taken) if wrong else ((), None)
@@ -605,7 +605,11 @@ class _Assignment:
         return () if len(options) > 1 and are_named else wrong
 
     def _settle_reply(self, free: Mapping[str, ColumnProfile], *, is_gold_known: bool) -> None:
-        """Assign the role `reply`; if several objects have a field of that name, to the first, and note the doubt."""
+        """Assign the role `reply` to the columns of replies.
+
+        If other columns have the same last part (`0.0.pred` and `0.2.pred`), the first is used, and
+        a doubt is noted.
+        """
         names = reply_columns(
             free, list(islice(self._rows(), LOOKED_AT)), is_gold_known=is_gold_known
         )
@@ -614,14 +618,17 @@ class _Assignment:
         self._settle("reply", (names, doubt))
 
     def _gold_called_like_reply(self, free: Mapping[str, ColumnProfile]) -> str:
-        """Return the column that is called like the replies but for the word that says it is right, if there is one."""
+        """Return the column of right answers that is named like the replies: `gt_color` for `pred_color`; else empty."""
         if "answer" in self._given or len(self._roles["reply"]) != 1:
             return ""
         names = [name for name, cells in free.items() if cells.is_scalar or cells.lists > 0.5]
         return gold_beside(self._roles["reply"][0], names)
 
     def _without_constant(self, golds: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
-        """The columns of right answers without flags that are the same in all rows: `is_gold`, of the rows that have one."""
+        """Return the possible columns of right answers without flags (`is_...`) that have the same value in all rows.
+
+        Right answers that never differ are improbable; such a flag describes the row.
+        """
         return {
             name: profile
             for name, profile in golds.items()
@@ -633,7 +640,11 @@ class _Assignment:
         }
 
     def _gold_beside_replies(self, free: Mapping[str, ColumnProfile]) -> str:
-        """The column of right texts beside foils, or of right captions beside those of models; empty if there is none."""
+        """Return the column of right texts that belongs to a column of wrong ones, or to captions that models wrote.
+
+        These are `caption` beside `negative_caption`, and `given_caption` beside `base_caption`.
+        The text is empty if there is neither, or if the user named the columns.
+        """
         if "answer" in self._given or "reply" in self._given:
             return ""
         foils = right_beside_foils(free)
@@ -643,9 +654,10 @@ class _Assignment:
         return reference_caption(free) if replies and replies == captions_of_models(free) else ""
 
     def _are_distractors_of_free_text(self, free: Mapping[str, ColumnProfile]) -> bool:
-        """Whether lists of right and wrong answers are what replies in sentences may say, as in TruthfulQA.
+        """Return whether lists of right and wrong answers are examples of what free replies may say, as in TruthfulQA.
 
-        In a choice, a question has one right option, and replies name it.
+        They are no options then. In multiple choice, a question has one right option, and replies
+        name it; here each question has several right answers, and replies are sentences.
         """
         distractors = self._roles.get("distractors", ())
         replies = self._roles.get("reply", ())
@@ -659,13 +671,13 @@ class _Assignment:
         return have_several and self._profiles[replies[0]].words >= SENTENCE
 
     def _is_source_of_reply(self, name: str) -> bool:
-        """Whether the reply was made of a column: `cleaned_output` of `output`."""
+        """Return whether the column of replies was derived from another column: `cleaned_output` from `output`."""
         return any(is_made_of(reply, name) for reply in self._roles["reply"])
 
     def _settle_boxes(self, free: Mapping[str, ColumnProfile]) -> None:
-        """Take boxes for the right answers of replies that are points or boxes, if no other column has right answers.
+        """Use boxes as the right answers if replies are points or boxes and no other column has right answers.
 
-        Of the columns of replies, that with numbers alone is then read.
+        If several columns may hold the replies, the one with lists of numbers is then read.
         """
         if self._roles.get("answer") or "answer" in self._given or not self._roles["reply"]:
             return
@@ -693,10 +705,13 @@ class _Assignment:
             self._roles["reply"] = (pointing[0],)
 
     def _settle_twin(self, free: Mapping[str, ColumnProfile]) -> None:
-        """Read another column than whole replies if it alone says what right answers say, and note the doubt.
+        """Read a column with short answers in place of full replies, if only it can be compared with the right answers.
 
-        Right answers are then a few words or numbers that replies hardly have, and the other column is called like them
-        or like the replies: `llava_defect_present` beside `gt_defect_present`, `outcome_numeric` beside `outcome`.
+        This is done if right answers are a few words or numbers that hardly any full reply
+        contains, and nearly all cells of the other column are among them. Its name must be like
+        that of the right answers (`llava_defect_present` beside `gt_defect_present`) or of the
+        replies (`outcome_numeric` beside `outcome`). The choice is noted as a doubt, so the user
+        can decide otherwise.
         """
         [answer, *_] = self._roles.get("answer") or ("",)
         replies = self._roles["reply"]
@@ -731,10 +746,10 @@ class _Assignment:
             self._doubts.append(Doubt("reply", (twins[0], reply), why))
 
     def _settle_several_replies(self, free: Mapping[str, ColumnProfile]) -> None:
-        """Of columns that were taken for replies by their cells alone, drop facts that repeat the right answers.
+        """Drop columns that were taken for replies only by their cells but just repeat the right answers.
 
-        If the file has one verdict on each row, the reply is the column that is the right answer where the verdict says
-        so, and only there.
+        If the file has a verdict on each row, the replies are the column that equals the right
+        answer in nearly all rows marked as right, and in hardly any other row.
         """
         replies = self._roles["reply"]
         [answer, *_] = self._roles.get("answer") or ("",)
@@ -771,10 +786,11 @@ class _Assignment:
             self._roles["reply"] = tuple(kept)
 
     def _settle_met_answer(self, free: Mapping[str, ColumnProfile]) -> None:
-        """Take another column of labels for the right answers if replies have its cells, and hardly those of the first.
+        """Use another column of right answers, if replies contain its cells and hardly ever those of the first.
 
-        A table may have several, such as the number of a class and its name, or a short and a long name. Two columns of the
-        same labels are of different things, such as what is in an image and what a word on it says, to mislead a model.
+        A table may have several such columns, for example the number of a class and its name, or a
+        short and a long name. A column with the same labels as the first choice is not used: it is
+        about something else, such as a misleading word that is written on the image.
         """
         chosen = self._roles.get("answer", ())
         replies = self._roles["reply"]
@@ -805,9 +821,14 @@ class _Assignment:
         self._doubts.append(Doubt("answer", (best, *chosen), why))
 
     def _shares_in_replies(self, names: Sequence[str], reply: str) -> dict[str, float]:
-        """Return for each column the share of the rows in which its cell stands in the reply, whole words only.
+        """Return for each column the share of rows in which the reply contains its cell as whole words, from 0 to 1.
 
-        Of a list, such as the answers of several annotators, one item is enough. A cell that stands in the question as well is not counted, since a reply may repeat the question.
+        If a cell is a list, such as the answers of several annotators, one item is enough. A cell
+        that also occurs in the question does not count, because a reply may repeat the question.
+
+        Args:
+            names: The columns.
+            reply: The column of replies.
         """
         n_rows = 0
         [question, *_] = self._roles.get("question") or ("",)
@@ -827,7 +848,7 @@ class _Assignment:
         return {name: counts[name] / max(1, n_rows) for name in names}
 
     def _reference_captions(self, free: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
-        """Return the column of captions that replies are compared with, in a table of images that asks no question."""
+        """Return the column of right captions, in a table of images and replies that asks no question; else empty."""
         if not self._roles["reply"] or self._roles["question"] or not self._roles["image"]:
             return ()
         captions = {
@@ -838,7 +859,7 @@ class _Assignment:
         return tuple(captions)
 
     def _note_reply_as_reference(self) -> None:
-        """Note a doubt where the user names the column of replies, and the right answers are in one called like replies."""
+        """Note a doubt if the user named the column of replies, and right answers are in one named like replies."""
         for name in self._roles.get("answer", ()):
             if "reply" in self._given and "answer" not in self._given and is_name_of_reply(name):
                 self._doubts.append(
@@ -850,28 +871,31 @@ class _Assignment:
                 )
 
     def _alike(self, columns: Iterable[str], names: Sequence[str]) -> list[str]:
-        """Return the other columns with the same field name as `names[0]`: `0.2.pred` for `0.0.pred`."""
+        """Return the other columns whose last part is the same as in `names[0]`: `0.2.pred` for `0.0.pred`."""
         if not names or "." not in names[0]:
             return []
         last = names[0].rpartition(".")[2]
         return [name for name in columns if name != names[0] and name.rpartition(".")[2] == last]
 
     def _settle_surest(self, role: str, outcome: tuple[tuple[str, ...], Doubt | None]) -> None:
-        """Assign a role to its column; if several may have it, to the first, and note the doubt."""
+        """Assign a role to its column. If several columns may have it, the first gets it, and a doubt is noted."""
         names, doubt = outcome
         if doubt is not None:
             names = tuple(doubt.choices[0].split(" + "))
         self._settle(role, (names, doubt))
 
     def _are_options_several(self) -> bool:
-        """Whether most rows with options have two or more: a list of one is the right answer in brackets."""
+        """Return whether at least half of the rows with options have two or more of them.
+
+        If not, a list with one item is no list of options, but the right answer in brackets.
+        """
         counts = [len(row_options(row.cells, self._roles["options"])) for row in self._rows()]
         with_options = [count for count in counts if count]
         return 2 * sum(count > 1 for count in with_options) >= len(with_options)
 
     @property
     def _are_options_unnamed(self) -> bool:
-        """Whether columns are taken for options only because they hold lists or are numbered, and not by their names."""
+        """Whether columns count as options because they hold lists or are numbered, and not because of names."""
         options = self._roles["options"]
         return (
             bool(options)
@@ -902,7 +926,7 @@ class _Assignment:
         return (max(scores, key=lambda name: scores[name]),), None
 
     def _check_names(self, unused: Sequence[str]) -> None:
-        """Note an unused column whose name is a likely misspelling of a role that no column has."""
+        """Note an unused column whose name looks like a misspelling, such as `anwser`, if no column has that role."""
         usual = {
             "context": ("context", "hint"),
             "group": ("group",),
@@ -927,7 +951,7 @@ class _Assignment:
     # --- answers ---
 
     def _answers(self, free: Mapping[str, ColumnProfile]) -> tuple[int, AnswerForm]:
-        """Assign the role `answer`; return the number of rows and how their answers name options."""
+        """Assign the role `answer`. Return the number of rows, and how their answers name options (such as by letters)."""
         options = self._roles["options"]
         candidates = self._given.get("answer") or [
             name
@@ -1003,7 +1027,11 @@ class _Assignment:
         return (ranked[0],), None
 
     def _form(self, column: AnswerColumn) -> AnswerForm:
-        """Return how the answers in a column name options; note a fault if they do not, a doubt if several forms fit."""
+        """Return how the answers in a column name options, such as by letter or by index.
+
+        A fault is noted if they name no options, and a doubt if several forms fit, as 1 may be the
+        first or the second option.
+        """
         if self._answer_is:
             return self._answer_is
         # If there is one row, or other rows fit, the reader reports each wrong row itself.
@@ -1023,7 +1051,7 @@ class _Assignment:
     def _open_answer(
         self, free: Mapping[str, ColumnProfile], candidates: Sequence[str]
     ) -> tuple[tuple[str, ...], Doubt | None]:
-        """Return the column of accepted texts, chosen by its name."""
+        """Return the column of accepted texts, chosen by its name, or a doubt if several columns may be meant."""
         if "answer" in candidates:
             return ("answer",), None
         scores = {name: score for name in candidates if (score := name_score("answer", name))}
@@ -1046,7 +1074,7 @@ class _Assignment:
         return (), None
 
     def _check_open(self, columns: Sequence[ColumnProfile]) -> None:
-        """Note answers that are all letters although neither a column nor the questions hold options."""
+        """Note a fault if all answers are letters although there are no options that these could name."""
         asking = [self._profiles[name] for name in self._roles.get("question", ())]
         questions = [text for profile in asking for text in profile.texts]
         if questions and all(split_listed(text) is not None for text in questions):
@@ -1126,13 +1154,15 @@ class _Assignment:
     ) -> None:
         """Assign the roles `fields` (values under keys, as in a form) and `attributes` (words for what an image shows).
 
-        An object whose name says so has fields. Other columns of short texts are attributes if the images also have
-        other annotations, such as a caption, but no boxes, which may be of several objects.
+        A column that is an object with a usual name for this has the fields. Other columns of short
+        texts are attributes if the images also have other annotations, such as a caption, but no
+        boxes, because the texts might then describe different objects in an image.
 
         Args:
             remaining: Columns without a role.
-            with_questions: Whether questions and entries of forms may be annotations. Then columns of short texts are
-                attributes, and those that are not are fields, also if the images have no other annotations.
+            with_questions: Whether the user asked to read questions and forms as annotations.
+                Columns of short texts are then used even if the images have no other annotations:
+                as attributes if several images share their words, and as fields otherwise.
         """
         objects = {name.partition(".")[0] for name in remaining if "." in name}
         keyed = [name for name in usual_names()["fields"] if name in objects or name in remaining]
@@ -1170,26 +1200,28 @@ _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
 
 HARDLY = 0.05
 OFTEN_MET = 0.2
-"""Shares of the replies in which the cells of a column of right answers stand at most, and those of a better one at least."""
+"""A column of right answers is replaced by another one if the share of replies that contain its
+cells is at most `HARDLY`, and at least `OFTEN_MET` for the other."""
 MORE_OFTEN = 4
-"""How many times as often as the first a better column stands in replies, whose name says that it is right."""
+"""If the name of the other column says that it is right, replies need only contain its cells this
+many times as often as those of the first."""
 ALL = 0.99
-"""The share of the rows in which cells have to be alike, for two columns to say the same."""
+"""Two columns say the same if their cells agree in at least this share of the rows."""
 FEWEST_JUDGED = 3
-"""Replies that verdicts have to call right, and as many wrong, for them to tell which column has the replies."""
+"""Verdicts show which column has the replies only if they mark at least this many as right, and as many as wrong."""
 FEWEST_EQUAL = 10
-"""Rows from which a column that is always the right answer is no reply."""
+"""A column that always equals the right answer is no reply, in a table of at least this many rows."""
 FEWEST_CONSTANT = 5
-"""Rows from which a flag that is the same in all of them is no right answer."""
+"""A flag that is the same in all rows is no right answer, in a table of at least this many rows."""
 MOST_TWIN_VALUES = 20
-"""Different right answers at most, of which another column than the whole replies may have the readings."""
+"""The most different right answers for which a column of short answers may be read in place of full replies."""
 _PLACE = re.compile(r"[\[(]\s*-?[\d.]+\s*,\s*-?[\d.]+\s*(?:,\s*-?[\d.]+\s*,\s*-?[\d.]+\s*)?[\])]")
 """A point or a box in a reply."""
 _NAMES_OF_BOXES = frozenset(("bbox", "gt_bbox", "box", "gt_box", "target_bbox", "bounding_box"))
 
 
 def _share_mentioning(profile: ColumnProfile, words: Collection[str]) -> float:
-    """The share of the cells of a column that have one of some words in them."""
+    """Return the share of a column's cells, from 0 to 1, that contain at least one of some words."""
     wanted = [f" {' '.join(folded_words(word))} " for word in words]
     cells = 0
     mentioning = 0
@@ -1201,19 +1233,20 @@ def _share_mentioning(profile: ColumnProfile, words: Collection[str]) -> float:
 
 
 SENTENCE = 4
-"""Words of replies on average from which they are sentences, and do not only name an option."""
+"""Replies are sentences, and do not only name an option, if they have at least this many words on average."""
 
 
 def _has_several(profile: ColumnProfile) -> bool:
-    """Whether most cells have several texts: a list, or lines."""
+    """Return whether more than half of the cells have several texts: a list, or several lines."""
     lines = [text for text in profile.texts if "\n" in text.strip()]
     return profile.lists > 0.5 or 2 * len(lines) > len(profile.texts)
 
 
 def _may_be_answers(profile: ColumnProfile) -> bool:
-    """Return whether a column of a table of predictions may hold the ground truth.
+    """Return whether a column of a table of predictions may hold the right answers.
 
-    A column named `correct` may hold verdicts on the replies instead, and `model_answer` the replies themselves.
+    A column named `correct` may hold verdicts on the replies instead, and `model_answer` the
+    replies themselves.
     """
     score = name_score("answer", profile.name)
     if not score or profile.messages > 0.5 or profile.completions > 0.5:
@@ -1229,7 +1262,7 @@ def _may_be_answers(profile: ColumnProfile) -> bool:
 
 
 def _asks(profile: ColumnProfile | None) -> bool:
-    """Return whether a column holds questions and not other text: by its question marks, or by its name."""
+    """Return whether a column holds questions, by the question marks in its cells or by its name."""
     if profile is None:
         return False
     return profile.questions > 0.2 or name_score("question", profile.name) > CERTAIN_NAME

@@ -1,4 +1,4 @@
-"""Data of the user that a name stands for, where no benchmark has that name: what can be built, and how."""
+"""Find the user's own data under a name that no benchmark has, and say how to build a benchmark from it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ MOST_LOOKED_AT = 1000
 
 
 def how_to_build(name: str | Path, noun: str = "one") -> str:
-    """Return a hint with the call that builds a benchmark from a folder or file of that name.
+    """Return a hint with the call that builds a benchmark from a folder or file of a given name.
+
+    Users may pass the name of their data where the name of a benchmark is expected. For example,
+    for `mine` in a folder with `mine.tsv`, the hint is to build a benchmark from the file
+    `mine.tsv`.
 
     Args:
-        name: What was given as a benchmark or a run: `classes` for a folder `classes/`, `mine` for `mine.tsv`.
+        name: What the user gave as a benchmark or a run: `classes` for a folder `classes/`, `mine`
+            for `mine.tsv`.
         noun: What is built, as the message calls it.
 
     Returns:
-        The end of a message: `build one from the folder classes with ...`; empty if there is nothing to build from.
+        The end of a message: `build one from the folder classes with ...`; empty if there is
+        nothing to build from.
     """
     path = _own_data(expanded(str(name)))
     if path is None:
@@ -34,7 +40,11 @@ def how_to_build(name: str | Path, noun: str = "one") -> str:
 
 
 def _own_data(path: Path) -> Path | None:
-    """Return a folder with tables or images, or the table that is called so without its suffix."""
+    """Return the folder at a path, if it has tables or images.
+
+    If there is no folder at the path, return the first table that has its name and any suffix. None
+    if there is neither.
+    """
     if path.is_dir():
         return path if _holds_questions(path) else None
     tables = _tables_called(path)
@@ -42,7 +52,11 @@ def _own_data(path: Path) -> Path | None:
 
 
 def data_called(name: str) -> list[Path]:
-    """Return the folder of that name, if it has tables or images, and the tables that are called so without suffix."""
+    """Return the tables and the folder of a name: `mine.csv`, `mine.tsv` and `mine/` for `mine`.
+
+    A folder counts only if it has tables or images. The list is empty if there is nothing of that
+    name.
+    """
     path = expanded(name)
     found = _tables_called(path)
     if path.is_dir() and _holds_questions(path):
@@ -51,7 +65,7 @@ def data_called(name: str) -> list[Path]:
 
 
 def _tables_called(path: Path) -> list[Path]:
-    """Return the tables that have the name of a path and a suffix."""
+    """Return the tables whose name is that of a path and a suffix; empty if the path has a suffix already."""
     if path.suffix:
         return []
     tables = []
@@ -62,7 +76,7 @@ def _tables_called(path: Path) -> list[Path]:
 
 
 def _holds_questions(folder: Path) -> bool:
-    """Return whether a folder has images or files of rows, among the first files that are found in it."""
+    """Return whether an image or a table is among the first 1000 files that are found in a folder."""
     for file in islice(folder.rglob("*"), MOST_LOOKED_AT):
         if is_image(file):
             return True

@@ -1,4 +1,4 @@
-"""Verdicts that files keep of replies: words, shares from 0 to 1, and marks that a judge gave."""
+"""Read verdicts on replies that a file already has: words such as `correct`, numbers from 0 to 1, and marks by a judge."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from snellen.recognition.reply_names import are_binary, is_verdict
 JUDGES = frozenset(
     "judge judged judgement judgment llm gpt gpt4 lave rating grade grader evaluator human".split()
 )
-"""Words in names of columns that a model or a person filled who judged replies, and no rule."""
+"""Words in names of columns that a judge filled: a model or a person who judged replies, and not a fixed rule."""
 _SAYS_OF_JUDGE = frozenset("judge judged judgement judgment evaluator grader".split())
-"""Words in names of other columns that a judge filled: `evaluator_explanation`."""
+"""Words in names of columns beside a verdict that show that a judge gave it: `evaluator_explanation`."""
 RATES_OF_ERRORS = frozenset("cer wer ter mae mse rmse distance loss perplexity ppl".split())
-"""Words in names of columns with a rate of errors, of which less is better: `CER_score` is no share of right replies."""
+"""Words in names of columns with rates of errors: a low `CER_score` is good, so it cannot be read as a verdict."""
 _EXPECTED = frozenset("verdict judgement judgment grade rating".split())
-"""Nouns that, beside a word for right answers, name what should be judged: `expected_verdict` says nothing of the reply."""
+"""Nouns of right answers, not of verdicts, after a word such as `expected`: `expected_verdict` is the right answer."""
 _MAY_BE_ANSWERS = frozenset("result status outcome eval evaluation".split())
-"""Names of columns that may also hold what was read in replies: `PASS` where that is a right answer."""
+"""Names of columns that may also hold answers: `PASS` in `result` may be what the question asks for."""
 _WORDS = {
     **dict.fromkeys(
         (
@@ -79,13 +79,15 @@ _HIGHEST_MARKS = (5, 10, 100)
 MOSTLY = 0.95
 """Share of the filled cells that have to be verdicts."""
 FEWEST_MARKS = 3
-"""Different marks from which numbers above 1 may be marks of a judge."""
+"""Numbers above 1 are a judge's marks only if the column has at least this many different numbers."""
 Reading = Callable[[str], float | None]
-"""Returns what the text of a verdict means, from 0 to 1; None for a text that is none."""
+"""Turns the text of a verdict into a number from 0 (wrong) to 1 (right); returns None if the text is no verdict."""
 
 
 def verdict_of_cell(text: str) -> float | None:
-    """Return what a word, or a number from 0 to 1, says of a reply; None for any other text.
+    """Return how right a reply is by a verdict that is a word or a number from 0 to 1.
+
+    1 means right and 0 wrong. None means that the text is no such verdict.
 
     Examples:
         >>> verdict_of_cell("Incorrect."), verdict_of_cell("0.5"), verdict_of_cell("7")
@@ -104,14 +106,18 @@ def verdict_of_cell(text: str) -> float | None:
 
 
 def reading_of_verdicts(counts: Mapping[str, int], *, is_judged: bool) -> Reading | None:
-    """Return how the verdicts of a column are read; None if its cells are none.
+    """Return the function that turns a cell of a column of verdicts into a number from 0 to 1.
 
-    Marks above 1, and grades in letters, count only where a judge gave them. Marks from 1 to 5 are read as
-    (mark - 1) / 4, marks from 0 as shares of the highest possible one: 5, 10 or 100.
+    Numbers above 1, and the letters A, B and C as grades, count as verdicts only where a judge gave
+    them. A mark from 1 to 5 becomes (mark - 1) / 4. Marks that begin at 0 are divided by the
+    highest possible one: 5, 10 or 100.
 
     Args:
         counts: How often the column has each text.
         is_judged: Whether a judge gave the verdicts.
+
+    Returns:
+        The function; None if fewer than 95% of the filled cells are verdicts.
     """
     filled = {text: count for text, count in counts.items() if text.strip()}
     n_filled = sum(filled.values())
@@ -148,11 +154,19 @@ def reading_of_verdicts(counts: Mapping[str, int], *, is_judged: bool) -> Readin
 _OF_TRUTH = frozenset(
     "accurate inaccurate faithful unfaithful supported unsupported hallucinated hallucination correct incorrect".split()
 )
-"""Words of verdicts on what a reply says, which are no right answers beside sentences."""
+"""Verdicts on what a reply says. Beside replies that are sentences, they are not right answers."""
 
 
 def are_verdicts_on_sentences(profile: ColumnProfile, reply: ColumnProfile) -> bool:
-    """Return whether a column called like right answers says which sentences of a model are true."""
+    """Return whether a column that is named like right answers in fact says which replies are true.
+
+    For example, a column `label` with `hallucinated` and `supported` beside replies that are
+    sentences holds verdicts.
+
+    Args:
+        profile: The column that is named like right answers.
+        reply: The column of replies.
+    """
     cells = sum(profile.texts.values())
     n_verdicts = sum(
         count for text, count in profile.texts.items() if text.strip().casefold() in _OF_TRUTH
@@ -161,11 +175,15 @@ def are_verdicts_on_sentences(profile: ColumnProfile, reply: ColumnProfile) -> b
 
 
 SENTENCE = 4
-"""Words of replies on average from which they are sentences."""
+"""Replies are sentences if they have at least this many words on average."""
 
 
 def is_judged(name: str, columns: Collection[str]) -> bool:
-    """Return whether a judge filled a column of verdicts, by its name or since a column beside it tells of a judge."""
+    """Return whether the verdicts in a column come from a judge, which is a model or a person.
+
+    They do if the name of the column says so (`judge_score`), or if another column tells of a judge
+    (`evaluator_explanation`).
+    """
     beside = (column for column in columns if column != name)
     is_named = not JUDGES.isdisjoint(split_name(name))
     return is_named or any(not _SAYS_OF_JUDGE.isdisjoint(split_name(column)) for column in beside)
@@ -176,12 +194,15 @@ def verdict_column(
 ) -> tuple[str, ...]:
     """Return the column with verdicts on replies: its name says so, and its cells can be read as verdicts.
 
-    None is returned if several with uncertain names differ, as `reasoning_correct` and `answer_correctness` do: one of them is
-    not on whole replies.
-
     Args:
         profiles: The columns.
-        answers: The different right answers of the table, which are no verdicts in a column called `result`.
+        answers: The different right answers of the table. If these are `PASS` and `FAIL`, a column
+            `result` with the same texts holds answers, not verdicts.
+
+    Returns:
+        The name of the column alone. Empty if there is none, or if several with uncertain names
+        have different cells, as `reasoning_correct` and `answer_correctness` may: one of them is
+        then not about whole replies.
     """
     scores: dict[str, float] = {}
     for name, profile in profiles.items():
@@ -218,15 +239,17 @@ _OF_ANOTHER_THING = frozenset(
     "confidence harmful toxic unsafe refusal refused hallucination hallucinated error wrong incorrect invalid valid format "
     "parsed parse skipped empty fluency relevance time".split()
 )
-"""Words in names of fields, also of such an object, that do not say that a reply is right."""
+"""Words in names of fields that say something else than whether a reply is right, also inside such an object."""
 _OF_OBJECT = PARTLY + 0.1
-"""How certainly such a field is a verdict: more than by a part of its name, and less than by a usual name."""
+"""How certainly a field of such an object is a verdict: more than a column with such a word
+somewhere in its name, and less than one with a usual name of verdicts."""
 
 
 def is_field_of_verdicts(name: str, profiles: Mapping[str, ColumnProfile]) -> bool:
-    """Return whether a column is a field with 0 and 1 in an object whose name says that it holds verdicts: `scores.a`.
+    """Return whether a column is a verdict inside an object of verdicts, as `scores.a` with cells of 0 and 1 is.
 
-    Not so votes on options, as in `{"scores": {"A": 0, "B": 1}}`, and what the name of the field says of another thing.
+    Votes on options, as in `{"scores": {"A": 0, "B": 1}}`, are not verdicts. Nor are fields that
+    say something else than whether the reply is right, such as `scores.fluency`.
     """
     outer, _, field = name.rpartition(".")
     if folded_name(outer.rpartition(".")[2]) not in _OBJECTS_OF_VERDICTS:

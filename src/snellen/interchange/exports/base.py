@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class ExportJob(Struct, frozen=True):
-    """What is to be written, and where."""
+    """The runs and results that are to be written for another tool, and the path."""
 
     runs: tuple[ScoredRun, ...]
     rows: tuple[Result, ...]
@@ -131,7 +131,7 @@ _PresentationKey = tuple[str, str, str, Variant]
 
 
 class Presentation(Struct, frozen=True):
-    """One way in which a question was asked, and what became of it."""
+    """One showing of a question, for example with its options in another order, and the reply to it."""
 
     scored: ScoredBenchmark
     sample: Sample
@@ -151,16 +151,17 @@ class Presentation(Struct, frozen=True):
 
     @property
     def golds(self) -> tuple[str, ...]:
-        """The texts of right options, or reference texts."""
+        """The texts of the right options, or the accepted texts of an open question; empty if not known."""
         if self.answer is None:
             return ()
         return tuple(self.turn.options[i] for i in self.answer.options) or self.answer.texts
 
     @property
     def is_correct(self) -> bool | None:
-        """Whether the option that was read is right, or the text of an open question.
+        """Whether the reply is right: the option that was read is a right one, or the text is accepted.
 
-        None without a gold or a reply, and for a text that is neither right nor wrong, such as a caption.
+        None if the right answer is not known or there is no reply, and for texts that are neither
+        right nor wrong, such as captions.
         """
         if self.answer is None or self.prediction.error is not None:
             return None
@@ -173,7 +174,7 @@ class Presentation(Struct, frozen=True):
 
     @property
     def reply(self) -> str | None:
-        """The reply as received; None where there was none, as under likelihood."""
+        """The reply as the model wrote it; None if there is none, or if only likelihoods were asked for."""
         return self.exchange.response.text if self.exchange else None
 
 
@@ -240,7 +241,7 @@ class LogPart(Struct, frozen=True):
 
     @property
     def task(self) -> str:
-        """A name for it: the benchmark's, with the protocol where that is not the plain one."""
+        """A name for the benchmark and the protocol. The usual protocol, `vanilla`, is left out."""
         return slug(
             self.benchmark if self.protocol == "vanilla" else f"{self.benchmark}-{self.protocol}"
         )
@@ -280,7 +281,7 @@ def log_parts(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> Iterator[Log
 
 
 def question_id(presentation: Presentation) -> str:
-    """The sample's id; of a round of a dialogue with its number."""
+    """Return the id of a question; for a round of a dialogue, that of the dialogue with the round: `chat#2`."""
     return (
         f"{presentation.sample.id}#{presentation.prediction.turn + 1}"
         if presentation.sample.turns

@@ -47,7 +47,11 @@ _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000
 
 
 def image_cell(image: ImageRef, images: Images) -> dict[str, Any]:
-    """An image as the feature `Image` stores it, its bytes as they are. Raises DataError where it is not here."""
+    """Return an image in the form of the type `Image` of Hugging Face datasets: its bytes, and a name.
+
+    Raises:
+        DataError: The image is not on this machine.
+    """
     return {
         "bytes": images.read(image),
         "path": f"{image.digest}.{image.media_type.partition('/')[2]}",
@@ -100,7 +104,7 @@ def write_shards(
 
 
 def _shards(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> Iterator[Iterator[pa.Table]]:
-    """Tables of some rows, in groups that make a file; without any row one empty table."""
+    """Yield groups of tables, each group for one file of limited size. Without any rows, yield one empty table."""
     tables = _tables(rows, schema)
     first: pa.Table | None = next(tables, schema.empty_table())
 
@@ -150,10 +154,16 @@ def card(
     licences: Sequence[str | None],
     text: Iterable[str],
 ) -> str:
-    """A dataset card: front matter with the files, the number of rows and the licence, then `text`, line by line.
+    """Return the text of a dataset card: a header with files, number of rows and licence, and then `text`.
 
-    `data` is the pattern of the files. Of several licences, or of one that the hub has no name for, the card says
-    `other`; where one is not stated it says none.
+    Args:
+        title: The title of the dataset.
+        data: The pattern of its files.
+        split: The name of the split.
+        rows: The number of rows.
+        licences: The licences of the data. If there are several, or one that the hub has no name
+            for, the header says `other`. If one is None, the header says nothing about licences.
+        text: The lines of the text.
     """
     size = next((name for most, name in _SIZES if rows < most), "n>1M")
     return "\n".join(
@@ -420,7 +430,7 @@ def _write(job: ExportJob) -> list[Path]:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type with 32-bit offsets, which every reader of the hub's datasets knows."""
+    """Return a type of Arrow with 32-bit offsets in place of 64-bit ones, which not every reader supports."""
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_large_list(kind) or pa.types.is_list(kind):

@@ -161,7 +161,11 @@ def _line(number: int, presentation: Presentation) -> dict[str, Any]:
 
 
 def _reply(presentation: Presentation) -> str:
-    """The reply; under likelihood the text of the option that was the most likely; empty where none came."""
+    """Return the reply of a model.
+
+    If only likelihoods were asked for, return the text of the most likely option. The text is empty
+    if the request failed.
+    """
     if presentation.reply is not None:
         return presentation.reply
     return (

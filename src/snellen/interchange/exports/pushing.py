@@ -10,10 +10,18 @@ from snellen.errors import DataError
 
 
 def push_dataset(folder: Path, repository: str, *, private: bool) -> str:
-    """Push the files of a dataset in one commit, and return the commit's address.
+    """Push the files of a dataset in one commit, and return the address of the commit.
 
-    The repository is made where it is not there, for the account whose token the hub's own tools use (`hf auth login`,
-    HF_TOKEN); `private` is of a new one. Raises DataError with the hub's own words where it refuses.
+    The repository is created if it does not exist, by the account that the tools of the hub use
+    (`hf auth login`, HF_TOKEN).
+
+    Args:
+        folder: The folder with the files.
+        repository: The name of the repository.
+        private: Whether a new repository is private.
+
+    Raises:
+        DataError: The hub refuses; the message has its own words.
     """
     import_hub("--push")
     from huggingface_hub import HfApi

@@ -61,7 +61,11 @@ class TrackedRun(Struct, frozen=True):
 
     @property
     def values(self) -> dict[str, float]:
-        """All numbers by name; the ends of an interval and the number of questions end in `_low`, `_high`, `_n`."""
+        """All numbers by name.
+
+        For `accuracy` there are also the ends of its interval, `accuracy_low` and `accuracy_high`,
+        and the number of questions, `accuracy_n`.
+        """
         numbers: dict[str, float] = {}
         for metric in self.metrics:
             numbers[metric.name] = metric.value
@@ -89,9 +93,16 @@ class Tracker(Struct, frozen=True):
 
 
 def track(runs: Sequence[ScoredRun], target: str) -> list[str]:
-    """Log runs to the tracker that `NAME:PLACE` names, each as a run of its own there, and say where they went.
+    """Log runs to an experiment tracker, and return for each where it was logged.
 
-    Raises UnknownNameError, DataError, MissingExtraError.
+    Args:
+        runs: The runs. Each becomes a run of its own in the tracker.
+        target: The tracker and a place in it: `NAME:PLACE`.
+
+    Raises:
+        UnknownNameError: No tracker has that name.
+        DataError: The tracker fails.
+        MissingExtraError: The package of the tracker is not installed.
     """
     name, _, place = target.partition(":")
     if name not in names("trackers"):
@@ -201,7 +212,7 @@ MLFLOW = Tracker(title="MLflow: address of a store or server, then #EXPERIMENT",
 
 
 def _log_trackio(run: TrackedRun, place: str) -> str:
-    """Configuration and numbers of a run, in its local database."""
+    """Log the settings and numbers of a run to the local database of trackio, and return where."""
     trackio = import_extra("trackio", "trackio", _track("trackio:"))
     project = place or PROJECT
     try:
@@ -229,7 +240,10 @@ TRACKIO = Tracker(title="Trackio: a project", log=_log_trackio)
 
 
 def _log_wandb(run: TrackedRun, place: str) -> str:
-    """Configuration, summary and files of a run; with WANDB_MODE=offline in a folder here."""
+    """Log the settings, numbers and files of a run to Weights & Biases, and return where.
+
+    With WANDB_MODE=offline, they are written to a folder on this machine.
+    """
     wandb = import_extra("wandb", "wandb", _track("wandb:"))
     entity, _, project = place.rpartition("/")
     try:

@@ -1,6 +1,7 @@
-"""Right answers in a table of their own, without questions: a column of ids and one of answers, or `{id: answer}`.
+"""Read right answers from a table without questions: a column of ids and one of answers, or `{id: answer}`.
 
-They are put beside the replies with the same id, which are then scored as if the file had had them.
+They are added to the replies with the same ids, which are then scored as if the file had had them
+from the beginning.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ Answers = Mapping[str, Any]
 
 
 def answers_in(benchmark: str, rows: Sequence[SourceRow]) -> Answers:
-    """Return the answers by id of a table that asks no questions; empty if it is none.
+    """Return the right answers by id in a table without questions; empty if the table is anything else.
 
     Args:
-        benchmark: What was named as the benchmark.
-        rows: The rows of the file, if it is one.
+        benchmark: What the user named as the benchmark, which may be such a table.
+        rows: The rows of the table; empty if no table was named.
     """
     if not rows or not is_row_file(Path(benchmark)):
         return {}
@@ -60,10 +61,12 @@ def _id_in(cell: Any) -> str:
 
 
 def with_answers(path: Path, rows: Sequence[SourceRow], answers: Answers) -> list[SourceRow]:
-    """Return the rows of a file with the right answer of the same id in a further column.
+    """Return the rows of a file of replies with a further column, which has the right answers by their ids.
+
+    Rows whose id is not among the answers are returned as they are.
 
     Raises:
-        DataError: No column of the file has these ids.
+        DataError: No column has these ids in more than half of the rows.
     """
     names = list(profiles_of(rows))
     counts = {name: sum(_id_in(row.cells.get(name)) in answers for row in rows) for name in names}

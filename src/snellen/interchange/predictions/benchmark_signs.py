@@ -1,6 +1,7 @@
-"""Which benchmark of the catalogue a file without right answers asked, by its name, its ids, images or questions.
+"""Recognise the benchmark of the catalogue that a file without right answers asked, by its name, ids or questions.
 
-Ids, images and questions are those that the authors published; each sign belongs to one benchmark.
+Ids, names of images and questions are those that the authors published. Each pattern fits one
+benchmark only.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from snellen.recognition.folding import folded_name
 
 
 class Sign(NamedTuple):
-    """What the cells of a column look like in files of one benchmark."""
+    """A pattern of cells by which a benchmark can be recognised, such as ids like `validation_Art_1` for MMMU."""
 
     benchmark: str
     pattern: re.Pattern[str]
@@ -48,7 +49,7 @@ _NAMES_OF_DATA = frozenset(
 
 
 def asked_benchmark_of(path: Path, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the name of the benchmark that a file asked; empty if nothing in it tells.
+    """Return the name of the benchmark whose questions a file answers; empty if it cannot be recognised.
 
     Examples:
         >>> asked_benchmark_of(Path("replies.json"), [{"id": "validation_Art_1", "response": "A"}])
@@ -94,10 +95,10 @@ def _by_signs(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def built_benchmarks_with_ids(ids: Collection[str]) -> list[str]:
-    """Return the names of the user's built benchmarks that have a question of each of these ids.
+    """Return the names of benchmarks built by the user that contain all given ids.
 
     Args:
-        ids: Ids of the questions of a file. None are looked for if there are none.
+        ids: Ids of the questions of a file. The list is empty if there are none.
     """
     if not ids:
         return []
@@ -114,18 +115,19 @@ def built_benchmarks_with_ids(ids: Collection[str]) -> list[str]:
 
 
 TABLE_TO_GIVE = "ANSWERS.csv"
-"""How a command calls the table of right answers that the user has to have."""
+"""A placeholder in commands for a table of right answers that the user has."""
 
 
 def how_to_give_answers(
     path: Path, rows: Sequence[Mapping[str, Any]], *, may_be_column: bool = True
 ) -> str:
-    """Return what to type for a file that has replies and not the right answers.
+    """Return what to type in order to score a file that has replies but no right answers.
 
     Args:
         path: The file.
         rows: The cells of its rows.
-        may_be_column: Whether a column may have the right answers under another name.
+        may_be_column: Whether a column of the file may have the right answers under an unusual
+            name.
     """
     own = scoring_call(path, benchmark=TABLE_TO_GIVE)
     how = (

@@ -1,4 +1,4 @@
-"""What a cell of a table of predictions says: replies, conversations, likelihoods, verdicts, settings."""
+"""Read single cells of a table of predictions: replies, conversations, likelihoods, settings and texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from snellen.recognition.tables import MESSAGES, PROMPTS
 
 
 def only_value(cell: Any) -> Any:
-    """The only value of a list of one, also of one that is written as a text; any other cell as it is."""
+    """Return the single value of a list with one item; the list if it has more; any other cell as it is.
+
+    A text that spells a list (`["a cat"]`) counts as one.
+    """
     values = listed(cell) if isinstance(cell, str) and cell.strip().startswith("[") else cell
     if not isinstance(values, list):
         return cell
@@ -22,12 +25,15 @@ def only_value(cell: Any) -> Any:
 
 
 def first_column(roles: Roles, role: str) -> str:
-    """The first column of a role; empty if none has it."""
+    """Return the first column that has a role, such as `answer`; empty if none has it."""
     return next(iter(roles.get(role, ())), "")
 
 
 class Asked:
-    """What a row asked: its question, and all that the model was shown, where the file has it."""
+    """What a row asked: its question, and all that the model was shown (the prompt), if the file has it.
+
+    If the row is a conversation, `replies` has the last message of the model.
+    """
 
     def __init__(self, cells: Mapping[str, Any], roles: Roles) -> None:
         question_column = first_column(roles, "question")
@@ -49,13 +55,15 @@ class Asked:
 
 
 LONG_PROMPT = 40
-"""Characters: shorter questions are repeated by replies in their own words."""
+"""Number of characters. A reply may begin with the words of a shorter prompt without being a copy of it."""
 
 
 def without_prompt(reply: str, asked: Asked) -> str:
-    """Return a reply without the prompt that it begins with, as Hugging Face's `generate` repeats it.
+    """Return a reply without the prompt with which it begins, because Hugging Face's `generate` repeats it.
 
-    A few marks of turns may come before the prompt. A short prompt is not removed.
+    Up to 40 characters, such as a mark for the user's turn, may come before the prompt. A prompt of
+    fewer than 40 characters is not removed, because a reply may begin with the same words by
+    itself.
     """
     prompt = (asked.prompt or asked.question).strip()
     if len(prompt) < LONG_PROMPT:
@@ -67,11 +75,14 @@ def without_prompt(reply: str, asked: Asked) -> str:
 
 
 def _turns(messages: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the messages of the user and those of the assistant in a conversation, in order."""
+    """Return the texts that the user and the model wrote in a conversation, as two tuples in order.
+
+    Messages without a role are taken to alternate, beginning with the user.
+    """
     user: list[str] = []
     assistant: list[str] = []
     for number, message in enumerate(messages):
-        if isinstance(message, str):  # said in turn
+        if isinstance(message, str):  # user and model take turns
             (assistant if number % 2 else user).append(message)
             continue
         role = str(message.get("role") or message.get("from") or "")
@@ -85,7 +96,11 @@ def _turns(messages: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def replies_in_cell(cell: Any) -> tuple[str, ...]:
-    """Return the replies in a cell: a text, several texts, a service's completions, or the end of a conversation."""
+    """Return the replies in a cell; an empty tuple if there are none.
+
+    A cell may be a text, a list of texts (several replies to one question), the completions that a
+    service returned, or a conversation, whose last message by the model is the reply.
+    """
     if cell is None:
         return ()
     if isinstance(cell, dict):
@@ -110,7 +125,10 @@ def replies_in_cell(cell: Any) -> tuple[str, ...]:
 
 
 def text_in_cell(cell: Any) -> str:
-    """A cell as text; empty for a missing one, an image, and a list of anything but one text."""
+    """Return a cell as text. A list with exactly one value counts as this value.
+
+    The text is empty for a missing cell, an object, an image, and any other list.
+    """
     value = only_value(cell)
     if value is None or isinstance(value, (list, dict, bytes)) or hasattr(value, "read"):
         return ""
@@ -121,14 +139,20 @@ _DECODING = ("temperature", "top_p", "max_tokens", "max_new_tokens", "num_beams"
 
 
 def count_in_cell(cell: Any) -> int | None:
-    """A number from 0 in a cell; None for anything else."""
+    """Return the whole number from 0 that a cell holds, as text or as number; None if it holds anything else."""
     return whole_number(without_fraction(text_in_cell(cell)))
 
 
 def likelihood_in_cell(cell: Any) -> tuple[int | None, tuple[float, ...]]:
-    """The place of the most likely option in a cell, or a log-likelihood for each option; neither for a reply.
+    """Return what a cell says about the likelihood of the options.
 
-    lmms-eval keeps pairs of loss and flag, lm-eval pairs of log-likelihood and flag.
+    It is the index of the most likely option (for a whole number), or a log-likelihood for each
+    option (for a list of pairs). lmms-eval has pairs of loss and flag, and lm-eval pairs of
+    log-likelihood and flag.
+
+    Returns:
+        The index and the log-likelihoods. The first is None and the second empty if the cell does
+        not have them, as for a reply in words.
     """
     if isinstance(cell, int) and not isinstance(cell, bool):
         return cell, ()
@@ -156,7 +180,7 @@ def decoding_of(cells: Mapping[str, Any]) -> str:
 
 
 def image_names(cells: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """The names of a row's images; empty where the cells hold the images themselves."""
+    """Return the names of a row's images, with spaces between them; empty if the cells are the images themselves."""
     names: list[str] = []
     for column in columns:
         cell = cells.get(column)
@@ -171,12 +195,15 @@ def image_names(cells: Mapping[str, Any], columns: Sequence[str]) -> str:
 
 
 def without_fraction(index: str) -> str:
-    """`5.0`, as pandas writes a column of whole numbers with a hole, as `5`."""
+    """Return an id without `.0` at its end: `5` for `5.0`.
+
+    pandas writes whole numbers like this if a cell of their column is empty.
+    """
     whole = index.removesuffix(".0")
     return whole if whole.isdecimal() else index
 
 
 def place_of(row: SourceRow) -> str:
-    """Return where a row is within its file: what follows the name of the file, or its line."""
+    """Return where in its file a row is, for messages: `record 3` or `line 4`."""
     _, _, position = row.where.rpartition(": ")
     return f"line {row.number}" if position == row.where else position

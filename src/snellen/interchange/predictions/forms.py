@@ -93,7 +93,10 @@ def table_form(
 
 
 def _renamed(row: SourceRow, columns: Mapping[str, Sequence[str]]) -> SourceRow:
-    """A row whose columns are called by their roles."""
+    """Return a row with its columns renamed to their roles (`doc_id` to `id`). Other columns keep their names.
+
+    If a role may be in several columns, the first one that is filled is used.
+    """
     cells: dict[str, Any] = {}
     renamed_columns = {name for names in columns.values() for name in names}
     for role, names in columns.items():
@@ -127,7 +130,10 @@ LOSSES = (
 
 
 def _with_task(path: Path, file: PredictionFile, columns: Collection[str]) -> PredictionFile:
-    """A file with the task that its name has, and the model of the results that the harness puts beside it."""
+    """Return a file with the task in its name, and with the model from the file of results beside it.
+
+    lmms-eval and lm-eval write `DATE_samples_TASK.jsonl` and `DATE_results.json`.
+    """
     date, _, task = path.name.partition("_samples_")
     results = path.with_name(f"{date}_results.json")
     model = file.model
@@ -154,10 +160,12 @@ ANNOTATORS = "answers of annotators"
 
 
 def _with_annotators(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a samples file; the answers of all annotators are in a column of their own.
+    """Yield the rows of a samples file, with the answers of all annotators in a column of their own.
 
-    The record of a question may have them as `answers`, as in VQAv2, TextVQA and VizWiz, while `target` has one text. People
-    repeat each other, which tells their answers from a list of options.
+    In VQAv2, TextVQA and VizWiz, several people answered each question, and the record of the
+    question lists their answers as `answers`, while `target` has only one text. Annotators often
+    give equal answers. Therefore a list with repeated texts is one of their answers, and not of
+    options.
     """
     rows = list(prediction_rows(path))
     lists = [row.cells.get("doc.answers") for row in rows]
@@ -175,9 +183,10 @@ def _repeats_texts(cell: Any) -> bool:
 
 
 def _lmms_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a samples file, with the question's own id for `doc_id` where presentations have one each.
+    """Yield the rows of a samples file, with the id of the question in place of `doc_id` if questions are repeated.
 
-    `snellen export` writes a document for each presentation, and the id of its question as `doc.id`.
+    `snellen export` asks a question with its options in several orders and writes a document for
+    each, with the id of the question as `doc.id`.
     """
     rows = list(_with_annotators(path))
     has_own_ids = _are_presentations(rows)
@@ -195,14 +204,15 @@ _OF_SAMPLES = frozenset(
     "doc_id doc target arguments resps filtered_resps filter filter_key metrics input doc_hash prompt_hash target_hash "
     "submission".split()
 )
-"""What a line of samples has beside the task's metrics."""
+"""Fields of a line of samples that are not metrics of the task."""
 
 
 def _own_score(rows: Sequence[SourceRow]) -> str:
-    """Return the field with the score of the only metric of a task that each row has, from 0 to 1; empty if there is none.
+    """Return the column with the task's score of each reply, from 0 to 1; empty unless there is exactly one.
 
-    Metrics of parts, such as `relaxed_human_split`, are in some of the rows. The score may be in an object: `gpt_eval.score`.
-    A rate of errors, such as `wer`, says how wrong a reply is.
+    The score may be in an object: `gpt_eval.score`. Metrics that only some rows have, such as
+    `relaxed_human_split`, do not count, and neither do rates of errors such as `wer`, for which 0
+    is best.
     """
     first = rows[0].cells if rows else {}
     scores: list[str] = []
@@ -227,10 +237,11 @@ _REFERENCES_OF_METRIC = "answers answer references reference ground_truth gt gt-
 
 
 def _references_of_metric(rows: Sequence[SourceRow]) -> str:
-    """Return the field with the right answers in the objects for a metric, where `target` tells less; empty if it does not.
+    """Return the column with the right answers that a task gives to its metric, if `target` is less complete.
 
-    `target` tells less where it is one text for all rows, such as the name of a field, and where it is one of several
-    right answers.
+    For example, `anls.answer` may list several accepted answers, of which `target` has one. Or
+    `target` may have the same text in all rows, such as the name of a field. The text is empty if
+    `target` is good enough.
     """
     if not rows or any(f"doc.{name}" in rows[0].cells for name in ("options", "choices")):
         return ""
@@ -253,7 +264,10 @@ def _references_of_metric(rows: Sequence[SourceRow]) -> str:
 
 
 def _fields_of_metrics(cells: Mapping[str, Any]) -> list[str]:
-    """The fields with right answers in the objects of a row that have a reply beside them."""
+    """Return the fields of right answers that have a reply beside them in the same object.
+
+    An example is `anls.answer` beside `anls.pred`, which lmms-eval keeps for the metric ANLS.
+    """
     found: list[str] = []
     for name in cells:
         metric, _, field = name.rpartition(".")
@@ -265,7 +279,11 @@ def _fields_of_metrics(cells: Mapping[str, Any]) -> list[str]:
 
 
 def _are_presentations(rows: Sequence[SourceRow]) -> bool:
-    """Return whether the documents say that they are presentations, or those of one id show its options in other orders."""
+    """Return whether each document is one showing of a question, which others repeat with its options reordered.
+
+    The documents may say so themselves (`doc.presentation`). Otherwise, all documents with the same
+    id must show the same question and options, each in a different order.
+    """
     if not all("doc.id" in row.cells for row in rows):
         return False
     if all("doc.presentation" in row.cells for row in rows):
@@ -279,7 +297,11 @@ def _are_presentations(rows: Sequence[SourceRow]) -> bool:
 
 
 def _are_orders_of_one_question(shown: Sequence[tuple[str, tuple[str, ...]]]) -> bool:
-    """Return whether all ask one question with the same options, each time in another order."""
+    """Return whether all items are one question with the same options, each time in a different order.
+
+    Args:
+        shown: The question and the options of each item.
+    """
     contents = {(question, frozenset(options)) for question, options in shown}
     return len(contents) == 1 and len(set(shown)) == len(shown)
 
@@ -314,9 +336,11 @@ PERTURBATION = "instance.perturbation.name"
 
 
 def _helm_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a scenario state with the options as shown and the references that are tagged as correct.
+    """Yield the rows of HELM's file `scenario_state.json`, with the options as shown and the right answers.
 
-    Perturbed copies of questions are left out: HELM's accuracy is of the questions as they are.
+    Right answers are the references that HELM tagged as correct. Copies of questions that HELM
+    changed on purpose, for example with typing errors, are left out, because its accuracy is about
+    the original questions.
     """
     for row in prediction_rows(path):
         if PERTURBATION in row.cells:
@@ -340,7 +364,7 @@ def _helm_rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _of_separate_requests(row: SourceRow) -> str:
-    """Why a scenario state cannot be read whose options were asked one by one; empty for any other."""
+    """Return why a file of HELM cannot be read if each option was asked in a request of its own; else empty."""
     if "reference_index" not in row.cells:
         return ""
     return (
@@ -353,7 +377,7 @@ def _of_separate_requests(row: SourceRow) -> str:
 def _with_perturbed_counted(
     path: Path, file: PredictionFile, columns: Collection[str]
 ) -> PredictionFile:
-    """A file with a note of the perturbed copies of questions that are left out."""
+    """Return the file with a note on how many changed copies of questions were left out; without any, as it is."""
     del columns
     perturbed = sum(PERTURBATION in row.cells for row in prediction_rows(path))
     if not perturbed:

@@ -1,4 +1,7 @@
-"""Replies that are JSON objects, of which one field is the answer: `{"answer": "B", "reason": "..."}`, also in a fence."""
+"""Read replies that are JSON objects with the answer in one field: `{"answer": "B", "reason": "..."}`.
+
+The object may also be inside a fenced block of Markdown.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +18,27 @@ from snellen.recognition.folding import as_text, folded, folded_name
 from snellen.recognition.reply_names import is_name_of_reply
 
 MOSTLY = 0.5
-"""The share of the replies that have to have a field, for it to be what is read in all of them."""
+"""A field is read in all replies only if more than this share of them have it."""
 _FENCE = re.compile(r"```(?:json|python)?\s*(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _OPENING = re.compile(r"\{(?=\s*[\"'])")
 """The beginning of an object with a field, and not of a group in LaTeX."""
 LONGEST_LITERAL = 20_000
-"""Characters of a dictionary in Python that are read."""
+"""The most characters of a dictionary in Python's notation that is read."""
 
 
 def answer_field(replies: Iterable[str], golds: Iterable[str], gold_column: str) -> str:
-    """Return the field of replies in JSON that is their answer; empty where they are none, or no field is surely it.
+    """Return the name of the field with the answer, in replies that are JSON objects.
 
-    It is called like the column of right answers, or like answers; or it is the only one whose cells are right answers.
+    It is a field named like the column of right answers, or named like an answer in general
+    (`final_answer`); otherwise the only field whose values are mostly right answers.
 
     Args:
         replies: The replies.
         golds: The right answers of the file.
-        gold_column: The column that these are in.
+        gold_column: The column that has the right answers.
+
+    Returns:
+        The name; empty if most replies are no JSON objects, or if several fields may be the answer.
     """
     given = [reply for reply in replies if reply.strip()]
     right = {folded(gold) for gold in golds if gold.strip()}
@@ -55,7 +62,12 @@ def answer_field(replies: Iterable[str], golds: Iterable[str], gold_column: str)
 
 
 def _certainty(name: str, own_name: str) -> float:
-    """How surely a field is the answer, by its name."""
+    """Return how certainly a field is the answer, by its name: from 0 to 2.
+
+    Args:
+        name: The name of the field.
+        own_name: The name of the column of right answers, in small letters.
+    """
     called = folded_name(name)
     if called.startswith("final_"):
         return 2.0
@@ -73,9 +85,9 @@ _OF_ANSWERS = frozenset(
 
 
 def field_of_reply(reply: str, field: str) -> str:
-    """Return a field of a reply that is, or ends in, a JSON object; the whole reply where it has none.
+    """Return a field of a reply that is a JSON object or contains one; the whole reply if it has no such field.
 
-    Of a reply that was cut, the field counts if it came before the cut.
+    The field is also found in a reply that was cut off before the end of its object.
 
     Examples:
         >>> field_of_reply('```json\\n{"answer": "B", "reason": "A is red"}\\n```', "answer")
@@ -92,7 +104,10 @@ def field_of_reply(reply: str, field: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _fields(reply: str) -> dict[str, str]:
-    """The fields of the last JSON object in a reply that are a word, a number or a list; none if there is no object."""
+    """Return the fields of the last JSON object in a reply, as texts, without those that are objects themselves.
+
+    The result is empty if the reply has no JSON object.
+    """
     objects = json_objects(reply)
     if not objects:
         return {}
@@ -101,7 +116,7 @@ def _fields(reply: str) -> dict[str, str]:
 
 
 def json_objects(text: str) -> list[dict[Any, Any]]:
-    """Return the JSON objects in a text, in a fence or without."""
+    """Return the JSON objects in a text. If any are in fenced blocks of Markdown, only those are returned."""
     if "{" not in text:
         return []
     fenced = _FENCE.findall(text)
@@ -126,7 +141,7 @@ def _decoded(text: str) -> Iterator[dict[Any, Any]]:
 
 
 def _literal(text: str) -> Any:
-    """A dictionary as Python writes it, at the beginning of a text; None if there is none."""
+    """Return the dictionary in Python's notation with which a text begins; None if it begins with something else."""
     closing = text.rfind("}")
     if not text.startswith("{'") or closing < 0 or closing > LONGEST_LITERAL:
         return None

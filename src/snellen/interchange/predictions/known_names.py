@@ -1,8 +1,8 @@
-"""Benchmarks of the catalogue that a file's name says it is of: `model_POPE.xlsx`, `20260101_samples_mmmu_val.jsonl`.
+"""Recognise a benchmark of the catalogue in a file's name: `model_POPE.xlsx`, `20260101_samples_mmmu_val.jsonl`.
 
-The names are those of the catalogue, in the spelling of other harnesses too, without the split that these add
-(`MMMU_DEV_VAL` is `modern/mmmu`). What the catalogue says of such a benchmark applies to the file: metrics, headline,
-groups and tags. Its questions are the file's own.
+Names may be spelled as other evaluation harnesses do, with the split that these add (`MMMU_DEV_VAL`
+is `modern/mmmu`). What the catalogue says about the benchmark is then applied to the file: metrics,
+main result, groups and tags. The questions come from the file.
 """
 
 from __future__ import annotations
@@ -39,15 +39,18 @@ _TRANSFORM = re.compile(r"\{([A-Za-z_.]+)(?::\w+)?\}")
 
 
 class KnownBenchmark(Struct, frozen=True):
-    """A benchmark of the catalogue that a file is of."""
+    """A benchmark of the catalogue that was recognised in the name of a file."""
 
     spec: BenchmarkSpec
     model: str
-    """What stands before its name in that of the file: the model's, or nothing."""
+    """The part of the file's name before that of the benchmark, which is usually the model; may be empty."""
 
 
 def known_benchmark(title: str) -> KnownBenchmark | None:
-    """Return the benchmark that a file's title names, or None. The longest name at its end counts.
+    """Return the benchmark that a file's title ends with; None if it ends with none.
+
+    Words that harnesses add, such as splits and numbers of runs, may follow it. Of several names,
+    the longest counts.
 
     Examples:
         >>> known_benchmark("vila_13b_MMMU_DEV_VAL").spec.name
@@ -74,7 +77,9 @@ _ORDINARY_WORDS = frozenset("host tomato blink remi".split())
 
 
 def named_within(title: str) -> str:
-    """Return the name of the benchmark that a title mentions anywhere, the longest one; empty if it mentions none.
+    """Return the name of the benchmark that a title mentions anywhere; empty if it mentions none.
+
+    Of several, the one with the longest name is returned.
 
     Examples:
         >>> named_within("textvqa_llava_7b_merged")
@@ -98,7 +103,11 @@ def _key(words: Sequence[str]) -> str:
 
 @cache
 def _by_words() -> Mapping[str, str]:
-    """The names of benchmarks that can be fetched, by the letters of their names, in any order of their words."""
+    """Return the benchmarks that can be downloaded, by their names in small letters without spaces and signs.
+
+    A name is listed with and without its suite. If two benchmarks have the same short name, the one
+    of a suite that claims short names gets it, and otherwise the first one.
+    """
     catalogue = entries()
     claimed: dict[str, str] = {}
     by_words: dict[str, str] = {}
@@ -119,7 +128,16 @@ def _by_words() -> Mapping[str, str]:
 
 
 def as_known(file: PredictionFile, known: KnownBenchmark) -> PredictionFile | None:
-    """Return a file with what the catalogue says of its benchmark; None where its rows are of another kind."""
+    """Return a file with the metrics, tags and titles that the catalogue has for its benchmark.
+
+    Args:
+        file: The file.
+        known: The benchmark.
+
+    Returns:
+        The changed file; None if the catalogue's questions have options and those of the file do
+        not, or if only those of the file have them.
+    """
     spec = known.spec
     with_options = sum(bool(row.options) and row.lists_options for row in file.rows)
     has_options = 2 * with_options > len(file.rows)
@@ -150,7 +168,14 @@ def as_known(file: PredictionFile, known: KnownBenchmark) -> PredictionFile | No
 
 
 def _with_tags(row: PredictedRow, templates: Mapping[str, str], group: str) -> PredictedRow:
-    """A row with the tags that the catalogue's metrics know, where its columns have them."""
+    """Return a row with the tags that the catalogue's metrics need, made from the columns of the file.
+
+    Args:
+        row: The row.
+        templates: For each tag a text with columns in braces, such as `{category}`. A tag is left
+            out if a column is missing.
+        group: Such a text for the name of the group of related questions; may be empty.
+    """
     tags = dict(row.tags)
     for name, template in templates.items():
         filled = _filled(template, row.tags)
@@ -161,7 +186,10 @@ def _with_tags(row: PredictedRow, templates: Mapping[str, str], group: str) -> P
 
 
 def _filled(template: str, values: Mapping[str, Any]) -> str:
-    """A template with the values of a row; empty if one is missing."""
+    """Return a template with the values of a row in place of names in braces.
+
+    The text is empty if the template has no names, or a value is missing.
+    """
     names = _TRANSFORM.findall(template)
     if not names or any(name.casefold() not in values for name in names):
         return ""

@@ -1,4 +1,4 @@
-"""What a table holds instead of replies of a model, for the error that rejects it: verdicts, scores, boxes, questions."""
+"""Explain, for an error message, what a table without replies has instead: verdicts, scores, boxes or questions."""
 
 from __future__ import annotations
 
@@ -24,13 +24,19 @@ from snellen.recognition.verdicts import verdict_of_cell
 MOST_NAMED = 12
 """Columns that an error names."""
 MANY_IDS = 20
-"""Columns for each row of a table from which their names are ids."""
+"""If a table has more than this many columns for each row, their names are ids."""
 MOST_MODELS = 8
 """Models that an error names."""
 
 
 def what_stands_for_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
-    """Return what a table without replies has instead, and the next command to type."""
+    """Return what a table without replies has instead, and the next command to type.
+
+    Args:
+        path: The table.
+        rows: Its rows.
+        roles: What its columns are for.
+    """
     return (
         _empty_replies(rows)
         or _only_verdicts(path, rows, roles)
@@ -95,7 +101,10 @@ def _no_replies(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str
 
 
 def _answers_of_either_kind(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
-    """Return the message for a table whose `answer` may be a reply or a right answer, as no other column decides it."""
+    """Return the message for a table whose `answer` may be the replies or the right answers.
+
+    No other column is recognised as one of the two, which would decide it.
+    """
     names = list(roles.profiles)
     if_right = ""
     if "question" in roles.roles:
@@ -126,7 +135,7 @@ _CLASSES = frozenset("category_id category class class_id class_name label".spli
 
 
 def _are_detections(roles: TableRoles) -> bool:
-    """Whether a table has a box, its class and its score in each row, as COCO's results do."""
+    """Return whether each row has a box, its class and its score, as COCO's result files do."""
     names = {folded_name(name) for name in roles.profiles}
     has_scores = not names.isdisjoint(("score", "confidence"))
     return has_scores and not names.isdisjoint(_BOXES) and not names.isdisjoint(_CLASSES)
@@ -162,7 +171,10 @@ def _says_success(name: str) -> bool:
 
 
 def _only_verdicts_by_model(rows: Sequence[SourceRow], roles: TableRoles) -> str:
-    """What a table says that has a column of verdicts for each of several models, called after it."""
+    """Return the message for a table that only has a column of verdicts for each of several models (`clip_correct`).
+
+    The text is empty for any other table.
+    """
     shares: list[str] = []
     flags = [name for name, profile in roles.profiles.items() if _are_flags(profile)]
     of_models = _columns_called_alike(flags) or list(filter(is_name_of_model, flags))
@@ -179,7 +191,11 @@ def _only_verdicts_by_model(rows: Sequence[SourceRow], roles: TableRoles) -> str
 
 
 def _columns_called_alike(names: Iterable[str]) -> list[str]:
-    """Columns whose names are a word for verdicts after, or before, what they are of: `clip_correct`, `blip_correct`."""
+    """Return columns named by a word for verdicts and what these are about: `clip_correct` and `blip_correct`.
+
+    The word may be the first or the last one. Of several such groups the largest is returned; the
+    list is empty if no two columns are named like this.
+    """
     by_word: dict[str, list[str]] = defaultdict(list)
     for name in names:
         words = folded_name(name).split("_")
@@ -194,7 +210,7 @@ def _columns_called_alike(names: Iterable[str]) -> list[str]:
 def _only_column_of_verdicts(
     path: Path, rows: Sequence[SourceRow], roles: TableRoles, column: str
 ) -> str:
-    """Return the message for a table that has a verdict on each reply in one column: the share of right replies."""
+    """Return the message for a table that only has one column of verdicts, with the share of right replies."""
     verdicts = _verdicts(rows, column)
     are_grades = any(0 < verdict < 1 for verdict in verdicts)
     if are_grades:
@@ -235,7 +251,10 @@ def _shares_of_models(rows: Sequence[SourceRow], column: str, models: str) -> st
 
 
 def _by_other_verdicts(rows: Sequence[SourceRow], names: Iterable[str]) -> str:
-    """Return the share of right replies by each other column of verdicts, as any of them may be meant."""
+    """Return the share of right replies by each other column of verdicts; empty if there is none.
+
+    Any of them may be the one that counts.
+    """
     shares: list[str] = []
     for name in names:
         if not is_verdict(name):
@@ -247,10 +266,11 @@ def _by_other_verdicts(rows: Sequence[SourceRow], names: Iterable[str]) -> str:
 
 
 def _are_of_rows(rows: Sequence[SourceRow], roles: TableRoles, column: str) -> bool:
-    """Return whether a column has the verdict on one reply in nearly each row.
+    """Return whether a column has a verdict on one reply in nearly every row.
 
-    It may instead have the score of a model or a task in each row, in a table that sums them up. Shares are verdicts, such
-    as the grades of MM-Vet, only if there are many rows with ids that are not boxes which a model detected.
+    A row may instead sum up a model or a task, with its accuracy. If cells lie between 0 and 1, as
+    the grades of MM-Vet do, they count as verdicts only if there are at least 20 rows with ids,
+    questions or images that are not boxes which a model detected.
     """
     verdicts = _verdicts(rows, column)
     if len(verdicts) <= MOSTLY * len(rows) or _are_scores(roles):
@@ -263,17 +283,17 @@ def _are_of_rows(rows: Sequence[SourceRow], roles: TableRoles, column: str) -> b
 
 
 FEWEST_SHARES = 20
-"""Rows with ids from which shares, such as the grades of MM-Vet, are verdicts on replies and no results of models."""
+"""The fewest rows with ids for which numbers between 0 and 1 are verdicts on replies, and not results of models."""
 
 
 def _are_flags(profile: ColumnProfile) -> bool:
-    """Whether all cells of a column are 0 and 1, or true and false."""
+    """Return whether all cells of a column are 0 and 1, or true and false."""
     texts = {text.strip().casefold() for text in profile.texts}
     return bool(texts) and texts <= {"true", "false", "0", "1"}
 
 
 def _verdicts(rows: Iterable[SourceRow], column: str) -> list[float]:
-    """What the filled cells of a column say of replies, from 0 to 1."""
+    """Return the verdicts in the filled cells of a column, from 0 (wrong) to 1 (right)."""
     given = (verdict_of_cell(text_in_cell(row.cells.get(column))) for row in rows)
     return [verdict for verdict in given if verdict is not None]
 
@@ -287,7 +307,10 @@ _SCORES_OF_SAMPLES = frozenset((*usual_names()["verdict"], "r", "reward", "value
 
 
 def _scored_samples(path: Path, rows: Sequence[SourceRow]) -> str:
-    """What a table says whose rows have a list of samples with a score each, `[{"r": 0}, {"r": 1}]`; empty for any other."""
+    """Return the message for a table whose rows list several samples with a score each: `[{"r": 0}, {"r": 1}]`.
+
+    The text is empty for any other table.
+    """
     scores_by_field: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in rows:
         for column, field, scores in _scores_in_lists(row):
@@ -307,7 +330,11 @@ def _scored_samples(path: Path, rows: Sequence[SourceRow]) -> str:
 
 
 def _scores_in_lists(row: SourceRow) -> list[tuple[str, str, list[float]]]:
-    """The column, the field and the numbers of each list of objects in a row that all have a number in a field for scores."""
+    """Return the scores in lists of objects in a row.
+
+    For a column `samples` with `[{"r": 0}, {"r": 1}]`, the result is `[("samples", "r", [0.0,
+    1.0])]`. The list is empty if the row has no such column.
+    """
     found: list[tuple[str, str, list[float]]] = []
     for column, cell in row.cells.items():
         samples = cell if isinstance(cell, list) else []
@@ -326,11 +353,14 @@ _OF_SUMMARY = METRIC_WORDS | frozenset(
 )
 """Words in names of numbers that sum up a run."""
 MOST_MEASURES = 40
-"""Numbers of such an object; more are replies to as many questions."""
+"""The most numbers that may sum up a run. If there are more, they are replies to questions."""
 
 
 def numbers_of_a_summary(rows: Sequence[SourceRow]) -> str:
-    """What one object of numbers says that was read as ids with replies, `{"accuracy": 0.5}`; empty for any other file."""
+    """Return the message for a JSON object of numbers that sum up a run: `{"accuracy": 0.5}`; empty for any other file.
+
+    Without it, such an object would be read as ids of questions with their replies.
+    """
     names: list[str] = []
     n_measures = 0
     for row in rows:
@@ -351,10 +381,11 @@ def numbers_of_a_summary(rows: Sequence[SourceRow]) -> str:
 
 
 def _are_scores(roles: TableRoles) -> bool:
-    """Return whether a table is a leaderboard: it names models, and gives their scores.
+    """Return whether a table is a leaderboard: it names models and gives their scores.
 
-    Either most of the columns beside the models are scores, one column for each benchmark, or the table has a row for
-    each model and benchmark, with a column that names the benchmark and one that is called a score.
+    Either more than half of the columns beside the models are scores, one for each benchmark, or
+    the table has a row for each model and benchmark, with a column that names the benchmark and one
+    that is named like a score.
     """
     models = roles.roles.get("model") or [
         name for name in roles.profiles if folded_name(name) in ("models", "method", "methods")
@@ -384,7 +415,11 @@ MOST_WORDS = 2
 
 
 def _columns_of_scores(roles: TableRoles) -> list[str]:
-    """The columns with scores of replies in a table that has no texts; empty if it has any, or fewer than two."""
+    """Return the columns with scores of replies, in a table without longer texts.
+
+    The list is empty if any column has texts of more than two words on average, or if fewer than
+    two columns have scores.
+    """
     if any(profile.is_text and profile.words > MOST_WORDS for profile in roles.profiles.values()):
         return []
     names = [

@@ -1,7 +1,8 @@
-"""Files that list the objects which captions mention, as scripts for CHAIR write them (Rohrbach et al. 2018).
+"""Read files that list the objects which captions mention, as scripts for CHAIR write them (Rohrbach et al. 2018).
 
-A record has three lists: the objects in the image, those that the caption mentions, and of these the hallucinated ones. The
-last has the word in its name; the others are told by what they hold.
+A record has three lists: the objects in the image, those that the caption mentions, and the
+mentioned ones that are not in the image (hallucinated). The name of the last has that word; the
+other two are recognised by comparing the lists.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class ObjectLists(Struct, frozen=True):
 
 
 def object_lists(rows: Sequence[SourceRow]) -> ObjectLists | None:
-    """Return the columns that list mentioned objects and those in the image; None if there are none."""
+    """Return the columns that list the mentioned objects and those in the image; None if a file has no such lists."""
     names: set[str] = set()
     others_than_objects: set[str] = set()
     for row in rows:
@@ -76,9 +77,10 @@ def _set(cells: Mapping[str, Any], name: str) -> frozenset[str]:
 
 
 def _objects(cell: Any) -> list[str] | None:
-    """Return the objects in a list of texts; None for anything else.
+    """Return the objects in a list of texts; None if a cell is anything else.
 
-    An item may also be a pair of a word and its object.
+    An item may also be a pair of the word in the caption and its object: `["puppy", "dog"]` gives
+    `dog`.
     """
     if not isinstance(cell, list):
         return None

@@ -42,7 +42,7 @@ class OwnQuestions(Struct, frozen=True):
 
 
 class KeptQuestion(Struct, frozen=True, omit_defaults=True):
-    """A question made from a file of predictions, as stored in the folder of the run."""
+    """A question made from a file of predictions, in the form in which the folder of a run stores it."""
 
     id: str
     rounds: tuple[KeptRound, ...]
@@ -119,10 +119,10 @@ def kept_question(draft: Draft) -> KeptQuestion:
 def checked_questions(
     path: Path, file: PredictionFile, findings: Findings, *, is_table: bool
 ) -> OwnQuestions:
-    """Return the questions of a file.
+    """Return the questions of a file of predictions, which is scored by its own options and right answers.
 
-    If rows of a table have the same id but different questions, the id is not that of the question (but of an image,
-    for example). Each row is then a question.
+    If rows of a table have the same id but ask different things, the id is not that of a question,
+    but of an image, for example. Each row is then a question of its own.
 
     Raises:
         DataError: If the file cannot be scored by itself.
@@ -146,7 +146,7 @@ def _repeated_ids(file: PredictionFile) -> list[str]:
 
 
 def _by_row(file: PredictionFile) -> PredictionFile:
-    """Make repeated ids unique (`7`, `7 (2)`), and keep the rows of an id as a group."""
+    """Return the file with a different id for each row: a repeated `7` becomes `7 (2)`. Rows of an id stay a group."""
     seen: Counter[str] = Counter()
     rows: list[PredictedRow] = []
     for row in file.rows:
@@ -204,7 +204,7 @@ WITHOUT_ANSWER = "without a right answer"
 
 
 def _fault(row: PredictedRow) -> str:
-    """Return why a row cannot be scored by itself; empty if it can."""
+    """Return why a row cannot be scored by itself, such as `with a single option`; empty if it can be."""
     options = [option.strip() for option in row.options]
     count = len(options)
     if row.method == "likelihood" and not options:
@@ -248,12 +248,15 @@ def _rounds(
     findings: Findings,
     contradictions: Findings,
 ) -> list[_OwnRound]:
-    """Return the rounds of an id, up to the first round that is missing or whose rows contradict each other.
+    """Return the rounds of a dialogue, up to the first one that is missing or whose rows contradict each other.
+
+    A question that is no dialogue has one round.
 
     Args:
-        name: The id.
-        turns: Its rows by round.
-        common: Wordings that rows of one question may differ by.
+        name: The id of the dialogue or question.
+        turns: Its rows by round, from 0.
+        common: Texts that are wordings of many questions, so that rows of one question may differ
+            by them.
         findings: Receives notes about skipped rows.
         contradictions: Receives notes about rows that contradict each other.
     """
@@ -281,7 +284,13 @@ def _rounds(
 
 
 def _conflict(rows: Sequence[PredictedRow], common: frozenset[str]) -> str:
-    """Return why rows of one id are not presentations of one question; empty if they are."""
+    """Return why rows with one id cannot all be the same question, as it was repeatedly asked; empty if they can.
+
+    Args:
+        rows: The rows.
+        common: Texts that are wordings of many questions, so that rows of one question may differ
+            by them.
+    """
     golds = {
         frozenset(row.options[index].strip() for index in row.gold) for row in rows if row.options
     }
@@ -302,9 +311,9 @@ def _conflict(rows: Sequence[PredictedRow], common: frozenset[str]) -> str:
 
 
 def _differ_without_question(rows: Sequence[PredictedRow]) -> bool:
-    """Return whether rows have no question, and other columns tell them apart in words (`object`: car, dog).
+    """Return whether rows without questions have different words in other columns (`object`: car, dog).
 
-    Their id may then be that of an image, about which several things were asked.
+    Their id may then be that of an image about which several things were asked.
     """
     if any(
         row.question or row.prompt or row.options or row.presentation is not None for row in rows
@@ -350,13 +359,13 @@ def _round(name: str, turn: int, rows: Sequence[PredictedRow]) -> _OwnRound:
 
 
 FEWEST_PLACED = 20
-"""Rows with a right answer, from which these may be scored although most rows have none."""
+"""At least this many rows with a right answer are scored even if most rows have none."""
 
 
 def check_own_questions(
     path: Path, questions: OwnQuestions, findings: Findings, file: PredictionFile
 ) -> None:
-    """Raise DataError if rows contradict each other, or most rows of a file cannot be scored by themselves."""
+    """Raise DataError if rows contradict each other, if most rows cannot be scored, or if there are no right answers."""
     rows = file.rows
     if questions.contradictions:
         raise DataError(
@@ -387,7 +396,10 @@ def check_own_questions(
 
 
 def _with_likely_answers(path: Path, file: PredictionFile) -> str:
-    """What to type where a column may hold the right answers, as its cells stand in replies; empty without such."""
+    """Return the command to type if a column may hold the right answers; else empty.
+
+    Its cells often occur in the replies.
+    """
     column = file.likely_answers
     if not column:
         return ""
@@ -396,7 +408,7 @@ def _with_likely_answers(path: Path, file: PredictionFile) -> str:
 
 
 def _own_verdicts(rows: Sequence[PredictedRow]) -> str:
-    """What a file without right answers says itself of its replies; empty if it is silent on some."""
+    """Return how many replies are right by the verdicts in the file itself; empty unless each row has a verdict."""
     firsts = [row for row in rows if not row.presentation]  # a row may hold several replies
     verdicts = [row.verdict for row in firsts if row.verdict is not None]
     if not firsts or len(verdicts) < len(firsts):
@@ -406,7 +418,7 @@ def _own_verdicts(rows: Sequence[PredictedRow]) -> str:
 
 
 def _cells(rows: Sequence[PredictedRow]) -> list[dict[str, str]]:
-    """What tells of each row which benchmark was asked."""
+    """Return for each row the cells that may show which benchmark was asked, such as its id and image."""
     return [
         {**row.tags, "id": row.id, "image": row.picture, "question": row.question or row.prompt}
         for row in rows

@@ -24,15 +24,15 @@ _NAMES = (
     "average_score",
     "average_scores",
 )
-"""Names of fields with the share of the replies that are right, of all of them."""
+"""Names of fields with the share of right replies among all replies."""
 DEEPEST = 3
-"""Objects within one another that are looked into."""
+"""How many levels of nested objects are searched."""
 ROUNDED = 0.005
 """How far a printed share may be rounded."""
 
 
 class PrintedAccuracy(Struct, frozen=True):
-    """A share of right replies that a file prints."""
+    """A share of right replies that a file of predictions states itself."""
 
     field: str
     """Where it stands: `summary.accuracy`."""
@@ -40,7 +40,7 @@ class PrintedAccuracy(Struct, frozen=True):
     """From 0 to 1."""
 
     def note(self, share: float) -> str:
-        """Return a line on how a share of right replies differs from the printed one; empty if it does not."""
+        """Return a line that says how far a share of right replies differs from the stated one; empty if it does not."""
         if abs(share - self.share) <= ROUNDED:
             return ""
         return (
@@ -50,7 +50,10 @@ class PrintedAccuracy(Struct, frozen=True):
 
 
 def printed_accuracy(path: Path) -> PrintedAccuracy | None:
-    """Return the accuracy that a JSON file prints beside its records; None if it prints none, or different ones."""
+    """Return the accuracy that a JSON file states beside its records.
+
+    None if it states none, or several different ones.
+    """
     if path.suffix.casefold() != ".json":
         return None
     try:
@@ -66,7 +69,13 @@ def printed_accuracy(path: Path) -> PrintedAccuracy | None:
 
 
 def _printed(content: Mapping[str, Any], depth: int, outer: str = "") -> Iterator[PrintedAccuracy]:
-    """Yield the accuracies in the fields of an object that lie a number of objects deep."""
+    """Yield the accuracies at a certain depth of nested objects.
+
+    Args:
+        content: The outer object.
+        depth: How deep they lie: 1 for the fields of objects that are fields of `content`.
+        outer: The path of `content` in the file, with a full stop at its end.
+    """
     for name, value in content.items():
         field = f"{outer}{name}"
         if depth and isinstance(value, dict):

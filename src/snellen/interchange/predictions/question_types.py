@@ -1,4 +1,8 @@
-"""The type of a file's questions: what the catalogue says of a known benchmark, or what the right answers are."""
+"""Find out what kind of questions a file asks, and by which metrics they are scored.
+
+A known benchmark has its metrics in the catalogue. For other files, the kind of their right answers
+decides, such as numbers, boxes or long texts.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +34,10 @@ from snellen.recognition.said_in_cells import in_whole_words
 
 
 def as_named(file: PredictionFile) -> PredictionFile:
-    """Return a file with the metrics and the title of the benchmark that its name mentions, if the catalogue has it.
+    """Return a file with the metrics and the title of the benchmark that is part of its name, if the catalogue has it.
 
-    Others ask questions of a known benchmark in another way, for example with options. If the questions of the file are of
-    another kind than those of the catalogue, the file therefore gets the title alone.
+    Others may have asked the questions of a known benchmark in another way, for example with
+    options. The file then gets only the title.
     """
     if file.suite or file.metrics:
         return file
@@ -48,7 +52,7 @@ def as_named(file: PredictionFile) -> PredictionFile:
 
 
 FEW = 0.05
-"""The share of the replies that may be an exception to what is said of all of them."""
+"""The share of replies that may be exceptions to a rule about all of them."""
 RECORDED = "recorded_verdict"
 OVERALL = "overall_accuracy"
 
@@ -118,17 +122,17 @@ def _with_metrics(file: PredictionFile) -> PredictionFile:
 
 
 SENTENCE = 5
-"""Words of right answers, in half of them at least, from which they may be sentences that no reply repeats."""
+"""Right answers may be sentences that no reply repeats if half of them have at least this many words."""
 FEWEST_SENTENCES = 3
-"""Replies from which one can tell that none repeats its right answer."""
+"""The fewest replies from which one can conclude that none repeats its right answer."""
 LONG_SENTENCE = 10
-"""Words of right answers from which a match is mostly chance, so that several replies may have one."""
+"""If right answers have at least this many words, a reply matches mostly by chance, so more matches are tolerated."""
 FEW_BY_CHANCE = 0.25
 """The share of the replies that may match long sentences although only a judge can compare them."""
 
 
 def _are_unmet_sentences(rows: Sequence[PredictedRow]) -> bool:
-    """Return whether right answers are sentences that hardly a reply repeats, so that a match of texts says nothing."""
+    """Return whether right answers are sentences that hardly any reply repeats, so that comparing texts says nothing."""
     answered = [row for row in rows if row.reply]
     if len(answered) < FEWEST_SENTENCES:
         return False
@@ -150,7 +154,7 @@ POINTS = AnswerType("box", metrics=("points", "boxes"), why="points in boxes")
 
 
 def _are_points(rows: Sequence[PredictedRow]) -> bool:
-    """Whether most replies are two numbers alone, such as where to click."""
+    """Return whether most replies are two numbers and nothing else, such as the position of a click."""
     answered = [row.reply for row in rows if row.reply]
     n_points = sum(_POINT.fullmatch(reply) is not None for reply in answered)
     return 2 * n_points > len(answered)
@@ -159,24 +163,28 @@ def _are_points(rows: Sequence[PredictedRow]) -> bool:
 _POINT = re.compile(r"\s*[\[(]?\s*-?[\d.]+(?:e-?\d+)?\s*,\s*-?[\d.]+(?:e-?\d+)?\s*[\])]?\s*")
 
 FEWEST_PER_TEXT = 5
-"""Questions for each different right answer, on average, from which the answers are a closed set."""
+"""Right answers are a closed set, such as names of classes, if each has at least this many questions on average."""
 
 
 def _are_closed(rows: Sequence[PredictedRow]) -> bool:
-    """Whether right answers are the same few texts again and again, of which a reply names one or none."""
+    """Return whether right answers are a few texts, each of many questions, as the names of classes are."""
     texts = {folded(text) for row in rows for text in row.references}
     return bool(texts) and FEWEST_PER_TEXT * len(texts) <= len(rows)
 
 
 MOST_LABELS = 100
-"""Right answers from which they are no set of labels to choose from."""
+"""The most different right answers that may be a set of labels to choose from."""
 
 
 def _labels_within_labels(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
-    """Return the labels that right answers are, if one is part of another and replies name labels; else none.
+    """Return the labels that right answers are, if some labels are part of others and replies name labels.
 
-    A reply of `analytical cubism` contains `cubism`, but names another label. Such questions are therefore a choice among
-    labels, and a reply that contains the right one is not correct for that alone.
+    A reply of `analytical cubism` contains `cubism`, but names another label. Such questions are
+    therefore scored as multiple choice among all labels, so that a reply is not right only because
+    it contains the right label.
+
+    Returns:
+        The labels in the order of the rows; empty if the questions are of any other kind.
     """
     labels: dict[str, str] = {}
     for row in rows:
@@ -199,7 +207,7 @@ def _labels_within_labels(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
 
 
 def _is_any_within_another(labels: Iterable[str]) -> bool:
-    """Return whether the words of one label are part of those of another."""
+    """Return whether the words of one label are a part of another label, as `cubism` is of `analytical cubism`."""
     texts = [f" {' '.join(folded_words(label))} " for label in labels]
     for inner in texts:
         if not inner.strip():
@@ -216,7 +224,11 @@ _UNDECIDED = frozenset("maybe unclear unknown unsure uncertain partially partly"
 
 
 def _kind_of_label(label: str) -> str:
-    """Return whether a folded label is of a yes-or-no question, a number or a word; empty if it may be of several kinds."""
+    """Return the kind of a label: `yes or no`, `number` or `word`; empty if it may be of several kinds.
+
+    Args:
+        label: The label, in small letters and without punctuation at its end.
+    """
     if any(map(str.isdigit, label)):
         return "number" if is_number(label) else ""  # `2 dogs`
     words = folded_words(label)
@@ -227,18 +239,23 @@ def _kind_of_label(label: str) -> str:
 
 
 def _are_of_several_kinds(labels: Iterable[str]) -> bool:
-    """Return whether folded labels are of different questions: yes or no, or numbers, beside other words.
+    """Return whether labels are of several kinds (numbers, yes or no, other words) and so of different questions.
 
-    "Yes, it is a black dog" names the label `black` of another question then.
+    For example, a file may ask "Is there a dog?" and "What colour is it?". The reply "Yes, it is a
+    black dog" would then name both `yes` and `black`, so the questions cannot be one choice among
+    all labels.
+
+    Args:
+        labels: The labels, in small letters and without punctuation at their end.
     """
     kinds = set(map(_kind_of_label, labels)) - {""}
     return len(kinds) > 1
 
 
 def _do_name_several_kinds(replies: Sequence[str], labels: Iterable[str]) -> bool:
-    """Whether some replies name labels of several kinds, so that these are of different questions.
+    """Return whether single replies often name labels of different kinds, so that different things are asked.
 
-    Where one question is asked, `not sure` is a label beside yes and no, and replies name one of the three.
+    `not sure` beside yes and no is no such case: a reply then names one of the three.
     """
     in_words = {label: f" {' '.join(folded_words(label))} " for label in labels}
     looked_at = replies[:: max(1, len(replies) // MOST_READ)]
@@ -263,7 +280,7 @@ def _answered(file: PredictionFile) -> list[PredictedRow]:
 
 
 def _reply_as_read(row: PredictedRow) -> PredictedRow:
-    """A row with what the file says was read in its reply in place of the reply."""
+    """Return a row with the text that a program read in its reply, according to the file, in place of the reply."""
     return replace(row, reply=row.reading) if row.reply else row
 
 
@@ -271,17 +288,18 @@ def _reply_as_read(row: PredictedRow) -> PredictedRow:
 
 
 RELATIVE = "mean_relative_accuracy"
-"""It has no value for a right answer of 0."""
+"""This metric has no value for a right answer of 0."""
 ABSOLUTE = ("counting", "number_accuracy", "typed_match")
 FEWEST_MEASURED = 10
-"""Different right answers with decimals, at least, of a file of measurements."""
+"""The fewest different right answers with decimals in a file of measurements."""
 
 
 def _as_measured(file: PredictionFile) -> PredictionFile:
-    """A file whose right answers are measured with decimals and hardly ever met, scored by how near replies come.
+    """Return a file of measurements with the mean absolute error as its main result; other files as they are.
 
-    Lengths, shares and distances are estimated: hardly a reply has each decimal. Without a rule of their own, measurements
-    are compared by their mean absolute error; mean relative accuracy (VSI-Bench, Yang et al. 2024) is in the report.
+    Measurements are right answers with decimals, such as lengths and distances, which replies can
+    only estimate: hardly any equals the right answer. Mean relative accuracy (VSI-Bench, Yang et
+    al. 2024) is in the report, too.
     """
     answered = [row for row in _answered(file) if row.references]
     golds = [read_numbers(row.references[0]) for row in answered]
@@ -307,18 +325,20 @@ def _as_measured(file: PredictionFile) -> PredictionFile:
 
 
 DIFFERING = 0.005
-"""How far the share of right replies, as read here, is from that by the file's verdicts, for these to be the headline."""
+"""The file's verdicts may become the main result if the share of right replies differs from theirs
+by more than this."""
 SHARES = ("", "accuracy", OVERALL)
 """Headlines that are shares of right replies."""
 
 
 def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
-    """Return a file whose replies are read as its own verdicts read them, or whose headline is these verdicts.
+    """Return a file whose replies are read in agreement with its own verdicts, or else with these as the main result.
 
-    The authors of verdicts knew by which rule a reply is right, and the number that they printed follows from them. If the
-    score of the replies differs from the verdicts, two other readings are tried: what the file says was read in each
-    reply, and the replies shifted by one, for options counted from another number. If neither agrees with the verdicts,
-    these are the headline.
+    The authors of the verdicts knew by which rule a reply is right, and the number that they
+    published follows from them. If the scores computed here differ from the verdicts, two other
+    readings are tried: what a program read in each reply, according to the file; and each reply
+    plus or minus 1, in case options are counted from another number. If neither agrees with the
+    verdicts, these become the main result.
     """
     answered = [row for row in _answered(file) if row.gold or row.references]
     judged = [row for row in answered if row.verdict in (0.0, 1.0)]
@@ -369,7 +389,10 @@ def _with_replies_confirmed(file: PredictionFile) -> PredictionFile:
 
 
 def _are_denied_surely_right(rows: Sequence[PredictedRow], scores: Sequence[float | None]) -> bool:
-    """Return whether most replies that score here, but are wrong by the verdicts, repeat the right answer."""
+    """Return whether most replies that are right here, but wrong by the file's verdicts, repeat the right answer.
+
+    The verdicts are then about something else than whether the reply is right.
+    """
     n_denied = 0
     n_surely_right = 0
     for row, score in zip(rows, scores, strict=True):
@@ -380,7 +403,11 @@ def _are_denied_surely_right(rows: Sequence[PredictedRow], scores: Sequence[floa
 
 
 def share_right(file: PredictionFile) -> float | None:
-    """Return the share of the replies of a file that are right as its headline reads them; None for other headlines."""
+    """Return the share of replies that are right by the main result of a file, from 0 to 1.
+
+    None if its main result is no share of right replies, or if a row cannot be said to be right or
+    wrong.
+    """
     measure = _measure_of(file)
     if not file.rows or (file.headline not in (*SHARES, RECORDED)) or measure is None:
         return None
@@ -403,12 +430,13 @@ MOST_COMPARED = 1000
 
 
 def _is_confirmed(rows: Sequence[PredictedRow], measure: Measure, distance: float) -> bool:
-    """Whether replies as they are read here are right in nearly all rows where the file says so, and only there.
+    """Return whether nearly all replies are right here exactly where the file's verdicts say so.
 
     Args:
-        rows: The rows, with their replies read in another way.
-        measure: The measure of the file's questions.
-        distance: How far the share of right replies was from that by the file's verdicts. It has to be nearer now.
+        rows: The rows, with their replies read in another way than before.
+        measure: The function that scores a reply.
+        distance: How far the share of right replies was from that of the verdicts before. It has to
+            be smaller now.
     """
     scores = [_is_right(row, measure) for row in rows]
     n_alike = sum(score == row.verdict for score, row in zip(scores, rows, strict=True))
@@ -418,11 +446,11 @@ def _is_confirmed(rows: Sequence[PredictedRow], measure: Measure, distance: floa
 
 
 def _with_verdicts(file: PredictionFile) -> PredictionFile:
-    """A file of open questions with its own verdicts among the metrics, where it has one on nearly every reply.
+    """Return a file of open questions with its own verdicts among the metrics, if nearly every reply has one.
 
-    They are the headline of texts and numbers: which of the many rules for these its authors meant, only they can tell,
-    and a judge knows which texts mean the same. Verdicts that call replies wrong which repeat the right answer are of
-    something else.
+    For texts and numbers, the verdicts become the main result, because there are many rules for
+    comparing them, and only the authors know theirs. This is not done if verdicts mark replies as
+    wrong that repeat the right answer: the verdicts are then about something else.
     """
     answered = _answered(file)
     judged = [row for row in answered if row.verdict is not None]
@@ -445,7 +473,10 @@ OF_MANY_RULES = ("typed_match", "rouge_l", "number_accuracy")
 
 
 def _measure_of(file: PredictionFile) -> Measure | None:
-    """The measure of the open questions of a file; None if its first metric scores no single reply from 0 to 1."""
+    """Return the function that scores a reply by the first metric of a file, from 0 to 1.
+
+    None if this metric has no score for single replies.
+    """
     if not file.metrics or file.metrics[0] in (OVERALL, RECORDED):
         return typed_match
     if file.metrics[0] == "pope":
@@ -461,7 +492,12 @@ def _says_same(reply: str, references: Sequence[str]) -> float:
 
 
 def _is_right(row: PredictedRow, measure: Measure) -> float | None:
-    """Whether a reply is right as it is read here, from 0 to 1; None where the measure takes other answers."""
+    """Return how right a reply is, from 0 to 1; None if the function cannot score such right answers.
+
+    Args:
+        row: The row. If it has options, the reply is 1 if it names a right one, and otherwise 0.
+        measure: The function that scores replies to open questions.
+    """
     if row.options:
         labels = (row.labels or LETTERS[: len(row.options)]) if row.lists_options else ()
         return float(read_choice(row.reply or "", row.options, labels).choice in row.gold)
@@ -472,11 +508,14 @@ def _is_right(row: PredictedRow, measure: Measure) -> float | None:
 
 
 FEWEST_REPETITIONS = 5
-"""Replies that repeat the right answer, from which verdicts on them are checked."""
+"""The fewest replies equal to the right answer from which the file's verdicts are checked."""
 
 
 def _are_repetitions_right(judged: Sequence[PredictedRow]) -> bool:
-    """Whether verdicts call replies right that surely are, or there are few such replies."""
+    """Return whether the file's verdicts mark replies as right that repeat the right answer.
+
+    True, too, if there are fewer than five such replies to judge by.
+    """
     verdicts = [row.verdict or 0.0 for row in judged if is_surely_right(row)]
     if len(verdicts) < FEWEST_REPETITIONS:
         return True
@@ -491,7 +530,7 @@ def is_surely_right(row: PredictedRow) -> bool:
 
 
 def _names_letter(row: PredictedRow) -> bool:
-    """Whether the right answer is the letter of an option, and the reply names this option."""
+    """Return whether the right answer is the letter of an option, and the reply names that letter."""
     if row.gold and row.lists_options:
         labels = row.labels or LETTERS[: len(row.options)]
         right = [labels[place] for place in row.gold if place < len(labels)]
@@ -509,7 +548,7 @@ def _is_same_number(reply: str, references: Sequence[str]) -> float:
 
 
 def _shifted(row: PredictedRow, step: int) -> PredictedRow:
-    """A row whose reply is a whole number, with the number a step away."""
+    """Return a row with its reply increased by `step`, if the reply is a whole number; otherwise the row as it is."""
     number = whole_number((row.reply or "").strip())
     return row if number is None else replace(row, reply=str(number + step))
 
@@ -532,7 +571,10 @@ ROUNDED = 0.01
 
 
 def _with_rule_of_scores(file: PredictionFile) -> PredictionFile:
-    """A file whose own scores are those of a known rule, with that rule as its headline."""
+    """Return a file with a known metric as its first, if that metric gives the scores that the file has.
+
+    For example, scores that equal those of ANLS in nearly all rows show that the authors used ANLS.
+    """
     scored = [row for row in _answered(file) if row.references and row.verdict is not None]
     if file.judged or not scored or len(scored) <= (1 - FEW) * len(_answered(file)):
         return file
@@ -550,7 +592,7 @@ def _with_rule_of_scores(file: PredictionFile) -> PredictionFile:
 
 
 def _share_alike(rows: Sequence[PredictedRow], measure: Measure) -> float:
-    """The share of rows to which a measure gives the file's own score; 0 for one that does not take such answers."""
+    """Return the share of rows to which a function gives the score that the file has; 0 if it cannot score them."""
     n_alike = 0
     for row in rows:
         try:
@@ -562,7 +604,12 @@ def _share_alike(rows: Sequence[PredictedRow], measure: Measure) -> float:
 
 
 def _with_overall(file: PredictionFile, open_rows: int) -> PredictionFile:
-    """A file with questions of both kinds, whose headline is the accuracy over all of them."""
+    """Return a file with the accuracy over all questions as its main result, if only some of them have options.
+
+    Args:
+        file: The file.
+        open_rows: The number of rows without options.
+    """
     has_choices = any(row.options for row in file.rows)
     if not has_choices or not open_rows or file.headline:
         return file
@@ -575,7 +622,10 @@ def _with_overall(file: PredictionFile, open_rows: int) -> PredictionFile:
 
 
 def _without_marks(file: PredictionFile) -> PredictionFile:
-    """A file without the marks of a tokenizer, if most right answers have these: they are texts that a model learned."""
+    """Return a file without the marks of a tokenizer (`<SOS>`) in its texts, if most right answers have them.
+
+    Such texts come from the training of a captioning model, so they are scored as captions.
+    """
     with_references = [row for row in file.rows if row.references]
     n_marked = sum(has_marks(row.references[0]) for row in with_references)
     if not with_references or n_marked <= len(with_references) / 2:
@@ -596,9 +646,10 @@ CAPTIONS = ("rouge_l", "cider")
 
 
 def _with_frames_read(file: PredictionFile) -> PredictionFile:
-    """A file whose open replies reason first, and frame the answer in a tag or give it after their thoughts, cut to it.
+    """Return a file with only the final answer of each reply, if nearly all replies reason first.
 
-    `<SUMMARY>...</SUMMARY><CONCLUSION>a dog</CONCLUSION>` is cut to `a dog`, as metrics compare whole texts.
+    `<SUMMARY>...</SUMMARY><CONCLUSION>a dog</CONCLUSION>` becomes `a dog`, because metrics compare
+    whole texts.
     """
     n_open = 0
     n_framed = 0
@@ -619,9 +670,10 @@ def _with_frames_read(file: PredictionFile) -> PredictionFile:
 
 
 def _with_numbers_open(file: PredictionFile) -> PredictionFile:
-    """A file whose options are numbers that no model was shown, as open questions: replies are then calculations.
+    """Return a file with its questions as open ones, if their options are numbers that no model was shown.
 
-    A benchmark may list all its right answers as the `choices` of each question.
+    A benchmark may list all of its right answers as the `choices` of each question, although the
+    model has to calculate.
     """
     rows: list[PredictedRow] = []
     for row in file.rows:
@@ -635,9 +687,10 @@ def _with_numbers_open(file: PredictionFile) -> PredictionFile:
 
 
 def _with_first_ranked(file: PredictionFile) -> PredictionFile:
-    """A file whose replies rank answers (`Fear,Anger,Sadness`), cut to the first, if nearly all do.
+    """Return a file with only the first answer of each reply, if nearly all replies rank answers: `Fear,Anger,Sadness`.
 
-    Where questions have several right answers, such a reply is a list of them.
+    If a question has several right answers, such a reply lists them, and the file is returned as it
+    is.
     """
     answers: set[str] = set()
     for row in file.rows:
@@ -661,7 +714,11 @@ CODES = {"0", "1"}
 
 
 def _with_codes_read(file: PredictionFile) -> PredictionFile:
-    """A file whose right answers are 0 or 1, and its replies sentences: what it says was read in these counts."""
+    """Return a file with what a program read in place of the replies.
+
+    This is done if right answers are 0 or 1, replies are sentences, and the file says which of the
+    two nearly each reply means.
+    """
     answered = [row for row in _answered(file) if row.references]
     n_read = 0
     n_said = 0
@@ -677,7 +734,7 @@ def _with_codes_read(file: PredictionFile) -> PredictionFile:
 
 
 def _with_codes_spelled(file: PredictionFile) -> PredictionFile:
-    """A file with 1 for yes and 0 for no on one side and words on the other, with the words on both sides."""
+    """Return a file with words on both sides if one side has 1 and 0, and the other one yes and no, or true and false."""
     answered = [row for row in _answered(file) if row.references and not row.options]
     golds = {row.references[0].strip().casefold() for row in answered}
     replies = [(row.reply or "").strip() for row in answered]
@@ -722,7 +779,7 @@ def _with_codes_spelled(file: PredictionFile) -> PredictionFile:
 
 
 def _among_classes(file: PredictionFile, classes: tuple[str, ...]) -> PredictionFile:
-    """A file whose open questions are a choice among a few classes."""
+    """Return a file with its open questions as a choice among a few classes."""
     rows = [_as_choice(row, classes) for row in file.rows]
     note = f"read as a choice of {' or '.join(classes)}, as all right answers are: accuracy"
     chosen = _with_rows(file, rows, note)
@@ -733,14 +790,14 @@ def _among_classes(file: PredictionFile, classes: tuple[str, ...]) -> Prediction
 
 
 def _among_labels(file: PredictionFile, labels: tuple[str, ...]) -> PredictionFile:
-    """A file whose open questions are a choice among labels, of which some stand within others."""
+    """Return a file with its open questions as a choice among labels, some of which are part of others."""
     rows = [_as_choice(row, labels) for row in file.rows]
     note = f"read as a choice of the {len(labels)} labels that the right answers are, as some stand within others: accuracy"
     return _with_rows(file, rows, note)
 
 
 def _as_choice(row: PredictedRow, classes: tuple[str, ...]) -> PredictedRow:
-    """A row as a choice among classes, which the model was not shown as options."""
+    """Return a row as a choice among classes, which the model did not see as options."""
     if row.options:
         return row
     places = [named_option(text, classes, "text") for text in row.references]
@@ -749,7 +806,7 @@ def _as_choice(row: PredictedRow, classes: tuple[str, ...]) -> PredictedRow:
 
 
 def _are_codes(answered: Sequence[PredictedRow], classes: tuple[str, ...]) -> bool:
-    """Whether replies name no class (`A` for `PASS`), and the file says which was read in nearly each of them."""
+    """Return whether replies name no class (`A` where classes are `PASS` and `FAIL`), but the file says which is meant."""
     n_naming = 0
     n_read = 0
     for row in answered:
@@ -760,13 +817,18 @@ def _are_codes(answered: Sequence[PredictedRow], classes: tuple[str, ...]) -> bo
 
 
 FEWEST_PER_CODE = 3
-"""Rows for each number, and for each reply, on average, from which numbers may be codes for classes."""
+"""Numbers may be codes for classes if each number, and each reply, is in at least this many rows on average."""
 MOST_NAMED = 8
 """Codes that an error names."""
 
 
 def check_numbers_said(path: Path, file: PredictionFile) -> None:
-    """Raise DataError where right answers are few numbers and all replies are words: the numbers stand for classes."""
+    """Raise DataError if right answers are a few numbers, but no reply has a number: the numbers stand for classes.
+
+    Args:
+        path: The file, for messages.
+        file: Its predictions.
+    """
     rows = [row for row in file.rows if row.reply and row.references and not row.options]
     replies = [row.reply or "" for row in rows]
     codes = list(dict.fromkeys(row.references[0] for row in rows))
@@ -787,7 +849,9 @@ COMPARING_TEXTS = ("typed_match", "exact_match", "vqa_accuracy")
 
 
 def check_answers_met(path: Path, file: PredictionFile, reply: str, answer: str) -> None:
-    """Raise DataError where the user named the replies alone, and none has its right answer: that may be another column.
+    """Raise DataError if no reply contains its right answer, and the user named only the column of replies.
+
+    Another column may have the right answers then.
 
     Args:
         path: The file, for messages.
@@ -813,19 +877,20 @@ def check_answers_met(path: Path, file: PredictionFile, reply: str, answer: str)
 
 
 FEWEST_APART = 20
-"""Replies from which right answers are refused that none of them has."""
+"""The fewest replies from which right answers are refused because no reply has them."""
 MOST_DIFFERENT = 10
-"""Different replies at most, which are then of a closed question."""
+"""The most different replies to a question that has a fixed set of answers."""
 
 
 def check_answers_possible(path: Path, file: PredictionFile) -> None:
     """Raise DataError if the right answers of a file cannot be answers to its questions.
 
-    A column such as `ground_truth` may say something else of an image. Then one of these holds:
+    A column such as `ground_truth` may instead describe the image. That is concluded in two cases:
 
-    - replies are a few words, none of which is a right answer, and no reply has a word of its right answer;
-    - most questions ask for yes or no, their right answers are something else, and the same is true of the words;
-    - each image has one right answer to all of its questions, and hardly a reply has it.
+    - no reply has a word of its right answer, and either all replies are among a few texts, or more
+      than half of the questions or replies are about yes or no although the right answers are not;
+    - most images have several questions but the same right answer to all of them, and hardly any
+      reply has it.
 
     Args:
         path: The file, for messages.
@@ -858,10 +923,11 @@ def check_answers_possible(path: Path, file: PredictionFile) -> None:
 
 
 def _are_facts_on_images(rows: Sequence[PredictedRow]) -> bool:
-    """Return whether the right answers of a file are facts on its images, such as their class, and not answers.
+    """Return whether right answers describe images, for example by their class, and do not answer the questions.
 
-    Then most images are asked several questions, have the same right answer to all of them, and almost no reply states
-    it. A file with verdicts on its replies says itself which of them are right.
+    Most images then have several questions with the same right answer, and almost no reply states
+    it. If the file has verdicts on its replies, False is returned, because these say which replies
+    are right.
     """
     has_verdicts = any(row.verdict is not None for row in rows)
     has_rows_without_image = any(not row.picture for row in rows)
@@ -898,7 +964,7 @@ _ASKS_YES_OR_NO = re.compile(r"\byes\s*(?:/|or)\s*no\b", re.IGNORECASE)
 
 
 def _is_closed_otherwise(row: PredictedRow) -> bool:
-    """Whether a question asks for yes or no, or its reply is that, and the right answer is something else."""
+    """Return whether a question is about yes or no, by its text or by its reply, but its right answer is not."""
     asks = _ASKS_YES_OR_NO.search(row.prompt or row.question) is not None
     first_word = folded(row.reply or "").split(" ")[0].strip(",.:;!")
     is_said = asks or first_word in ("yes", "no")
@@ -906,7 +972,10 @@ def _is_closed_otherwise(row: PredictedRow) -> bool:
 
 
 def _shares_word(row: PredictedRow) -> bool:
-    """Whether a reply and its right answer have a word in common, or the reply has the answer within a word of Chinese."""
+    """Return whether a reply and its right answer have a word in common, or the reply contains the answer.
+
+    The second is needed for scripts without spaces between words, such as Chinese.
+    """
     words = _words_said(row.reply or "")
     said = in_whole_words(row.reply or "")
     return any(
@@ -920,26 +989,28 @@ _WORD_SAID = re.compile(r"\w+(?:-\w+)*")
 
 
 def _words_said(text: str) -> set[str]:
-    """The words of a text, without the punctuation and the marks of Markdown or HTML around them."""
+    """Return the words of a text in small letters, without punctuation and marks of Markdown or HTML around them."""
     return {word.strip("_") for word in _WORD_SAID.findall(folded(text))} - {""}
 
 
 FEWEST_UNREAD = 10
-"""Replies that have to be there for a file to be refused since none names an option."""
+"""The fewest replies from which a file is refused because none names an option."""
 MOST_READ = 200
-"""Replies that are read for that."""
+"""At most about this many replies are read to decide such questions."""
 
 
 CODES_OR_WORDS = frozenset("0 1 true false yes no".split())
 
 
 def check_options_named(path: Path, file: PredictionFile, codes: Sequence[str]) -> None:
-    """Raise DataError where hardly a reply can be read as one of its options: the right answers are said in other words.
+    """Raise DataError if hardly any reply can be read as one of its options.
+
+    The right answers may then be in another column, in the words that replies use.
 
     Args:
         path: The file, for messages.
         file: Its predictions.
-        codes: Its columns with 0 and 1, or with words for these, of which one may have the right answers.
+        codes: Columns with 0 and 1, or words for these. One of them may have the right answers.
     """
     rows = [row for row in file.rows if row.reply and row.options and row.method == "generation"]
     looked_at = rows[:: max(1, len(rows) // MOST_READ)]

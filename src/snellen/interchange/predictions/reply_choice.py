@@ -1,4 +1,8 @@
-"""Which text of a row is read as the reply: of programs what they gave, and of replies that repeat their prompt the rest."""
+"""Choose which text of a row is read as the reply.
+
+It is usually the cell in the column of replies. But if replies are programs, what they printed is
+read, and if replies repeat their prompt, only the rest.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ from snellen.recognition.tables import TableRoles
 
 MOSTLY = 0.9
 EXECUTIONS = frozenset(("execution", "execution_result", "exec_result", "executed"))
-"""Names of columns with what programs gave that a model wrote as replies."""
+"""Names of columns with the results of running programs that a model wrote as replies."""
 
 
 _CODE = re.compile(r"^\s*(?:```|def |import |from \w+ import |print\(|\w+ = )", re.MULTILINE)
@@ -37,7 +41,7 @@ _DEFINES = re.compile(r"^def \w+\(.*\).*:\s*$", re.MULTILINE)
 
 
 class TableReading(Struct, frozen=True):
-    """How a table of predictions is read."""
+    """A table of predictions with what each column is for, and how it is to be read."""
 
     path: Path
     roles: TableRoles
@@ -48,17 +52,29 @@ class TableReading(Struct, frozen=True):
     is_reply_given: bool = False
     """Whether the user, or the form, named the column of replies."""
     options_in_prompts: bool = True
-    """Whether a prompt that lists options makes a choice."""
+    """Whether a question is multiple choice if its prompt lists options."""
     is_of_form: bool = False
-    """Whether the columns are those of a form, whose replies are read exactly as they are."""
+    """Whether the file has the known format of a toolkit (a form). Its replies are then read exactly as they are."""
 
     def column(self, role: str) -> str:
-        """The first column of a role; empty if none has it."""
+        """Return the first column that has a role, such as `answer`; empty if none has it."""
         return first_column(self.roles.roles, role)
 
 
 def results_of_programs(reading: TableReading, column: str) -> str:
-    """The column with the answers of replies that are programs and were run; empty if there are none."""
+    """Return the column with the results of programs that a model wrote as replies.
+
+    Args:
+        reading: The table.
+        column: The column of replies.
+
+    Returns:
+        The name of the column; empty if the replies are not programs, or if the user named the
+        column of replies.
+
+    Raises:
+        DataError: The replies are programs, but no column has their results.
+    """
     if reading.is_reply_given:
         return ""
     results = [name for name in reading.roles.profiles if folded_name(name) in EXECUTIONS]
@@ -86,16 +102,17 @@ def results_of_programs(reading: TableReading, column: str) -> str:
 
 EXTRACTED = "res"
 LOG_OF_EXTRACTION = "log"
-"""Columns in which VLMEvalKit keeps what a model extracted from each reply, and how that went."""
+"""Columns of VLMEvalKit: the answer that a model extracted from each reply, and a log of whether that succeeded."""
 _HOW_IT_WENT = re.compile(r"succe|retr(?:y|ies)|fail", re.IGNORECASE)
 """What VLMEvalKit writes in its log: `Prefetch succeed`, `Succeed`, `All 5 retries failed.`"""
 
 
 def extracted_by_model(reading: TableReading) -> str:
-    """The column with what another model extracted from the replies; empty if there is none, or no log says so.
+    """Return the column with answers that another model extracted from the replies; empty if there is none.
 
-    VLMEvalKit does so for MathVista, MathVision and others before it compares, as their papers do (MathVista, Lu et al.
-    2024, section 3.3). Its numbers follow from it.
+    VLMEvalKit lets a model do this for MathVista, MathVision and others before it compares answers,
+    as their papers do (MathVista, Lu et al. 2024, section 3.3). Its published numbers depend on it.
+    The column is used only if the log beside it says that the extraction was made.
     """
     if reading.is_reply_given or reading.is_joined:
         return ""
@@ -112,7 +129,7 @@ def extracted_by_model(reading: TableReading) -> str:
 
 
 def are_prompts_repeated(reading: TableReading, column: str) -> bool:
-    """Whether nearly all replies begin with their prompts, as those of Hugging Face's `generate` do."""
+    """Return whether nearly all replies begin with their prompts, as texts from Hugging Face's `generate` do."""
     if not column or reading.is_of_form:
         return False
     repeating = 0
@@ -124,7 +141,11 @@ def are_prompts_repeated(reading: TableReading, column: str) -> bool:
 
 
 def extracted_letters(reading: TableReading) -> str:
-    """The column with letters that a harness read in the replies; empty if there is none, or prompts list options."""
+    """Return the column with letters that an evaluation harness read from the replies.
+
+    The text is empty if there is no such column, or if the table has prompts or questions, which
+    may list the options: then full replies can be read.
+    """
     column = reading.column("reading")
     rows = [row for row in reading.rows if column and row.cells.get(column)]
     if not rows or {"prompt", "question"} & reading.roles.roles.keys():
@@ -139,7 +160,13 @@ def _are_programs(reading: TableReading, column: str) -> bool:
 
 
 def _share_of(reading: TableReading, column: str, fits: Callable[[str], bool]) -> float:
-    """The share of the rows whose first reply in a column fits."""
+    """Return the share of the rows whose first reply in a column passes a test, from 0 to 1.
+
+    Args:
+        reading: The table.
+        column: The column; 0 is returned if this is an empty text.
+        fits: The test.
+    """
     if not column:
         return 0.0
     fitting = 0

@@ -1,4 +1,4 @@
-"""Layouts in which a row of a file is not a prediction: fields side by side, and tables without a header."""
+"""Rearrange rows that are not one prediction each: rows with several fields, and tables without a header."""
 
 from __future__ import annotations
 
@@ -29,29 +29,33 @@ _IN_OBJECTS = re.compile(
     r"|(?P<verdict>verdicts?|matches))\.(?P<field>[^.]+)"
 )
 FEWEST_FIELDS = 3
-"""Fields of a row with a right answer and a reply each, from which the row is an extraction of fields."""
+"""A row is an extraction of fields if at least this many have a right answer and a reply each."""
 FEWEST_IN_OBJECTS = 2
-"""The same where an object has the right answers and another the replies."""
+"""The same if one object has the right answers and another one the replies."""
 _ABOUT_REPLY = frozenset(
     "explanation reason reasoning rationale evidence confidence uncertainty score scores probability time latency".split()
 )
 """Words in names of fields that a reply adds to its answers."""
 _OF_ANSWERS = frozenset("answer answers reply response output text".split())
-"""Names of fields in rows that are a question with an answer each: `reference_answer`, `reference_reasoning`."""
+"""Parts of names in rows that are a single question: `reference_answer` and `reference_reasoning`
+are not two fields."""
 _OF_ROWS = frozenset("question prompt image id index label class".split())
-"""Names of columns of rows that are a question with an answer each, although a reply repeats them."""
+"""Names of columns in rows that are a single question, even if there is, for example, `pred_label` beside `label`."""
 _ROLE_NAMES = {"gold": "answer", "said": "response", "verdict": "correct"}
 FIELD = "field of the objects"
 """The column with the name of the field in rows that were made of parallel objects."""
 
 
 def with_fields_as_rows(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
-    """Yield a row for each field of rows that have a right answer and a reply for several, and other rows as they are.
+    """Yield a row for each field of rows in which a model extracted several fields, such as a receipt's total and date.
 
-    A row with `gt_total`, `pred_total`, `gt_date`, `pred_date` and so on becomes a row for each of total and date, with the
-    name of the field as its question. So does one with the objects `ground_truth` and `prediction`, of whose fields those
-    count that are a word or a number. Verdicts (`correct_total`) go with their field. Replies may be missing. Fields that are
-    the corners of a box (`gt_x1`, `pred_x1`, ...) are one right answer and one reply.
+    A row with `gt_total`, `pred_total`, `gt_date`, `pred_date` and so on becomes one row for the
+    total and one for the date, each with the name of the field as its question. The same is done
+    for rows with two objects, `ground_truth` and `prediction`, for those of their fields that are a
+    few words or a number. A verdict (`correct_total`) goes with its field. Replies may be missing.
+
+    The corners of a box (`gt_x1`, `pred_x1`, ...) become one right answer and one reply, because
+    they belong together. Rows of any other kind are yielded as they are.
     """
     stream = iter(rows)
     first = next(stream, None)
@@ -78,9 +82,14 @@ _GOLD_OF_FIELD = re.compile(rf"(?:(?:{_GOLD})_(?P<before>.+)|(?P<after>.+)_(?:{_
 
 
 def _fields_of_json(cells: Mapping[str, Any]) -> tuple[str, dict[str, str]] | None:
-    """Return the column with replies that are JSON objects, and the column of the right answer to each of their fields.
+    """Return the column with replies that are JSON objects, and the right answer's column for each field.
 
-    None if no column has such replies, or fewer than two of their fields have a right answer beside them.
+    For example, the reply `{"total": 5, "date": "May 1"}` stands beside the columns `gt_total` and
+    `gt_date`.
+
+    Returns:
+        The column of replies, and the columns of right answers by field; None if no column has such
+        replies, or if fewer than two fields have a right answer.
     """
     golds: dict[str, str] = {}
     for name in cells:
@@ -134,7 +143,7 @@ def _row_for_each_json_field(
 
 
 NOTHING = "(none)"
-"""What a field without a value says; both sides may leave it empty, and are then alike."""
+"""The text for a field without a value. A reply without it is right if the right answer has no value either."""
 
 
 def _as_said(cell: Any) -> str:
@@ -142,7 +151,7 @@ def _as_said(cell: Any) -> str:
 
 
 def _is_same_number(first: str, second: str) -> bool:
-    """Whether two texts are one number, such as `2999` and `2,999.00`."""
+    """Return whether two texts are the same number, such as `2999` and `2,999.00`."""
     try:
         return float(first.replace(",", "")) == float(second.replace(",", ""))
     except ValueError:
@@ -150,9 +159,10 @@ def _is_same_number(first: str, second: str) -> bool:
 
 
 def _with_closed_fields(rows: Sequence[SourceRow]) -> Iterator[SourceRow]:
-    """Yield a row for each field of parallel objects, or of columns such as `gender`, `pred_gender`, `age` and `pred_age`.
+    """Yield a row for each field of two objects, or of columns such as `gender`, `pred_gender`, `age` and `pred_age`.
 
-    The rows stay as they are if too few fields are a word or a number.
+    Only fields whose right answers are a few words or a number count. If there are fewer than two,
+    or they are the coordinates x and y, the rows are yielded as they are.
     """
     names = tuple(dict.fromkeys(name for row in rows for name in row.cells))
     fields = _fields_of_names(names, _IN_OBJECTS) or _plain_fields(names)
@@ -178,11 +188,14 @@ def _with_closed_fields(rows: Sequence[SourceRow]) -> Iterator[SourceRow]:
 
 
 LONGEST_VALUE = 4
-"""Words of a field that replies repeat; two characters of a script without blanks count as a word."""
+"""The most words of a right answer that a reply has to repeat exactly; see `word_count`."""
 
 
 def _is_closed(cells: Iterable[Any]) -> bool:
-    """Whether right answers are all a few words, a truth value or a whole number, which a reply meets or does not."""
+    """Return whether all right answers of a field are short: a few words, a truth value or a whole number.
+
+    A reply is then either equal to the right answer or wrong. Longer texts may agree in part.
+    """
     filled = [cell for cell in cells if cell not in (None, "")]
     are_short = all(
         isinstance(cell, int) or (isinstance(cell, str) and word_count(cell) <= LONGEST_VALUE)
@@ -229,13 +242,22 @@ def _is_name_of_id(name: str) -> bool:
 
 
 def _is_whole_record(cell: Any) -> bool:
-    """Whether a cell is a text with all fields together, as the reply came."""
+    """Return whether a cell has the full reply with all fields, as a text in braces."""
     return isinstance(cell, str) and "{" in cell
 
 
 @lru_cache(maxsize=256)
 def _fields_of_names(names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[str, dict[str, str]]:
-    """Return the columns of each field by role; empty unless several fields have a right answer and a reply."""
+    """Return the columns of each field, by what they hold: `{"total": {"gold": "gt_total", "said": "pred_total"}}`.
+
+    Args:
+        names: The names of all columns.
+        pattern: How a column is named after what it holds and its field.
+
+    Returns:
+        Fields that have both a right answer and a reply. Empty if there are too few of them, or if
+        they are named like the parts of a single question.
+    """
     by_field: dict[str, dict[str, str]] = {}
     for name in names:
         match = pattern.fullmatch(folded_name(name))
@@ -250,7 +272,10 @@ def _fields_of_names(names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[s
 
 @lru_cache(maxsize=256)
 def _plain_fields(names: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    """Return the columns of each field whose right answer has its plain name, and its reply a word before or after it."""
+    """Return the columns of fields whose right answer has no word that says so: `gender` beside `pred_gender`.
+
+    The result is like that of `_fields_of_names`.
+    """
     by_folded = {folded_name(name): name for name in names}
     by_field: dict[str, dict[str, str]] = {}
     for folded, name in by_folded.items():
@@ -273,10 +298,11 @@ COLUMNS = ("image", "question", "answer", "prediction")
 
 
 def with_header_as_row(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
-    """Yield the rows of a table; of one without a header also the first, with names for its columns.
+    """Yield the rows of a table. If it has no header, its first line is yielded as a row, too, and columns get names.
 
-    A table has no header if the name of a column is that of an image. Of four columns one has images and one questions;
-    the last two are the right answer and the reply, as in MME's results (Fu et al. 2023).
+    There is no header if there are four columns and the name of one of the first two is that of an
+    image file. The first two are image and question, in any order, and the last two the right
+    answer and the reply, as in MME's results (Fu et al. 2023).
     """
     stream = iter(rows)
     first = next(stream, None)
@@ -296,7 +322,7 @@ def with_header_as_row(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
 
 
 def _without_number(name: str, header: Sequence[str]) -> str:
-    """Return the name of a column without the number that tells it from an equal one: `Yes (2)` beside `Yes`."""
+    """Return the name of a column without the number that was added to it because two were equal: `Yes` for `Yes (2)`."""
     bare = _NUMBERED.sub("", name)
     return bare if bare in header else name
 

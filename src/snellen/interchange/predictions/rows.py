@@ -1,4 +1,4 @@
-"""What a file of predictions says, row by row, whatever its format; when texts are alike, and when a reply is none."""
+"""The content of a file of predictions, row by row, whatever its format; and tests for texts that are no replies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from snellen.records import Method
 
 
 class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One prediction, with what the file says of its question. Nothing is taken from another row.
+    """One prediction, with what the file says about its question. Nothing in it comes from another row.
 
     Examples:
         >>> PredictedRow(where="replies.csv:2", id="q1", options=("a cat", "a dog"), reply="(B)").reply
@@ -29,42 +29,46 @@ class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     where: str
     """Its place in the file, for notes and errors: `record 3`."""
     id: str = ""
-    """The question's name in the file; of a round, the dialogue's. Empty when the file has none."""
+    """The id of the question in the file, or that of the dialogue if the row is one of its rounds.
+    Empty if the file has no ids."""
     turn: int | None = None
     """The round of a dialogue, from 0; None for a question that is not part of one."""
     presentation: int | None = None
-    """Which presentation of its question it is, from 0; None where the file does not number them."""
+    """A question may be asked several times, for example with its options in other orders. The
+    number of this one, from 0; None if the file does not number them."""
     protocol: str = ""
-    """The label of the protocol that presented the question, in what `snellen export` wrote."""
+    """How the question was asked, such as `circular` (each rotation of its options), in a file that
+    `snellen export` wrote."""
     question: str = ""
     prompt: str = ""
     """All that the model was shown, where the file has it."""
     subject: str = ""
-    """What of the question is the same however it is put (a caption to judge), where the file has it apart."""
+    """The part of the question that stays the same in all wordings, such as a caption to judge, if
+    the file has it in a field of its own."""
     context: str = ""
     options: tuple[str, ...] = ()
     """In the order in which this row showed them."""
     labels: tuple[str, ...] = ()
-    """Those shown; capital letters when empty."""
+    """The labels that were shown with the options; capital letters from A when empty."""
     lists_options: bool = True
     """Whether the model was shown the options; replies are read without labels if it was not."""
     gold: tuple[int, ...] = ()
-    """Places of the right options; empty when hidden."""
+    """Indices of the right options in `options`; empty if the right answer is not published."""
     references: tuple[str, ...] = ()
-    """Right texts of an open question; empty when hidden."""
+    """Accepted texts of a question without options; empty if the right answer is not published."""
     reply: str | None = None
     likeliest_option: int | None = field(default=None, name="chosen")
-    """The place of the most likely option, where the file keeps nothing else of a likelihood."""
+    """The index of the most likely option, if the file does not have the likelihoods themselves."""
     scores: tuple[float, ...] = ()
     """A log-likelihood (nats) for each option in the order shown."""
     failure: str = ""
-    """Why no prediction came."""
+    """The error message if there is no prediction; otherwise empty."""
     template: str = ""
     """The instruction that the question was put with."""
     picture: str = ""
     """The image's name; rows of different images are never the same question."""
     group: str = ""
-    """What the question has in common with others, where the file says so; its image when empty."""
+    """A name that related questions share, if the file has one. When empty, questions about one image are related."""
     tags: dict[str, str] = {}
     """Facts about the question, by their columns."""
     verdict: float | None = None
@@ -74,7 +78,7 @@ class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     judge: str = ""
     """Who or what judged the reply, as the file says."""
     decoding: str = ""
-    """Settings of decoding that the file has."""
+    """Settings of decoding that the file has, as one text: `temperature=0.2, seed=1`."""
 
     @property
     def method(self) -> Method:
@@ -82,7 +86,11 @@ class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def with_failure(row: PredictedRow) -> PredictedRow:
-    """The row as one that failed where it has no reply, or what harnesses write in place of one."""
+    """Return the row marked as failed, if it has no reply or only the error message of a request.
+
+    The message, or `there is no reply`, becomes the reason of the failure. Other rows are returned
+    as they are.
+    """
     expected_texts = (*row.options, *row.references)
     reply = (row.reply or "").strip()
     if (
@@ -95,7 +103,7 @@ def with_failure(row: PredictedRow) -> PredictedRow:
 
 
 class PredictionFile(Struct, frozen=True, kw_only=True):
-    """A file of predictions, read.
+    """The predictions that were read from a file, with what it says about its model and its questions.
 
     Examples:
         >>> row = PredictedRow(where="replies.csv:2", id="q1", reply="(B)")
@@ -113,9 +121,9 @@ class PredictionFile(Struct, frozen=True, kw_only=True):
     """The suite whose published rules (`--as-published`) fit a benchmark that is made of the file."""
     task: str = ""
     metrics: tuple[str, ...] = ()
-    """Those of open questions; the usual ones when empty."""
+    """Names of the metrics of open questions; the usual ones when empty."""
     headline: str = ""
-    """The row that stands for the file's questions; the usual one when empty."""
+    """The row of the report that is the main result of the file; the usual one when empty."""
     mean_over: str = ""
     """The tag whose values have equal weight in the headline."""
     counted_together: tuple[str, ...] = ()
@@ -123,12 +131,12 @@ class PredictionFile(Struct, frozen=True, kw_only=True):
     mean_of: tuple[str, ...] = ()
     """The rows whose mean is the headline."""
     groups: dict[Grouping, str] = {}
-    """The tags that questions have in common which metrics of groups need."""
+    """For metrics over groups of questions: the tag whose equal values make a group, by kind of grouping."""
     notes: tuple[str, ...] = ()
     judged: str = ""
-    """The column with what a judge said of each reply; empty if there is none, or only what a rule said."""
+    """The column with a judge's verdict on each reply; empty if there are no verdicts, or if a fixed rule gave them."""
     likely_answers: str = ""
-    """Of a file without right answers: a column whose cells often stand in the replies, and so may hold these."""
+    """In a file without right answers: a column that may hold them, because its cells often occur in the replies."""
 
 
 LONGEST_PATH = 1024
@@ -140,7 +148,10 @@ HALF_PAIRS = "rows with half of a surrogate pair, read as U+FFFD"
 
 
 def with_whole_characters(file: PredictionFile) -> PredictionFile:
-    """Return the file with U+FFFD for each half of a surrogate pair, which no run can hold, and a note of the rows."""
+    """Return the file with U+FFFD in place of halves of surrogate pairs, which UTF-8 cannot encode.
+
+    A note tells in which rows this was done.
+    """
     rows: list[PredictedRow] = []
     findings = Findings()
     for row in file.rows:
@@ -155,7 +166,7 @@ def with_whole_characters(file: PredictionFile) -> PredictionFile:
 
 
 class Findings:
-    """What is wrong with rows, or said of them, by kind: how many, and the first of them."""
+    """Collects what is to be noted about rows: for each kind of finding, the names of the rows."""
 
     def __init__(self) -> None:
         self._by_kind: dict[str, list[str]] = defaultdict(list)
@@ -164,7 +175,7 @@ class Findings:
         self._by_kind[kind].append(name)
 
     def names(self, kind: str) -> list[str]:
-        """Return the names of the rows of a kind."""
+        """Return the names of the rows with this kind of finding; an empty list if there are none."""
         return self._by_kind.get(kind, [])
 
     def clear(self) -> None:
@@ -172,17 +183,20 @@ class Findings:
         self._by_kind.clear()
 
     def notes(self) -> list[str]:
-        """One line per kind: `rows left out, without an id: 12 (record 5, record 7, record 9, ...)`."""
+        """Return one line per kind: `rows left out, without an id: 12 (record 5, record 7, record 9, ...)`."""
         return [f"{kind}: {count_named(names)}" for kind, names in self._by_kind.items()]
 
 
 def count_named(names: Sequence[str]) -> str:
-    """`12 (5, 1000005, 7, ...)`."""
+    """Return how many names there are, with the first three: `12 (5, 1000005, 7, ...)`."""
     return f"{len(names):,} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
 
 
 def name_of(row: PredictedRow) -> str:
-    """How a note names a row: by its id where it has one."""
+    """Return how a note names a row: by its id, or by its place in the file if it has no id.
+
+    A round of a dialogue has its number, too: `q7 round 2`.
+    """
     if not row.id:
         return row.where
     return row.id if row.turn is None else f"{row.id} round {row.turn}"
@@ -192,14 +206,19 @@ _FRAME = re.compile(r"^question: |(?<=\S) answer:$")
 
 
 def folded_question(text: str) -> str:
-    """A folded question without the frame of some prompts: `Question: ... Answer:`."""
+    """Return a question in small letters without the words `Question: ... Answer:` that some prompts put around it."""
     return folded(_FRAME.sub("", folded(text)))
 
 
 def places_of(shown_options: Sequence[str], options: Sequence[str]) -> tuple[int, ...] | None:
-    """For each option shown, its index among `options`; None when one is none of them, or two are the same one.
+    """Return the index among `options` of each option shown: `(1, 0)` if a row shows two options in reverse order.
 
-    Texts are compared as they are, and folded where that finds nothing and folding leaves all options different.
+    Texts are compared as they are and, if that finds nothing, without differences of capitals and
+    spaces.
+
+    Returns:
+        One index for each option shown; None if one of them is not among `options`, or two are the
+        same one.
 
     Examples:
         >>> places_of(["a dog", "a cat"], ["a cat", "a dog"])
@@ -249,7 +268,13 @@ _EMPTY_CELL = re.compile(r"-?nan|none|null|<na>|#?n/?a|-?1\.#(?:ind|qnan)", re.I
 
 
 def is_failure(reply: str, expected_texts: Collection[str] = ()) -> bool:
-    """Whether a text stands for a request that failed; never one of the `expected_texts`: options and references."""
+    """Return whether a text is the error message of a failed request, and not a reply.
+
+    Args:
+        reply: The text.
+        expected_texts: Options and right answers of the question, which never count as error
+            messages.
+    """
     text = reply.strip()
     if len(text) > LONGEST or not _FAILURE.match(text):
         return False
@@ -257,7 +282,13 @@ def is_failure(reply: str, expected_texts: Collection[str] = ()) -> bool:
 
 
 def is_empty_cell(cell: str, expected_texts: Collection[str] = ()) -> bool:
-    """Whether a cell of a table says that nothing is there, as spreadsheets and pandas write it."""
+    """Return whether a cell is empty, or has a text that spreadsheets and pandas write for an empty one, such as `nan`.
+
+    Args:
+        cell: The text of the cell.
+        expected_texts: Options and right answers of the question, which never count as empty:
+            `None` may be an answer.
+    """
     text = cell.strip()
     return not text or bool(
         _EMPTY_CELL.fullmatch(text) and folded(text) not in map(folded, expected_texts)

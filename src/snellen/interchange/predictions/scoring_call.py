@@ -1,4 +1,4 @@
-"""What scores a file of predictions, for messages: a command, or a call in Python."""
+"""Write, for messages to the user, the command or Python call that would score a file of predictions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from snellen.callers import for_caller, setting
 
 
 class Given(Struct, frozen=True):
-    """What the user said about a file of predictions and how to score it."""
+    """The settings that the user passed when scoring a file of predictions, such as `columns` and `model`."""
 
     benchmark: str = ""
     form: str = ""
@@ -32,7 +32,15 @@ _GIVEN: ContextVar[Given | None] = ContextVar("_GIVEN", default=None)
 
 @contextmanager
 def given(**said: Any) -> Iterator[None]:
-    """Keep what the user said, the fields of `Given`, in the calls that messages of the block suggest.
+    """Within a `with` block, make `scoring_call` repeat settings that the user has already passed.
+
+    An error message may suggest a command such as `snellen score replies.csv --column
+    answer=NAME`. If the user had set `model="mine"` before, the suggestion has to contain that too,
+    or following it would lose the setting.
+
+    Args:
+        said: Settings by the names of the fields of `Given`, such as `columns` or `model`. They are
+            added to those of an enclosing block.
 
     Examples:
         >>> with given(columns={"reply": ["said"]}, model="mine"):
@@ -49,7 +57,11 @@ def given(**said: Any) -> Iterator[None]:
 def scoring_call(
     path: Path, *, benchmark: str = "", columns: Mapping[str, str | Sequence[str]] | None = None
 ) -> str:
-    """Return the command or the call that scores a file of predictions with these settings, and those of `given`.
+    """Return the text of a command or Python call that scores a file of predictions.
+
+    Users of the command line get `snellen score ...`, and users of Python get `sn.import_run(...)`.
+    The text has the settings passed here and those that `given` keeps; where both set the same
+    thing, those passed here win.
 
     Examples:
         >>> scoring_call(Path("replies.csv"), benchmark="mmstar")

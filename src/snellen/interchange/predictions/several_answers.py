@@ -1,4 +1,8 @@
-"""Right answers that are several: options together, lists, or alternatives of which a reply gives one."""
+"""Read right answers that consist of several values.
+
+A question may have several right options, or a list as its answer, or alternatives of which any one
+is accepted.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from snellen.recognition.named_option import bare_label, named_option
 
 _BETWEEN = r"\s*(?:,|;|&|/|\band\b)?\s*"
 _LETTERS = re.compile(rf"\(?([A-Z])\)?(?:{_BETWEEN}\(?[A-Z]\)?)*\.?")
-"""Letters of options one after the other: `AC`, `A, C`, `(A) and (C)`."""
+"""A text that is only letters of options: `AC`, `A, C`, `(A) and (C)`."""
 _ANNOUNCED = re.compile(
     rf"(?:answers?|options?|choices?)\b[^A-Z\n]{{0,12}}(\(?[A-Z]\)?(?:{_BETWEEN}\(?[A-Z]\)?)*)(?![a-z])"
 )
@@ -27,7 +31,16 @@ ListKind = Literal["", "items", "set", "whole"]
 
 
 def places_named(cell: Any, shown: ShownOptions, form: AnswerForm = "any") -> tuple[int, ...]:
-    """Return the places of all options that a cell names, in order; none if a part of it names no option.
+    """Return the indices of all options that a cell names, sorted.
+
+    The result is empty if any part of the cell names no option, and if the whole cell is the text
+    of a single option.
+
+    Args:
+        cell: A text such as `A, C`, or a list such as `["A", "C"]`.
+        shown: The options that the row showed.
+        form: How right answers of the table name options. With `index1`, numbers in a list count
+            from 1.
 
     Examples:
         >>> places_named("A, C", ShownOptions(("a cat", "a dog", "a car")))
@@ -58,9 +71,11 @@ _SIGNS_BETWEEN_OPTIONS = re.compile(r"(?:[\s,;|&/]|\band\b)*")
 
 
 def _joined_options(text: str, options: Sequence[str]) -> tuple[int, ...]:
-    """Return the places of options that a text is made of, with signs or `and` between them; none if it has more.
+    """Return the indices of the options in a text that consists of several of them: `a cat and a dog`.
 
-    Options may have commas themselves, so the longest are looked for first.
+    The options may be separated by signs or `and`. The result is empty if the text names fewer than
+    two options, or has any other words. Options may contain commas, so longer ones are looked for
+    first.
     """
     rest = folded(text)
     places: list[int] = []
@@ -75,12 +90,15 @@ def _joined_options(text: str, options: Sequence[str]) -> tuple[int, ...]:
 
 
 def letters_of(places: Iterable[int]) -> str:
-    """Return the letters of options as one word: `AC`."""
+    """Return the letters of options by their indices, as one word: `AC` for 0 and 2."""
     return "".join(LETTERS[place] for place in places)
 
 
 def letters_in_reply(reply: str, shown: ShownOptions, form: AnswerForm = "any") -> str:
-    """Return the letters of the options that a reply names, in order; the reply itself where that cannot be told."""
+    """Return the letters of the options that a reply names, as one word: `AC` for `The answers are A and C`.
+
+    A reply in which no option can be recognised is returned as it is.
+    """
     announced = _ANNOUNCED.findall(reply)
     lines = reply.strip().splitlines() or [""]
     for text in (reply, *announced[-1:], lines[-1]):
@@ -94,7 +112,10 @@ def letters_in_reply(reply: str, shown: ShownOptions, form: AnswerForm = "any") 
 
 
 def list_in_answer(cell: Any) -> tuple[str, ...]:
-    """Return the values of a list, or of the last list that a text has; none for anything else."""
+    """Return the values of a list as texts. In a text, the last list in brackets counts.
+
+    The result is empty if there is no list, or if it has lists, objects or missing values in it.
+    """
     if isinstance(cell, str):
         lists = _LIST.findall(cell)
         cell = lists[-1] if lists else ""
@@ -105,13 +126,13 @@ def list_in_answer(cell: Any) -> tuple[str, ...]:
 
 
 def is_list(cell: Any) -> bool:
-    """Return whether a cell is a list, also one in brackets that is written as a text."""
+    """Return whether a cell is a list, or a text that spells one in brackets: `[1, 2]`."""
     is_in_brackets = isinstance(cell, str) and cell.strip().startswith("[")
     return (isinstance(cell, list) or is_in_brackets) and listed(cell) is not None
 
 
 def is_bare_list(cell: Any) -> bool:
-    """Return whether a cell is a list of values without quotes, such as `[2014, 2016]`; one of quoted texts is none.
+    """Return whether a cell is a list without quoted texts, such as `[2014, 2016]`.
 
     Examples:
         >>> is_bare_list("[2014, 2016]"), is_bare_list([2014, 2016]), is_bare_list("['exit', 'way out']")
@@ -123,11 +144,14 @@ def is_bare_list(cell: Any) -> bool:
 
 
 _PLURALS = frozenset("answer label gold target reference truth gt response solution alias".split())
-"""Names of single right answers, which a plural makes a list of accepted ones."""
+"""Names of columns of right answers. In the plural, such as `answers`, a cell may hold several accepted ones."""
 
 
 def is_plural(name: str) -> bool:
-    """Return whether the folded name of a column says that it holds several right answers.
+    """Return whether the name of a column is a plural for right answers, so that a cell may hold several of them.
+
+    Args:
+        name: The name in small letters, with underscores between words.
 
     Examples:
         >>> is_plural("gt_answers"), is_plural("answer"), is_plural("class")
@@ -140,14 +164,19 @@ def is_plural(name: str) -> bool:
 
 
 def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
-    """Return what lists in a file are: the answers to several questions of a row, or one answer; empty if neither.
+    """Return what it means that right answers and replies of a file are lists.
 
-    Lists of letters answer a question each. Lists of numbers, such as coordinates, are one answer. Lists of labels are sets
-    if replies often give the same ones, and more in some rows than in others or nearly always several. Other lists are
-    several accepted answers.
+    Lists of letters answer one question per item. Lists of numbers, such as coordinates, are one
+    answer. Lists of labels are compared as sets if this fits the replies: many of them have exactly
+    the labels of the right answer. Other lists are alternatives, of which a reply gives one.
 
     Args:
         answers: The right answer and the reply of each row.
+
+    Returns:
+        `items` if each item answers a question of its own, `whole` if a list is one answer, `set`
+        if it is one answer in which the order does not count; empty if lists are alternatives, or
+        if there are no lists of several values.
     """
     rows = 0
     letters = 0
@@ -184,20 +213,21 @@ def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
 
 
 EQUAL_SETS = 0.2
-"""The share of the rows in which lists of labels have to have the same ones, for them to be sets."""
+"""Lists of labels are sets only if right answer and reply have the same labels in more than this share of the rows."""
 
 
 # --- alternatives in one cell ----------------------------------------------------------------------------------------
 
 _SIGNS = ("|", ";")
 FEWEST_MET = 3
-"""Replies that are one of the parts between signs, from which the parts are alternatives."""
+"""The parts between signs are alternatives if at least this many replies are equal to one of their parts."""
 
 
 def sign_between_alternatives(answered: Iterable[tuple[str, str]]) -> str:
-    """Return the sign that separates accepted answers in cells; empty if none does.
+    """Return the sign that separates accepted answers in one cell, `|` or `;`; empty if there is none.
 
-    Several replies must be one of the parts, and no reply have the sign itself.
+    At least three replies must be one of the parts between such signs, and no reply may contain the
+    sign itself.
 
     Args:
         answered: The right answer and the reply of each row.
@@ -221,7 +251,10 @@ def sign_between_alternatives(answered: Iterable[tuple[str, str]]) -> str:
 
 
 def alternatives(references: Sequence[str], sign: str) -> tuple[str, ...]:
-    """Return the references, each split at a sign; as they are without one."""
+    """Return the accepted answers, each split at a sign: `a cup` and `a mug` for `a cup | a mug` and `|`.
+
+    They are returned as they are if the sign is an empty text.
+    """
     if not sign:
         return tuple(references)
     parts = [part.strip() for reference in references for part in reference.split(sign)]

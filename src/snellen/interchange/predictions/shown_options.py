@@ -1,4 +1,4 @@
-"""The options that a row showed: in cells, in a list in its prompt, or as letters alone."""
+"""Find the options that a row showed to the model: in cells, in a list in its prompt, or only as letters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from snellen.recognition.named_option import LABEL_NOUNS, bare_label, label_of, 
 
 
 class ShownOptions(Struct, frozen=True):
-    """The options of a row in the order shown, with the labels before them; without labels letters in order."""
+    """The options of a row in the order in which the model saw them, with the labels before them.
+
+    Without labels, the options are lettered A, B, C and so on.
+    """
 
     options: tuple[str, ...]
     labels: tuple[str, ...] = ()
@@ -27,12 +30,16 @@ class ShownOptions(Struct, frozen=True):
 
     @property
     def has_gap(self) -> bool:
-        """Whether a letter is missing, as an empty cell before a filled one leaves it."""
+        """Whether a letter is missing, as B is in A, C, D. An empty cell between filled ones leaves such a gap."""
         return bool(self.labels) and self.labels != tuple(ascii_uppercase[: len(self.labels)])
 
 
 def option_cells(cells: Mapping[str, Any], columns: Sequence[str]) -> ShownOptions:
-    """Return the options in columns of their own; empty cells are skipped, and the letters of the others stay."""
+    """Return the options of a table that has a column for each of them.
+
+    Empty cells are skipped, and the other options keep the letters of their columns: A and C if the
+    second cell is empty.
+    """
     options: list[str] = []
     letters: list[str] = []
     for place, name in enumerate(columns):
@@ -44,7 +51,10 @@ def option_cells(cells: Mapping[str, Any], columns: Sequence[str]) -> ShownOptio
 
 
 def cells_to_last(cells: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the cells of options up to the last that is filled; a spreadsheet may have emptied one before it."""
+    """Return the cells of options up to the last one that is filled.
+
+    Empty cells before it are kept, since a spreadsheet may have emptied a cell such as `None`.
+    """
     texts = [as_text(cells.get(name, "")) for name in columns]
     while texts and not texts[-1]:
         texts.pop()
@@ -52,20 +62,32 @@ def cells_to_last(cells: Mapping[str, Any], columns: Sequence[str]) -> tuple[str
 
 
 HIDDEN = frozenset(("hidden", "?"))
-"""What files write in place of a right answer that they do not have."""
+"""What files have in place of a right answer that is not published."""
 UNKNOWN = "unknown"
-"""It stands for a hidden answer where no answer is known; beside others it is one of them."""
+"""It means an unpublished answer if a file has no other answers. Beside others, it is an answer itself."""
 
 
 def words_for_hidden(golds: Sequence[str]) -> frozenset[str]:
-    """Return the texts that a column of right answers has in place of answers that are not published."""
+    """Return the texts that a column of right answers has where the answer is not published: `hidden`, `?`.
+
+    `unknown` is one of them only if the column has no other answers, because it may otherwise be an
+    answer itself.
+    """
     written = {gold.strip().casefold() for gold in golds} - {""}
     has_answers = bool(written - HIDDEN - {UNKNOWN})
     return HIDDEN if has_answers else HIDDEN | {UNKNOWN}
 
 
 def letters_of_golds(golds: Sequence[str], hidden: Collection[str]) -> tuple[str, ...]:
-    """Return the letters up to the last that is a right answer; empty unless most answers are letters."""
+    """Return the letters of all options that a file seems to have, judged by its right answers.
+
+    For right answers B and D, these are A to D. The result is empty unless more than half of the
+    right answers are letters, with two different ones at least.
+
+    Args:
+        golds: The right answers.
+        hidden: Words in place of answers that are not published.
+    """
     answers = [gold for gold in golds if gold and gold.strip().casefold() not in hidden]
     counts = Counter(map(label_of, answers))
     letters = [letter for letter in LETTERS[:10] if counts[letter]]
@@ -76,7 +98,7 @@ def letters_of_golds(golds: Sequence[str], hidden: Collection[str]) -> tuple[str
 
 
 def options_of_letters(letters: tuple[str, ...]) -> ShownOptions:
-    """Return options for a row of which only the letters are known, because the file does not have their texts."""
+    """Return placeholders for options whose texts are not in the file: `option A` with the label A, and so on."""
     return ShownOptions(tuple(f"option {letter}" for letter in letters), letters)
 
 
@@ -100,13 +122,15 @@ _LISTS = tuple(
         r"^[ \t]*\(?([1-9])[.):][ \t]+(?=\S)",
     )
 )
-"""Marks of options in prompts, those on lines of their own first."""
+"""Patterns for the mark before an option in a prompt, such as `A.` or `(b)`. Those for one option
+per line come first."""
 
 
 def listed_options(prompt: str) -> tuple[str, ...]:
-    """Return the options of the last list in a prompt that is lettered from A on, in the order of their letters.
+    """Return the texts of the options that a prompt lists, in the order of their letters.
 
-    It is empty if there is no list of two or more. A list may also show its letters in another order (C, D, A, B).
+    The last list that begins with A counts, as in `A. a cat B. a dog`. A list may also show all its
+    letters in another order (C, D, A, B). The result is empty if there is no list of two or more.
     """
     for pattern in _LISTS:
         marks = list(pattern.finditer(prompt))
@@ -122,11 +146,15 @@ _ANNOUNCES = re.compile(
     rf"\b(?:options?|choices?|choose|candidates?|alternatives|select|following|{LABEL_NOUNS})\b[^\n]*:?\s*\Z|\?\s*\Z",
     re.IGNORECASE,
 )
-"""The end of a line, such as a question, before options that have numbers, as steps of an instruction have too."""
+"""The end of a line after which numbered lines are options. Without it they may be the steps of an instruction."""
 
 
 def _is_announced(prompt: str, mark: re.Match[str]) -> bool:
-    """Whether a mark has a noun for options before it, or the line before it announces options."""
+    """Return whether a numbered line in a prompt is an option, and not a step of an instruction.
+
+    It is one if it begins with a word such as `Option`, or if the line before announces options or
+    is a question.
+    """
     has_noun = any(character.isalpha() for character in mark[0])
     return has_noun or _ANNOUNCES.search(prompt[: mark.start()]) is not None
 
@@ -137,7 +165,7 @@ _ENDS_IN_TEXT = re.compile(
 
 
 def asks_for_text(prompt: str) -> bool:
-    """Return whether a prompt ends where a text is to be written, as in `Generated Caption:`, and not an answer."""
+    """Return whether a prompt ends with a heading such as `Generated Caption:`, after which the model writes a text."""
     return _ENDS_IN_TEXT.search(prompt) is not None
 
 
@@ -145,7 +173,7 @@ _NUMBERED = re.compile(rf"^[ \t]*(?:(?:{LABEL_NOUNS}) |\(?)1[.):]", re.IGNORECAS
 
 
 def shown_in_prompt(prompt: str) -> ShownOptions:
-    """Return the options that a prompt lists, with their numbers where it has `Option 1: ...`; none if it lists none."""
+    """Return the options that a prompt lists, with the labels 1, 2, 3 if these are numbered; empty if it lists none."""
     if asks_for_text(prompt):
         return ShownOptions(())
     options = listed_options(prompt)
@@ -155,7 +183,11 @@ def shown_in_prompt(prompt: str) -> ShownOptions:
 
 
 def _turned_list(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]:
-    """Return the options of a prompt whose only marks are the first three or more letters in any order."""
+    """Return the options of a prompt that lists them with their letters in any order, sorted by letter.
+
+    The result is empty unless the prompt has exactly the first three or more letters of the
+    alphabet, each once.
+    """
     letters = [_letter_of_mark(mark) for mark in marks]
     if len(marks) < 3 or sorted(letters) != list(ascii_uppercase[: len(marks)]):
         return ()
@@ -164,13 +196,20 @@ def _turned_list(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]
 
 
 def _letter_of_mark(mark: re.Match[str]) -> str:
-    """Return the letter of an option; of one that has a number, the letter in that place."""
+    """Return the letter of an option in a list; of an option with a number, the letter at that position (B for 2)."""
     label = mark[1].upper()
     return ascii_uppercase[int(label) - 1] if label.isdecimal() else label
 
 
 def _last_list(marks: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
-    """Return the last marks that are A, B and so on."""
+    """Return the marks (such as `A.`) of the last list in a prompt that goes A, B and so on.
+
+    Args:
+        marks: All marks in the prompt, in order.
+
+    Returns:
+        The marks of that list; empty if no A is followed by a B.
+    """
     run: list[re.Match[str]] = []
     last: list[re.Match[str]] = []
     for mark in marks:
@@ -195,7 +234,11 @@ _INSTRUCTION = re.compile(
 
 
 def _listed_texts(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]:
-    """Return the texts behind marks, without the commas that separate all of them; none if a text is empty."""
+    """Return the texts of the options after their marks, without commas that separate all of them.
+
+    An instruction after the last option, such as `Answer with a letter.`, is removed. The result is
+    empty if a text is empty.
+    """
     if not marks:
         return ()
     line_end = prompt.find("\n", marks[-1].end())
@@ -217,12 +260,17 @@ def _listed_texts(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...
 def places_by_exclusion(
     answered: Iterable[tuple[tuple[str, ...], str]],
 ) -> dict[tuple[tuple[str, ...], str], int]:
-    """Return the place of each answer that names no option of its list, where the others name all the others.
+    """Return the option that a right answer must mean although it is worded differently, by excluding the others.
 
-    An answer that may be a label (D where three options were found) or that says that no option is right is not placed.
+    If all other right answers to questions with the same options name one option each, the one left
+    over is meant. This is not done for an answer that may be a label (D where only three options
+    were found), or that says that no option is right.
 
     Args:
         answered: The options and the right answer of each question.
+
+    Returns:
+        The index of the option, by options and answer; empty if nothing can be concluded.
 
     Examples:
         >>> options = ("Left", "Right", "Above")
@@ -255,7 +303,11 @@ _NO_OPTION = re.compile(
 
 
 def _may_name_option(answer: str) -> bool:
-    """Return whether an answer in words of its own may be an option."""
+    """Return whether an answer that equals no option may still mean one.
+
+    It cannot if it is a letter or a number, or says that there is no answer, as `none of these`
+    does.
+    """
     is_label = bool(bare_label(answer)) or folded(answer).isdecimal()
     is_absent = is_empty_cell(answer) or _NO_OPTION.fullmatch(answer.strip()) is not None
     return not (is_label or is_absent or not folded(answer).strip("?-–— "))

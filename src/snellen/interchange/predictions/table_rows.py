@@ -1,4 +1,4 @@
-"""Predictions made of the rows of a table; rows that cannot be used are left out, counted and named."""
+"""Turn the rows of a table into predictions. Rows that cannot be used are left out, counted and named in a note."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ from snellen.recognition.verdicts import is_judged, reading_of_verdicts, verdict
 _EXPORTED = frozenset(("sample_id", "presentation", "protocol"))
 """Columns of a table that `snellen export` wrote."""
 _ORDER = "order"
-"""Its column with the place of each option that a row showed. Without it, rows of one question cannot be told apart."""
+"""A column of such a table: the order in which a row showed the options. Without it, repetitions of
+a question look the same."""
 LISTS_AS_ANSWERS = "lists among single right answers, each of which is one answer (call the column `answers` if any of a list is right)"
 _STATES_NUMBER = re.compile(
     r"\A\W*[1-9](?:\W*\Z|[.):])|\b(?:option|choice|answer(?: is)?)\W{0,3}[1-9]\b", re.IGNORECASE
@@ -105,7 +106,10 @@ def without_outer_brackets(reply: str) -> str:
 
 
 def number_in_reply(reply: str) -> str:
-    """Return the only number in a reply; a reply without one, or with several, only loses the brackets around it.
+    """Return the number in a reply if it has exactly one, as in `option 3`.
+
+    A reply without a number, or with several different ones, is returned with the brackets and full
+    stops around it removed.
 
     Examples:
         >>> number_in_reply("(2)."), number_in_reply("정답은 3번입니다."), number_in_reply("2 or 3")
@@ -116,7 +120,16 @@ def number_in_reply(reply: str) -> str:
 
 
 class RowReader:
-    """Makes predictions of rows; what is wrong with rows that are left out is counted in `findings`."""
+    """Turns rows of one table into predictions. `findings` counts the rows that were left out, by reason.
+
+    How the table has to be read (for example, whether replies are numbers of options that count
+    from 0) is found out once, from all of its rows, when the reader is made. `notes` tells the user
+    what was found out.
+
+    Args:
+        reading: The rows of the table, with what each column is for.
+        reply: The name of the column that holds the replies; empty if no column does.
+    """
 
     def __init__(self, reading: TableReading, reply: str) -> None:
         self.findings = Findings()
@@ -145,7 +158,8 @@ class RowReader:
         self._hidden = words_for_hidden(golds)
         texts_of_golds = {gold for gold in golds if gold.strip().casefold() not in self._hidden}
         self._empty_golds = [text for text in texts_of_golds if is_empty_cell(text)]
-        """Right answers of any row that look like an empty cell, such as `None`: as replies they are no empty cells."""
+        """Right answers, of any row, that look like an empty cell, such as `None`. Such a reply is
+        an answer and not a missing one."""
         if reading.options_in_prompts and not self._source.options and not self._are_texts_asked():
             self._letters = letters_of_golds(golds, self._hidden)
         self._reply = reply
@@ -164,7 +178,7 @@ class RowReader:
         if self._repeats_prompts:
             self.notes.append("the replies repeat their prompts; what follows these is read")
         if self._letters and (extracted := extracted_letters(reading)):
-            # Texts of options are not known, so a letter can hardly be told in a long reply.
+            # Without the texts of options, a letter that names one is hard to find in a long reply.
             self._reply = extracted
             self.notes.append(
                 f"the file has no options, so the letters in {extracted!r} are read, and not whole replies"
@@ -176,11 +190,11 @@ class RowReader:
             )
         names = [folded_name(name) for name in self._source.options if len(name) > 1]
         self._option_names = names if self._source.has_option_columns else []
-        """Names of the columns of options that a reply may be instead of a letter: `option_b`."""
+        """Names of the columns of options. A reply may be such a name (`option_b`) in place of a letter (`B`)."""
         self._number_said: Callable[[str], str] = without_outer_brackets
         self._reply_form: AnswerForm = self._form_of_replies()
         if self._reply_form == "any" and self._counts_options:
-            # Not where most replies are a number alone: "I see 2 people" among these names no option.
+            # Only if few replies are a number alone. Where most are, "I see 2 people" names no option.
             self._number_said = number_in_reply
             self._reply_form = self._form_of_replies()
         if self._reply_form != "any":
@@ -197,7 +211,11 @@ class RowReader:
         self._has_numbered_options = self._reply_form == "any" and self._are_numbers_stated()
 
     def _answer_field(self, golds: Sequence[str]) -> str:
-        """The field of replies in JSON that is their answer; empty if they are none."""
+        """Return the name of the field that holds the answer in replies that are JSON objects.
+
+        For example, it is `answer` for replies such as `{"answer": "B", "reason": "..."}`. The text
+        is empty if the replies are not JSON objects.
+        """
         if not self._reply or self._table.is_of_form:
             return ""
         cells = [row.cells.get(self._reply) for row in self._table.rows]
@@ -206,14 +224,21 @@ class RowReader:
         return answer_field(replies, right, self._columns.answer)
 
     def _replies_in(self, cell: Any) -> tuple[str, ...]:
-        """The replies in a cell; of objects in JSON the field that is the answer."""
+        """Return the replies in a cell. Of a reply that is a JSON object, this is only the field with the answer.
+
+        A cell can hold several replies, for example a list of sampled ones. An empty tuple means
+        that it has none.
+        """
         replies = replies_in_cell(cell)
         if not self._json_field:
             return replies
         return tuple(field_of_reply(reply, self._json_field) for reply in replies)
 
     def _sign_between_alternatives(self) -> str:
-        """The sign between accepted answers in one cell (`a | b`); empty if cells hold one answer, or a list."""
+        """Return the sign between the accepted answers in one cell: `|` where cells are like `a cup | a mug`.
+
+        The text is empty if each cell holds a single answer, or a list.
+        """
         if not self._columns.answer or self._source.options or self._table.is_joined:
             return ""
         answered: list[tuple[str, str]] = []
@@ -228,7 +253,12 @@ class RowReader:
         return sign
 
     def _are_lists_alternatives(self) -> bool:
-        """Whether lists in the column of right answers hold accepted answers: it is called so, or most cells are lists."""
+        """Return whether a list in the column of right answers means that any of its items is accepted.
+
+        It does if the column has a plural name such as `answers`, or if more than half of its
+        filled cells are lists. A few lists among single answers are answers themselves, as `[2014,
+        2016]` is to "Which years?".
+        """
         name = folded_name(self._columns.answer.rpartition(".")[2])
         if self._table.is_joined or self._table.is_of_form or is_plural(name):
             return True
@@ -242,13 +272,22 @@ class RowReader:
         return 2 * lists > filled
 
     def _is_one_answer(self, cell: Any) -> bool:
-        """Whether a cell is a list of several values that is one right answer, as `[2014, 2016]` beside single answers."""
+        """Return whether a cell is a list that, as a whole, is the one right answer: `[2014, 2016]`.
+
+        This is only so where other cells of the column are single answers; see
+        `_are_lists_alternatives`.
+        """
         if self._lists_are_alternatives or not is_bare_list(cell):
             return False
         return len(listed(cell) or ()) > 1
 
     def _settle_lists(self) -> None:
-        """Find out whether right answers are lists that replies, or what was read in these, give too."""
+        """Find out whether right answers and replies are both lists, and how these are to be compared.
+
+        `["B", "D"]` may be the answers to two questions, or one answer with two parts. The result
+        is kept in `_kind_of_lists`, as `kind_of_lists` returns it. Lists are looked for in the
+        column of replies and then in the column with what a program read from the replies.
+        """
         for column in (self._reply, self._table.column("reading")):
             pairs = (
                 (row.cells.get(self._columns.answer), row.cells.get(column))
@@ -268,11 +307,18 @@ class RowReader:
             return
 
     def _form_of_replies(self) -> AnswerForm:
-        """Return whether replies are numbers of options, and from where they count; `any` if they are something else.
+        """Return whether replies are numbers of options, and whether these count from 0 or from 1.
 
-        If right answers are numbers of options, replies count as these do. Otherwise the numbers of all replies show where
-        they begin. A number that an option has in its text (`3` of `3 cm`) means this text if right answers are not numbers
-        of options, or if the reply is a sentence.
+        If right answers are numbers of options, replies count in the same way. Otherwise the
+        numbers in all replies are looked at: if there is a 0, and none reaches the number of
+        options, they count from 0.
+
+        A number may also be part of an option's text, such as `3` where an option is `3 cm`. It
+        then means that option, and not the third one, if right answers are not numbers of options
+        or if the reply is a sentence.
+
+        Returns:
+            `index0` or `index1`; `any` if replies are not numbers of options.
         """
         if not self._source.options:
             return "any"
@@ -310,11 +356,11 @@ class RowReader:
 
     @property
     def _counts_options(self) -> bool:
-        """Whether right answers are numbers of options."""
+        """Whether right answers are numbers of options, such as 2 for the second or third one."""
         return self._source.answer_is in ("index0", "index1")
 
     def _are_numbers_stated(self) -> bool:
-        """Whether right answers are numbers of options from 1, and most replies state such a number, too."""
+        """Return whether right answers are numbers of options from 1, and more than half of the replies state one."""
         if self._source.answer_is != "index1":
             return False
         stating = 0
@@ -324,7 +370,7 @@ class RowReader:
         return 2 * stating > len(self._table.rows)
 
     def _texts_of_options(self, row: SourceRow) -> tuple[str, ...]:
-        """The options in the columns of a row; none where they cannot be used."""
+        """Return the options that a row has in columns of their own; empty if they cannot be used."""
         try:
             return option_texts_of(row.cells, self._source, row.where)
         except DataError:
@@ -333,8 +379,9 @@ class RowReader:
     def predicted(self, row: SourceRow) -> Iterator[PredictedRow]:
         """Yield a prediction for each reply of a row.
 
-        A row that cannot be used has none, and `findings` counts why. A row whose right answer and reply are lists may have
-        one for each item.
+        Most rows have one. A row with several sampled replies has one for each, and a row with
+        lists of right answers and of replies may have one for each item. A row that cannot be used
+        yields nothing, and `findings` counts the reason.
         """
         if row.holds_half_pair:
             self.findings.add(HALF_PAIRS, row.where)
@@ -367,7 +414,7 @@ class RowReader:
         references: tuple[str, ...] = ()
         fault = ""
         if has_several_right_options:
-            # Scored as an open question, whose answer is the letters of all right options.
+            # Scored as an open question whose answer is the letters of all right options, such as `AC`.
             options = ()
             labels = ()
             references = (letters_of(right_options),)
@@ -415,12 +462,14 @@ class RowReader:
             yield replace(predicted, reply=self._reply_text(reply, predicted))
 
     def _facts_of_row(self, row: SourceRow, asked: Asked, row_id: str) -> PredictedRow:
-        """Return a prediction with what its row says, except for options, right answers and the reply.
+        """Return a prediction without options, right answers and reply, but with everything else that its row says.
 
         Args:
             row: The row.
             asked: The question and the prompt of the row.
-            row_id: Its id; with a turn of a dialogue, this also ends in the number of the turn. Empty if it has none.
+            row_id: The id of the row, or an empty text. If the row is one turn of a dialogue, the
+                number of the turn at the end of the id is removed, so that all turns have the same
+                id.
         """
         cells = row.cells
         turn = count_in_cell(cells.get(self._table.column("turn")))
@@ -449,7 +498,12 @@ class RowReader:
         )
 
     def _as_presented(self, row: PredictedRow, cells: Mapping[str, Any]) -> PredictedRow:
-        """A row of an export of Snellen, with its protocol and its options in the order in which it showed them."""
+        """Return a prediction with the protocol and the order of options under which Snellen asked it.
+
+        This applies only to tables that `snellen export` wrote; other predictions are returned as
+        they are. Such a table repeats a question with its options in several orders, and its column
+        `order` says which: `[2, 0, 1]` means that the third option was shown first.
+        """
         protocol = text_in_cell(cells.get("doc.protocol"))
         if protocol:
             return replace(row, protocol=protocol)
@@ -474,12 +528,20 @@ class RowReader:
     def _replies_to_several(
         self, cells: Mapping[str, Any], replies: tuple[str, ...]
     ) -> tuple[str, ...]:
-        """The replies to a question with several right options: a list is one reply, not several."""
+        """Return the replies to a question with several right options, for which a list is a single reply.
+
+        For such a question `["A", "C"]` is one reply that names two options; for another, it would
+        be two replies.
+        """
         cell = cells.get(self._reply)
         return (as_text(cell),) if isinstance(cell, list) else replies
 
     def _of_lists(self, row: PredictedRow, cells: Mapping[str, Any]) -> Iterator[PredictedRow]:
-        """Yield the predictions of a row whose right answer and reply are lists: one, or one for each item."""
+        """Yield the predictions of a row whose right answer and reply are lists.
+
+        There is one prediction for each item if every item answers a question of its own, and
+        otherwise one for the whole list.
+        """
         golds = list_in_answer(cells.get(self._columns.answer))
         given = list_in_answer(cells.get(self._list_column))
         if self._kind_of_lists == "set":
@@ -501,7 +563,11 @@ class RowReader:
                 yield replace(of_item, gold=(place,), references=())
 
     def _reply_text(self, reply: str, row: PredictedRow) -> str | None:
-        """A reply; None for a cell that says that there is none."""
+        """Return a reply as it is to be scored; None if the cell says that there is no reply, such as `nan`.
+
+        A reply that is the name of a column of options (`option_b`), or a number of an option,
+        becomes the letter of that option.
+        """
         if not row.labels and folded_name(reply) in self._option_names:
             place = self._option_names.index(folded_name(reply))
             if place < len(row.options):
@@ -515,7 +581,11 @@ class RowReader:
         return None if is_empty else reply
 
     def _reading_of_verdicts(self) -> ReadingOfVerdicts:
-        """How the cells in the column of verdicts are read; marks of a judge are noted."""
+        """Return the function that turns a cell of the column of verdicts into a number from 0 to 1.
+
+        A verdict says whether a reply is right, for example `correct`. If a judge gave marks such
+        as 1 to 5, a note tells the user how they are converted.
+        """
         column = self._table.column("verdict")
         counts = Counter(text_in_cell(row.cells.get(column)) for row in self._table.rows)
         judged = is_judged(column, self._table.roles.profiles) or bool(self._table.column("judge"))
@@ -530,7 +600,12 @@ class RowReader:
         return read
 
     def _verdict(self, cells: Mapping[str, Any]) -> float | None:
-        """How right the file says that the reply is: in a column, or by the right answer beside what it read."""
+        """Return how right the reply is according to the file, from 0 to 1; None if the file does not say.
+
+        It is in the column of verdicts. Without such a column, an object such as `{"answer": "B",
+        "read": "C"}`, with the right answer beside what a program read in the reply, gives 1 if
+        both are equal and 0 if not.
+        """
         column = self._table.column("verdict")
         if column:
             return self._read_verdict(text_in_cell(cells.get(column)))
@@ -542,7 +617,7 @@ class RowReader:
             or not right
             or isinstance(right, (list, dict)) != isinstance(read, (list, dict))
         ):
-            return None  # a text is no verdict on a list of references: any of these may be right
+            return None  # a text cannot be compared with a list of which any item may be right
         return float(read == right)
 
     def _reading(self, cells: Mapping[str, Any]) -> str | None:
@@ -554,10 +629,11 @@ class RowReader:
     def _options(
         self, cells: Mapping[str, Any], asked: Asked, where: str, n_scored: int
     ) -> ShownOptions:
-        """Return the options of a row, with their labels; none for an open question.
+        """Return the options that a row showed, with their labels; empty for an open question.
 
-        They are in columns of the table, in the list of a prompt, or the right answer with wrong ones. If only letters of
-        options are known, such as `C`, their texts are unknown (`option C`).
+        They are looked for in columns of the table, then in a list in the prompt, and then as the
+        right answer together with columns of wrong ones. If the file has only letters as right
+        answers, the texts of options are not known and are called `option A`, `option B` and so on.
 
         Args:
             cells: The cells of the row.
@@ -588,9 +664,10 @@ class RowReader:
         return ShownOptions(())
 
     def _options_in_columns(self, cells: Mapping[str, Any], where: str) -> ShownOptions:
-        """Return the options of a row whose table has a column for each option, or one column with lists of them.
+        """Return the options of a row that has a column for each option, or one column with a list of them.
 
-        If right answers and replies are numbers, so are the labels of the options.
+        If both right answers and replies are numbers from 1, the labels of the options are 1, 2, 3
+        and so on, and otherwise letters.
         """
         columns = self._source.options
         if self._source.has_option_columns and not self._has_numbered_options:
@@ -604,7 +681,7 @@ class RowReader:
         return ShownOptions(options, numbers)
 
     def _are_texts_asked(self) -> bool:
-        """Whether the prompts ask for texts to be written, such as captions."""
+        """Return whether more than half of the prompts ask the model to write a text, such as a caption."""
         asking = 0
         for row in self._table.rows:
             asked = Asked(row.cells, self._roles)
@@ -612,7 +689,10 @@ class RowReader:
         return 2 * asking > len(self._table.rows)
 
     def _place_in_list(self, cells: Mapping[str, Any], listed: ShownOptions) -> int | None:
-        """The place of the answer of a row among the options that its prompt lists; None if there is none."""
+        """Return the index of the option that is the right answer, among those that the prompt lists.
+
+        None if the prompt lists no options, or if the answer is none of them.
+        """
         answer = as_text(only_value(cells.get(self._columns.answer)))
         if not listed or not answer:
             return None
@@ -621,7 +701,13 @@ class RowReader:
 
     @cached_property
     def _excluded(self) -> dict[tuple[tuple[str, ...], str], int]:
-        """The places of answers that are called otherwise than their options in prompts."""
+        """For right answers worded differently than in the prompt, the index of the option they must mean.
+
+        For example, prompts list the options Left, Right and Above, and the right answers in the
+        file are `left`, `right` and `on top`. `on top` equals no option, but as the other answers
+        take the other options, it must mean Above. The key is then `(("Left", "Right", "Above"),
+        "on top")` and the value 2. Each such guess is noted for the user.
+        """
         answered: list[tuple[tuple[str, ...], str]] = []
         for row in self._table.rows:
             asked = Asked(row.cells, self._roles)
@@ -637,7 +723,7 @@ class RowReader:
         return places
 
     def _lists_options(self, asked: Asked) -> bool:
-        """Whether a prompt lists three options or more, so that a letter as a reply is one of them."""
+        """Return whether a prompt lists three options or more, so that a letter as a reply is one of them."""
         if not self._table.options_in_prompts:
             return False
         listed = listed_options(asked.prompt) or listed_options(asked.question)
@@ -652,12 +738,13 @@ class RowReader:
             cells: The cells of the row.
             shown: The options of the row.
             where: The row, for messages.
-            is_likelihood: Whether the row has log-likelihoods of the options. Then its right answer may be a number of an
-                option from 0, as harnesses record it.
+            is_likelihood: Whether the row has log-likelihoods of the options. Then its right answer
+                may be a number of an option from 0, as evaluation harnesses record it.
 
         Returns:
-            The index of the right option, the accepted texts, and why the row cannot be used. The first two are empty if
-            the right answer is not known, and the last if there is no fault.
+            A tuple of three: the indices of the right option (at most one), the accepted texts, and
+            the reason why the row cannot be used. The first two are empty if the right answer is
+            not known, and the reason is empty if the row can be used.
         """
         written = cells.get(self._columns.answer) if self._columns.answer else None
         answer = only_value(written)
@@ -680,7 +767,10 @@ class RowReader:
         return _right_option(place, "whose right answer is none of their options")
 
     def _is_hidden_answer(self, answer: Any, shown: ShownOptions) -> bool:
-        """Return whether a cell says that the right answer is not published, such as `hidden`, and is not an option."""
+        """Return whether a cell says that the right answer is not published, as `hidden` and `?` do.
+
+        A word that is the text of one of the options does not count.
+        """
         word = as_text(answer).strip().casefold()
         if self._table.is_of_form or word not in self._hidden:
             return False
@@ -690,7 +780,7 @@ class RowReader:
     def _open_answer(
         self, cells: Mapping[str, Any], where: str
     ) -> tuple[tuple[int, ...], tuple[str, ...], str]:
-        """Return the texts that a row without options accepts, as `_answer` does."""
+        """Return the texts that count as right for a row without options, in the tuple that `_answer` returns."""
         written = cells.get(self._columns.answer)
         if self._letters and isinstance(only_value(written), list):
             return (), (), "with several right options"
@@ -703,7 +793,11 @@ class RowReader:
         return (), alternatives(references, self._alternatives_between), ""
 
     def _named(self, answer: Any, shown: ShownOptions) -> int | None:
-        """The place of the option that an answer names in the form of its table, or else in any."""
+        """Return the index of the option that a right answer names; None if it names none.
+
+        It is read first in the form that right answers of this table have (for example as a number
+        from 0), and if that fails, in any form.
+        """
         columns = self._source.options if self._source.has_option_columns else ()
         form = self._source.answer_is
         if form != "any" and not shown.has_gap and not self._letters:

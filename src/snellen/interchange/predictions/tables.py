@@ -95,11 +95,18 @@ TABLE = "table"
 """The name of this form, for `--as`."""
 TITLE = "a table of predictions"
 PART = "split"
-"""The field with the name of the part of a file that a record stands in."""
+"""The column with the part of a file that a row comes from: `left` for `{"left": [...], "right": [...]}`."""
 
 
 def prediction_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a file, one for each question where a row holds several. Raises DataError."""
+    """Yield the rows of a file of predictions in the layout that the other functions expect.
+
+    A row that holds several questions becomes one row for each of them. A table without a header
+    gets names for its columns, and lists of tokens become texts.
+
+    Raises:
+        DataError: The file cannot be read.
+    """
     lists: set[str] = set()
     rows = with_header_as_row(read_rows(path, text_encoding(path), as_stored=True))
     for row in with_fields_as_rows(rows):
@@ -116,7 +123,7 @@ def prediction_rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _with_main_question(row: SourceRow) -> SourceRow:
-    """Return a row whose record has a main question and a list of variants of it, with the main one alone."""
+    """Return the main question of a record that also has a list of its variants, without these; other rows unchanged."""
     main: dict[str, dict[str, Any]] = defaultdict(dict)
     for name, cell in row.cells.items():
         outer, _, field = name.partition(".")
@@ -131,7 +138,10 @@ def _with_main_question(row: SourceRow) -> SourceRow:
 
 
 def _with_passes_joined(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Return cells with the replies of several passes in one list: `pred_0` and `pred_1` become `pred`."""
+    """Return cells with the replies of several passes in one list: `pred_0` and `pred_1` become `pred`.
+
+    A pass is one of several times that the model was asked the same question.
+    """
     passes = _columns_of_passes(tuple(cells))
     if not passes:
         return dict(cells)
@@ -142,7 +152,7 @@ def _with_passes_joined(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _columns_of_passes(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns that number the replies of several passes, or none."""
+    """Return the numbered columns with replies to the same question: `pred_0` and `pred_1`; empty if there are none."""
     taken = {folded_name(name) for name in names}
     for stem, chain in series(names).items():
         is_numbered = chain[0].strip()[-1].isdecimal()
@@ -159,14 +169,16 @@ def recognise_predictions(
     is_gold_known: bool = False,
     answers: Answers | None = None,
 ) -> TableReading:
-    """Read a file's rows and find what its columns are.
+    """Read the rows of a file and find out what its columns are for.
 
     Args:
         path: A file in any format that `build` reads, also packed with gzip.
-        columns: The columns of roles that the user states, by role.
-        answer_is: How answers name options, if the user states it.
-        is_gold_known: Whether right answers are known from a benchmark, so that the file need not have them.
-        answers: Right answers by id, which are put beside the replies.
+        columns: Columns that the user names, by role, such as `{"reply": ["said"]}`.
+        answer_is: How right answers name options, such as `letter`, if the user says it.
+        is_gold_known: Whether right answers are known from a benchmark, so that the file need not
+            have them.
+        answers: Right answers by id, from a separate table. They are added to the rows with these
+            ids.
 
     Raises:
         DataError: The file cannot be read, or no column holds replies.
@@ -259,13 +271,17 @@ _OF_A_PREDICTION = (
     "id",
     "image",
 )
-"""Roles of which each prediction has a filled column."""
+"""Each prediction has a filled column of at least one of these roles."""
 
 
 def _predictions_among(
     rows: Sequence[SourceRow], roles: TableRoles
 ) -> tuple[Sequence[SourceRow], str]:
-    """Return the rows that are predictions, and the others in words: settings that a log begins with, or a summary."""
+    """Return the rows that are predictions, and a text that counts and names the others.
+
+    Other rows are, for example, settings at the beginning of a log, or a summary at its end. The
+    text is empty if there are none.
+    """
     columns = {name for role in _OF_A_PREDICTION for name in roles.roles.get(role, ())}
     objects = tuple(f"{name}." for name in columns)
     predictions: list[SourceRow] = []
@@ -280,10 +296,12 @@ def _predictions_among(
 
 
 def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
-    """Whether `answer` is what a harness read in the replies: it, or two columns beside it, repeat fields of their JSON.
+    """Return whether the column `answer` is not the right answer, but what a harness read in the replies.
 
-    Columns whose names say that they hold right answers, such as `ground_truth`, are believed. Not so a field of an
-    object of which two fields repeat the replies, in the rows that have them: the object was read in the replies.
+    It is if it repeats a field of the JSON objects that the replies are, or if two other columns
+    do. Columns whose names say that they hold right answers, such as `ground_truth`, do not count.
+    But if `answer` is a field of an object, and it and another field of that object repeat the
+    replies, then the object was read in the replies.
     """
     answer = first_column(roles.roles, "answer")
     reply = first_column(roles.roles, "reply")
@@ -312,7 +330,11 @@ def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
 
 
 def _is_text_of_something_else(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
-    """Whether the replies are texts read in images, by their name, and far from the texts that they stand beside."""
+    """Return whether the column taken for replies has transcribed texts that are no replies to the questions.
+
+    Its name says that its texts were read in images (`ocr_text`), and they differ strongly from the
+    right answers.
+    """
     reply = first_column(roles.roles, "reply")
     answer = first_column(roles.roles, "answer")
     if not answer or not is_transcribed(reply) or is_name_of_reply(reply):
@@ -359,7 +381,15 @@ def _doubt_note(roles: TableRoles, doubt: Doubt) -> str:
 
 
 def read_predictions(reading: TableReading) -> list[PredictionFile]:
-    """Return the predictions of a table: one file for each model whose replies it holds."""
+    """Return the predictions of a table: one file for each model whose replies it holds.
+
+    Args:
+        reading: The table, with what its columns are for.
+
+    Raises:
+        DataError: No row can be used, or most rows with options have right answers that are none of
+            these.
+    """
     path, roles = reading.path, reading.roles.roles
     reply_columns = roles.get("reply", ())
     by_column = reply_columns if len(reply_columns) > 1 else ("",)
@@ -472,13 +502,21 @@ _OPTION_UNREAD = (
     "rows left out, whose right answer is none of the options in their prompt",
 )
 FEWEST_UNREAD = 20
-"""Rows left out because of their options, from which a file may be refused for that."""
+"""A file is refused only if at least this many rows were left out because of their options."""
 
 
 def _check_options_read(
     path: Path, reader: RowReader, rows_by_model: Mapping[str, Sequence[PredictedRow]]
 ) -> None:
-    """Raise DataError where most rows with options are left out, so that a number would be of the few others."""
+    """Raise DataError if most rows with options were left out because their right answers are none of the options.
+
+    An accuracy over the few other rows would mislead.
+
+    Args:
+        path: The file.
+        reader: The reader, whose findings say which rows were left out.
+        rows_by_model: The rows that could be used.
+    """
     unread = [name for kind in _OPTION_UNREAD for name in reader.findings.names(kind)]
     n_read = sum(bool(row.options) for rows in rows_by_model.values() for row in rows)
     if len(unread) < FEWEST_UNREAD or len(unread) <= n_read:
@@ -491,19 +529,22 @@ def _check_options_read(
 
 
 OFTEN = 0.15
-"""Share of the replies in which the cell of their row has to stand, for a column to be likely to hold right answers."""
+"""A column may hold right answers if its cells occur in at least this share of the replies."""
 FEWEST_LIKELY = 3
-"""Different cells of such a column."""
+"""The fewest different cells of such a column."""
 LONGEST_LIKELY = 8
-"""Words of such a cell on average."""
+"""The most words of its cells, on average."""
 
 
 def _likely_answers(reading: TableReading) -> tuple[str, Said] | None:
-    """The column whose cells stand in the replies of their rows most often, and how often; None if none does often.
+    """Return the column that may hold right answers although its name does not say so, judged by its cells.
 
-    Its name does not say that it has right answers.
-    A cell that its question has too does not count. The same cells have to stand half as often at most in the replies of
-    other rows, or they are words that all replies use.
+    Its cells often occur in the replies of their own rows. They must do so at most half as often in
+    the replies of other rows, or else they are words that all replies use. A cell that also occurs
+    in the question does not count.
+
+    Returns:
+        The column, and how often its cells occur in replies; None if there is no such column.
     """
     roles = reading.roles
     reply_column = first_column(roles.roles, "reply")
@@ -536,11 +577,16 @@ def _likely_answers(reading: TableReading) -> tuple[str, Said] | None:
 
 
 CONFIRMED = 0.97
-"""The share of the rows in which verdicts have to agree with whether a cell stands in its reply."""
+"""The share of rows in which the verdict has to agree with whether the cell occurs in the reply."""
 
 
 def _answer_by_verdicts(rows: Sequence[SourceRow], roles: TableRoles) -> tuple[str, ...]:
-    """The column whose cells stand in the replies that a file calls right, and in no others; empty if none does."""
+    """Return the column that must hold the right answers according to the file's own verdicts.
+
+    Its cells occur in almost all replies that are marked as right, and in almost no others. The
+    result is the name of the column alone; empty if there is none, or if fewer than five replies
+    are marked as right or as wrong.
+    """
     verdict_of = first_column(roles.roles, "verdict")
     reply_of = first_column(roles.roles, "reply")
     judged: list[tuple[SourceRow, str, bool]] = []
@@ -567,16 +613,29 @@ def _answer_by_verdicts(rows: Sequence[SourceRow], roles: TableRoles) -> tuple[s
 
 
 FEWEST_CONFIRMED = 5
-"""Replies that a file has to call right, and as many wrong, for its verdicts to tell the right answers."""
+"""The fewest replies marked as right, and marked as wrong, from which the right answers can be found by verdicts."""
 
 
 def _is_of_column(name: str, reply: str) -> bool:
-    """Whether a folded name is that of a column of replies with a further word: `gpt_4o_correct` of `gpt_4o`."""
+    """Return whether a column is named after a column of replies and one more word: `gpt_4o_correct` for `gpt_4o`.
+
+    Args:
+        name: The name of the column, in small letters.
+        reply: The name of the column of replies, in small letters.
+    """
     return name.startswith(f"{reply}_") or name.endswith(f"_{reply}")
 
 
 def _with_verdicts_of(reading: TableReading, reply: str) -> TableReading:
-    """Return a reading with the verdicts on one of several models: `base_correct` for `base_output`, or with none."""
+    """Return a reading with the verdicts on one of several models: `base_correct` for the replies `base_output`.
+
+    If no column of verdicts is named after the model, the reading has none: those of another model
+    do not apply.
+
+    Args:
+        reading: The table.
+        reply: The column with the replies of the model.
+    """
     model, _, _ = reply.partition("_")
     of_model = {
         name: profile
@@ -591,7 +650,7 @@ def _with_verdicts_of(reading: TableReading, reply: str) -> TableReading:
 
 
 MOST_CONDITIONS = 20
-"""Values of a column of conditions."""
+"""The most different values of a column of conditions."""
 _OF_RUNS = re.compile(
     r"(?:run|seed|trial|repeat|repetition|iteration|attempt)s?[-_ ]?\d*", re.IGNORECASE
 )
@@ -599,12 +658,17 @@ _OF_RUNS = re.compile(
 
 
 def _columns_of_conditions(reading: TableReading) -> tuple[str, ...]:
-    """The columns that tell apart rows of the same questions: models, runs, or ways of asking; none in most files.
+    """Return the columns that say which model, run or way of asking a row is of.
 
-    They are that of the models, the part of a file (`{"direct": [...], "cot": [...]}`), or any other column by its cells,
-    such as `run`: the rows of each of its values ask the same questions, once each. Each then has a result of its own.
-    Without texts of questions, the column or its values have to be called runs. In what `snellen export` wrote, rows of
-    one question are its presentations.
+    A table may have several rows for a question, such as one for each value of `run`. Each value
+    then gets a result of its own. Such a column is that of the models, the part of the file
+    (`{"direct": [...], "cot": [...]}`), or any other one if the rows of each of its values ask the
+    same questions, once each. If the table has no texts of questions, the column or its values also
+    have to be named like runs.
+
+    Returns:
+        The columns; empty for most files. In files that `snellen export` wrote, several rows of a
+        question are repetitions of one run, so only the column of models is returned.
     """
     roles = reading.roles.roles
     models = roles.get("model", ())[:1]
@@ -631,7 +695,7 @@ def _columns_of_conditions(reading: TableReading) -> tuple[str, ...]:
 
 
 def _keys_of_questions(reading: TableReading) -> list[str]:
-    """What tells each row's question from others: its id, text, images, options and right answer."""
+    """Return a text for each row that is equal for rows of the same question: its id, text, images, options and answer."""
     roles = reading.roles.roles
     columns: list[str] = []
     for role in ("id", "question", "prompt", "answer"):
@@ -651,14 +715,15 @@ def _ask_the_same(
     *,
     may_lack_rows: bool = True,
 ) -> bool:
-    """Whether the rows of each value of some columns together ask the same questions, once each.
+    """Return whether rows with each value of some columns ask the same questions, once each.
 
     Args:
         reading: The table.
-        columns: The columns.
-        keys: What tells each row's question from others.
-        may_lack_rows: Whether rows of up to half of the questions may be missing of a value. Of models and runs they may.
-            Facts about images, such as rooms, can have a few questions in common.
+        columns: The columns. Rows belong together if they have the same values in all of them.
+        keys: A text for each row that is equal for rows of the same question.
+        may_lack_rows: Whether a value may lack up to half of the questions, as an unfinished run
+            does. Other columns, such as the room that an image shows, may have a few questions in
+            common by chance.
     """
     asked: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for row, key in zip(reading.rows, keys, strict=True):
@@ -673,17 +738,26 @@ def _ask_the_same(
 
 
 def _name_of_condition(column: str, row: SourceRow) -> str:
-    """What a row says in a column of models or of conditions: `run 2` for a number in `run`, and `zoomed true`."""
+    """Return the value of a row in a column of models or conditions, as a name.
+
+    A number or truth value is put after the name of the column: `run 2`, `zoomed true`.
+    """
     value = text_in_cell(row.cells.get(column))
     is_bare = is_number(value) or value.casefold() in ("true", "false", "yes", "no")
     return f"{column.rpartition('.')[2]} {value}" if is_bare else value
 
 
 def _only_model(reading: TableReading, column: str) -> tuple[str, tuple[str, ...]]:
-    """The model of all rows where some do not name it and the others name one alone, and a note on the former.
+    """Return the only model that a table names, if some rows leave it out, and a note about those rows.
 
-    Without such a gap, or with several models, both are empty; also where rows without a name ask the same questions as
-    the others, since these are the replies of another model.
+    Args:
+        reading: The table.
+        column: The column of models; may be empty.
+
+    Returns:
+        The model and the note. Both are empty if all rows name a model, if there are several
+        models, or if the rows without a name ask the same questions as the others: they are then
+        probably the replies of another model.
     """
     if not column:
         return "", ()
@@ -703,7 +777,7 @@ def _only_model(reading: TableReading, column: str) -> tuple[str, tuple[str, ...
 
 
 def _model_in_name(reading: TableReading) -> str:
-    """The model that the only column of replies is called after: `trocr` of `trocr_transcription`; empty if after none."""
+    """Return the model after which the only column of replies is named: `trocr` for `trocr_transcription`; else empty."""
     reply = reading.column("reply")
     if reading.roles.roles.get("reply") != replies_by_noun(reading.roles.profiles):
         return ""
@@ -715,9 +789,11 @@ MOST_PARTS_NAMED = 4
 
 
 def _parts_with_same_ids(reading: TableReading) -> tuple[str, ...]:
-    """The parts of a file whose ids begin anew in each (`{"left": [{"id": 1}], "right": [{"id": 1}]}`); often none.
+    """Return the parts of a file if ids begin anew in each of them, so that equal ids are different questions.
 
-    Parts that are called after models are no groups of questions.
+    In `{"left": [{"id": 1}], "right": [{"id": 1}]}`, these are `left` and `right`. The result is
+    empty for most files, and if parts are named after models, which may have been asked the same
+    questions.
     """
     column = reading.column("id")
     if not column or reading.is_joined:
@@ -740,7 +816,7 @@ def _parts_with_same_ids(reading: TableReading) -> tuple[str, ...]:
 
 
 def _of_part(rows: Iterable[PredictedRow], part: str) -> Iterator[PredictedRow]:
-    """Rows whose ids have the part of the file; those of one id in several parts stay a group."""
+    """Yield rows with the part of the file in their ids: `1 (left)`. Rows with equal ids before stay one group."""
     for row in rows:
         yield replace(row, id=f"{row.id} ({part})", group=row.group or row.picture or row.id)
 
@@ -763,7 +839,7 @@ _SCORES = {
     "relaxed_acc": _RELAXED,
     "relaxed_correctness": _RELAXED,
 }
-"""The metrics that a column calls for that has the score of each row, by its name."""
+"""The metrics for a file that has a column with a score of each row, by the name of that column."""
 _TRANSCRIPTS = frozenset(("transcript", "transcription", "gt_transcript", "gt_transcription"))
 """Names of columns with the right transcripts of speech or writing."""
 _CHART_HALVES = ({"human", "augmented"}, {"test_human", "test_augmented"})
@@ -771,7 +847,10 @@ _CHART_HALVES = ({"human", "augmented"}, {"test_human", "test_augmented"})
 
 
 def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The metrics that a file's own columns call for, and a note on them: `anls` has the ANLS of each row."""
+    """Return the metrics that the columns of a file call for, and a note about them; both empty for most files.
+
+    For example, a column `anls` shows that its authors scored replies by ANLS.
+    """
     if reading.column("options") or reading.column("distractors"):
         return (), ()
     if FIELD in reading.roles.profiles:
@@ -790,7 +869,7 @@ def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[s
         if metrics is not None:
             scored.setdefault(metrics, name)
     if _CER in scored:
-        scored.pop(_WER, None)  # of writing both are given, and characters tell more
+        scored.pop(_WER, None)  # files about writing often have both, and characters tell more
     for metrics, name in scored.items():
         return metrics, (_scores_note(reading, name, metrics[0]),)
     if transcribed := _metrics_of_transcripts(reading):
@@ -815,13 +894,14 @@ def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[s
 
 
 FEWEST_SPELLED = 10
-"""Rows whose right answers are spellings of one text, from which a file may be of documents."""
+"""A file may be about documents if at least this many rows have several spellings of one text as right answers."""
 
 
 def _lists_spellings(reading: TableReading) -> bool:
-    """Whether many rows list right answers that differ in capital letters alone: `ITC Limited` and `itc limited`.
+    """Return whether right answers are often lists of spellings that differ only in capitals.
 
-    Annotators of documents copied a text as it is printed, or did not (Mathew et al. 2021); each spelling was kept.
+    `ITC Limited` and `itc limited` are an example. This is a sign of DocVQA, whose annotators
+    copied texts as printed or in small letters (Mathew et al. 2021).
     """
     column = reading.column("answer")
     n_several = 0
@@ -842,7 +922,11 @@ _ARCHIVE_ID = "ucsf_document_id"
 
 
 def _sign_of_documents(reading: TableReading) -> str:
-    """What in a file says that its questions are of DocVQA's kind; empty if nothing does, or its name says what it is of."""
+    """Return what shows that the questions of a file are about documents, as those of DocVQA: `the file's name`.
+
+    The text is empty if nothing does, or if the file's name is that of a benchmark of the
+    catalogue, which is then believed.
+    """
     title = reading.path.name.partition(".")[0]
     if known_benchmark(title) is not None:
         return ""
@@ -882,13 +966,17 @@ FEWEST_TRANSCRIBED = 4
 """Words of transcripts, in half of them at least; shorter ones are words to be recognised."""
 FEWEST_COPIED = 10
 NEAR = 0.2
-"""Edits per character of half of the replies to long texts at most, from which they are transcripts without any hint."""
+"""Replies to long texts are transcripts, even without any other sign, if half of them need at most
+this many edits per character."""
 FARTHEST = 0.5
-"""Edits per character of half of the transcripts at most; replies that are farther away say something else."""
+"""The most edits per character that half of the transcripts may need. Replies farther away say something else."""
 
 
 def _metrics_of_transcripts(reading: TableReading) -> tuple[str, ...]:
-    """The metrics of transcripts of speech or of writing, if prompts or names of columns call the replies that."""
+    """Return the metrics for transcripts of speech or writing, if the replies are such; else empty.
+
+    Prompts, names of columns, or texts that nearly equal the long right answers show that they are.
+    """
     words = {word for name in reading.roles.profiles for word in split_name(name)}
     asks = _ASKS_TO_TRANSCRIBE
     n_asking = 0
@@ -920,7 +1008,7 @@ MOST_COMPARED = 100
 
 
 def _scores_note(reading: TableReading, column: str, metric: str) -> str:
-    """A note on a column with the score of each row: its mean, and the metric that it calls for."""
+    """Return a note about a column with a score of each row: its mean, and the metric that is computed because of it."""
     texts = [text_in_cell(row.cells.get(column)) for row in reading.rows]
     numbers = [float(text) for text in texts if is_number(text)]
     scores = [number for number in numbers if math.isfinite(number)]
@@ -934,7 +1022,16 @@ def _scores_note(reading: TableReading, column: str, metric: str) -> str:
 
 
 def _recorded_verdicts(rows: Sequence[PredictedRow], column: str, others: str) -> list[str]:
-    """A note of the share that a file itself calls right, if it says so of nearly all its rows, and by other columns."""
+    """Return a note with the share of replies that the file itself marks as right.
+
+    Args:
+        rows: The rows.
+        column: The column with the verdicts, for the note.
+        others: What other columns of verdicts say, for the note; may be empty.
+
+    Returns:
+        A list with the note; empty unless nearly all rows have a verdict.
+    """
     verdicts = [row.verdict for row in rows if row.verdict is not None]
     if not verdicts or len(verdicts) < MOSTLY * len(rows):
         return []
@@ -950,7 +1047,10 @@ MOST_OTHER_VERDICTS = 4
 
 
 def _other_verdicts(reading: TableReading) -> str:
-    """What further columns of 0 and 1 say that are called verdicts too, and how one of them is taken; often nothing."""
+    """Return the end of a note about further columns of verdicts, with their shares; often empty.
+
+    Several columns may say whether a reply is right. The note also says how to use another one.
+    """
     column = reading.column("verdict")
     if not column:
         return ""
@@ -976,17 +1076,18 @@ def _other_verdicts(reading: TableReading) -> str:
 
 
 FAR_TOO_LONG = 3
-"""How many times as long as its right text a transcript has to be, for its model to have repeated itself."""
+"""A transcript more than this many times as long as the right text shows that the model repeated itself."""
 MOST_ADDED = 0.1
-"""What such replies may add to the mean rate of errors without a note."""
+"""There is no note if such replies add less than this to the mean rate of errors."""
 
 
 def _far_too_long(
     rows: Sequence[PredictedRow], metrics: Sequence[str], reading: TableReading
 ) -> tuple[str, ...]:
-    """A note on transcripts of which a few are so long that they make much of the mean rate of errors; else none.
+    """Return a note about transcripts so long that a few of them determine the mean rate of errors; else empty.
 
-    A reply has at least as many errors as it has characters more than the right text.
+    A model that repeats itself endlessly writes such texts. A reply has at least as many errors as
+    it has characters more than the right text, so one reply can count as much as hundreds.
     """
     if metrics not in (_CER, _WER):
         return ()
@@ -1007,7 +1108,7 @@ def _far_too_long(
 
 
 def _own_measures(reading: TableReading) -> tuple[str, ...]:
-    """A note of the mean of each column with a measure from 0 to 1 of each row, by their names; none without any."""
+    """Return a note with the mean of each column that, by its name, has a score from 0 to 1 of each row; else empty."""
     means: list[str] = []
     for name in reading.roles.profiles:
         if METRIC_WORDS.isdisjoint(folded_name(name).split("_")):
@@ -1022,18 +1123,19 @@ def _own_measures(reading: TableReading) -> tuple[str, ...]:
 
 
 FEWEST_RIGHT = 5
-"""Replies that repeat their right answer, from which one can tell whether scores are verdicts on replies."""
+"""The fewest replies equal to their right answers from which one can see whether scores are verdicts."""
 
 
 def _without_confidences(
     rows: Sequence[PredictedRow], reading: TableReading
 ) -> tuple[Sequence[PredictedRow], tuple[str, ...]]:
-    """The rows without scores that say how sure a model is, or something else than how right its replies are.
+    """Return the rows without their verdicts if these are something else, such as how sure the model is.
 
-    Most of such scores are neither 0 nor 1, and a reply that repeats the right answer has seldom the highest one.
+    They are if most lie between 0 and 1, and most replies that are surely right do not have the
+    highest score.
 
     Returns:
-        The rows, and a note if their scores are no verdicts.
+        The rows, and a note if their verdicts were dropped; otherwise the second is empty.
     """
     column = reading.column("verdict")
     scores = [row.verdict for row in rows if row.verdict is not None]
@@ -1053,7 +1155,7 @@ def _without_confidences(
 
 
 def _repeated_questions(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
-    """A note on a file without ids that has each question several times, as for several models; empty for any other."""
+    """Return a note if a file without ids has each question equally often, such as once for each model; else empty."""
     if any(row.id or row.presentation is not None for row in rows):
         return ()
     asked = Counter(
@@ -1070,14 +1172,18 @@ def _repeated_questions(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
 
 
 def _column_of_judge(reading: TableReading) -> str:
-    """The column of verdicts that a judge gave, by its name or since a column beside it names the judge."""
+    """Return the column of verdicts if a judge gave them; else empty.
+
+    A judge is a model or person who compares replies with right answers. The name of the column, or
+    another column, tells.
+    """
     column = reading.column("verdict")
     judged = is_judged(column, ()) or bool(reading.column("judge"))
     return column if judged else ""
 
 
 def _without_placeholders(rows: Sequence[PredictedRow]) -> Sequence[PredictedRow]:
-    """The rows without prompts that are the same for all of them, and so say nothing of their questions."""
+    """Return the rows without their prompt if all have the same, because it then says nothing about their questions."""
     prompts = {row.prompt for row in rows}
     if len(rows) < 2 or len(prompts) > 1 or not all(row.id and not row.question for row in rows):
         return rows
@@ -1085,10 +1191,11 @@ def _without_placeholders(rows: Sequence[PredictedRow]) -> Sequence[PredictedRow
 
 
 def _with_references_joined(rows: Sequence[PredictedRow]) -> Sequence[PredictedRow]:
-    """The rows of captions that are repeated beside each of several references, as one row with all of these.
+    """Return rows in which each caption of a model stands beside one right caption as one row with all right captions.
 
-    Rows without a question are of one question only where each image has one reply, the right answers are captions, and
-    no other column tells the rows apart. Otherwise several questions may have been asked about an image, as in POPE.
+    This is done only if rows have no questions, each image has one reply, right answers are
+    captions, and no other column distinguishes the rows. Otherwise rows of one image may be several
+    questions about it, as in POPE; they are then returned as they are.
     """
     joined: dict[str, PredictedRow] = {}
     facts_by_picture: dict[str, dict[str, str]] = {}
@@ -1111,12 +1218,12 @@ def _with_references_joined(rows: Sequence[PredictedRow]) -> Sequence[PredictedR
 
 
 def _facts_in_words(row: PredictedRow) -> dict[str, str]:
-    """What other columns say of a row in words; numbers may be scores, or the ids of references."""
+    """Return what other columns say about a row, without numbers, which may be scores or ids of right captions."""
     return {name: text for name, text in row.tags.items() if text and not is_number(text)}
 
 
 def _questions_missing(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
-    """A note on a file that has several rows of an image and not their questions; empty for any other."""
+    """Return a note if a file has several rows about one image, but not their questions; else empty."""
     if any(row.question or row.prompt or row.options for row in rows):
         return ()
     pictures = Counter(row.picture for row in rows if row.picture and row.presentation is None)
@@ -1130,7 +1237,11 @@ def _questions_missing(rows: Sequence[PredictedRow]) -> tuple[str, ...]:
 
 
 def _with_base_ids(rows: Sequence[PredictedRow]) -> list[PredictedRow]:
-    """The rows, in which rotations of a question, as CircularEval's files number them, have the id of their base row."""
+    """Return the rows with the same id for all rotations of a question.
+
+    Files for CircularEval add a multiple of a large number to the id of a question for each
+    rotation of its options.
+    """
     questions = {row.id: row.question for row in rows if row.id}
     result: list[PredictedRow] = []
     for row in rows:
@@ -1146,7 +1257,7 @@ def _base_id(index: str) -> str:
 
 
 FEW_LABELS = 0.05
-"""The share of the replies that may state a label although no options were shown."""
+"""The share of replies that may state a label by chance, although no options were shown."""
 _STATES_LABEL = re.compile(
     r"\A\W*[A-Za-z](?:[.):]|\W*\Z)"
     r"|\b(?i:answer|option|choice)(?i: is| would be)?\W{0,6}[A-H]\b(?!\s+[a-z])"
@@ -1159,11 +1270,14 @@ _ANNOUNCES_LABEL = re.compile(
     r"\A\W*[A-H](?:[.):]|\W*\Z)"
     r"|\b(?i:answer|option|choice)(?i: is| would be)?\W{0,6}[A-H]\b(?!\s+[a-z])|\bboxed\{\W*[A-H]\W*\}"
 )
-"""The same without letters that may belong to a calculation, as in "the capacity matrix (C)"."""
+"""Like `_STATES_LABEL`, without letters that may belong to a calculation, as in "the capacity matrix (C)"."""
 
 
 def _are_options_shown(rows: Sequence[PredictedRow]) -> bool:
-    """Whether prompts show the options that a file keeps, as far as it tells: replies may also begin with their labels."""
+    """Return whether prompts showed the options that a file has, judged by the prompts and by labels in the replies.
+
+    Without prompts, the value is True.
+    """
     with_options = [row for row in rows if row.options and row.reply]
     labelled = 0
     for row in with_options:
@@ -1177,10 +1291,13 @@ def _are_options_shown(rows: Sequence[PredictedRow]) -> bool:
 
 
 def _as_read(rows: Sequence[PredictedRow]) -> tuple[Sequence[PredictedRow], tuple[str, ...]]:
-    """Rows whose model was not shown the options: what the file read in the replies counts, if that is an option.
+    """Return the rows of a file whose model was not shown the options.
+
+    A harness then often mapped each reply to an option. If nearly all rows have such an option in
+    the file, it counts in place of the reply.
 
     Returns:
-        The rows, and a note if the file's own readings count.
+        The rows, and a note if those options count; otherwise the second is empty.
     """
     unshown = [replace(row, lists_options=False) for row in rows]
     read = 0

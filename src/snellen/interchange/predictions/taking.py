@@ -91,7 +91,7 @@ from snellen.runs.run_folder import read_manifest
 
 
 class FileReading(Struct, frozen=True):
-    """How to read files of predictions, as far as the user says it."""
+    """What the user says about how to read files of predictions."""
 
     benchmark: str = ""
     """The benchmark that was evaluated: a name, the folder of a built one, or a table with questions and answers."""
@@ -293,7 +293,15 @@ WORDS_OF_REASONS = 20
 
 
 def _compared(file: PredictionFile, printed: PrintedAccuracy | None) -> PredictionFile:
-    """Return a file with a note if its replies do not give the accuracy that it prints, or give reasons and are all right."""
+    """Return a file with notes if its replies do not have the accuracy that it states, or seem to be training data.
+
+    The second is so if all replies are right and long: they may have been written from their right
+    answers.
+
+    Args:
+        file: The file.
+        printed: The accuracy that it states; None if it states none.
+    """
     share = share_right(file)
     if share is None:
         return file
@@ -388,7 +396,10 @@ def _write_run(
 def _label(
     path: Path, placed: list[PlacedRow], samples: Mapping[str, Sample], repeats: bool
 ) -> str:
-    """Return the label of the protocol that the rows follow: by their method and presentations per question.
+    """Return the label of the protocol that fits the rows, such as `vanilla` or `circular`.
+
+    It depends on whether rows have replies or likelihoods, and on how often each question was
+    asked.
 
     Raises:
         DataError: If the file has both replies and likelihoods.
@@ -414,9 +425,11 @@ def _label(
 
 
 def _stated_protocol(placed: Sequence[PlacedRow]) -> str:
-    """Return the one protocol with several presentations that rows state; empty if there is none, or a row states none.
+    """Return the protocol with several presentations of a question that all rows state; else empty.
 
-    A run under `vanilla` and `circular` has the first presentation under both.
+    A presentation is one showing of a question, for example with its options in another order. Rows
+    may also state `vanilla`: a run under `vanilla` and `circular` has its first presentations under
+    both.
     """
     labels = {row.row.protocol for row in placed}
     if "" in labels:
@@ -498,7 +511,7 @@ ALIKE = 0.5
 
 
 def _same_questions(taken: Sequence[TakenFile]) -> list[list[tuple[int, _OwnFile]]]:
-    """Group files that define their own questions by whether they have the same ones; each file with its index.
+    """Group files by whether they ask the same questions. Each file is returned with its index.
 
     Raises:
         DataError: If a file cannot be scored by itself.
@@ -523,14 +536,17 @@ def _same_questions(taken: Sequence[TakenFile]) -> list[list[tuple[int, _OwnFile
 
 
 def _content(draft: Draft) -> tuple[object, ...]:
-    """Return what identifies a question across files of several models: its id, texts and correct answers."""
+    """Return what identifies a question in the files of several models: its id, text, options and right answers."""
     first = draft.rounds[0]
     golds = frozenset(first.options[index] for index in first.gold) or frozenset(first.texts)
     return draft.id, folded_question(first.question), frozenset(first.options), golds
 
 
 def _common_name(titles: Sequence[str]) -> str:
-    """Return the words at the end of all titles, or else at their beginning; the first title if they share none."""
+    """Return the words that all titles end with, or else begin with: `mmmu` for `llava_mmmu` and `qwen_mmmu`.
+
+    If they have no words in common, the first title is returned.
+    """
     if len(set(titles)) == 1:
         return titles[0]
     word_lists = [title.replace("-", "_").split("_") for title in titles]
@@ -554,7 +570,10 @@ def _common_beginning(word_lists: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _model_of(title: str, name: str, files: int) -> str:
-    """Return the part of a file's title without the benchmark's name, as the model; empty for a single file."""
+    """Return the model in a file's title: what remains without the name of the benchmark, as `llava` of `llava_mmmu`.
+
+    The text is empty if there is only one file.
+    """
     if files < 2:
         return ""
     return title.replace(name, "").strip("_-. ") or title

@@ -1,4 +1,4 @@
-"""Texts as a tokenizer leaves them: lists of tokens, with marks at their beginning, at their end and for filling."""
+"""Read texts as a tokenizer leaves them: lists of tokens, with marks such as `<SOS>`, `<EOS>` and `<PAD>`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _FILLING = r"<pad>|\[pad\]"
 _MARK = re.compile(rf"(?<!\w)(?:{_START}|{_END}|{_FILLING})(?!\w)", re.IGNORECASE)
 _ENDS = re.compile(rf"(?<!\w)(?:{_END})(?!\w)", re.IGNORECASE)
 FEWEST_MARKS = 2
-"""Marks of a text from which it is one that a tokenizer left: one may be part of an answer."""
+"""The fewest marks that show that a text comes from a tokenizer. A single one may be part of an answer."""
 
 
 def with_tokens_joined(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cells of a row with texts in place of lists of tokens; they keep their marks.
+    """Return the cells of a row with each list of tokens joined to a text. Marks such as `<EOS>` stay in it.
 
     Examples:
         >>> with_tokens_joined({"said": ["<SOS>", "a", "dog", "<EOS>", "<PAD>"], "options": ["a", "b"]})
@@ -39,12 +39,12 @@ def _joined(cell: Any) -> Any:
 
 
 def has_marks(text: str) -> bool:
-    """Return whether a text has marks of a tokenizer, at its beginning and at its end."""
+    """Return whether a text has at least two marks of a tokenizer, such as `<SOS>` and `<EOS>`."""
     return len(_MARK.findall(text)) >= FEWEST_MARKS
 
 
 def without_marks(text: str) -> str:
-    """Return a text up to its first mark of an end, without marks.
+    """Return a text up to its first mark for an end (`<EOS>`), and without other marks.
 
     Examples:
         >>> without_marks("<SOS> a dog <EOS> <EOS> <PAD>"), without_marks("startseq two cats endseq")
