@@ -37,13 +37,18 @@ def split_options(text: str) -> list[str] | None:
 def _all_meant(
     answer: str, options: tuple[str, ...], names: tuple[str, ...]
 ) -> dict[str, int | None]:
-    """Return the option that an answer means in each form, or None for a form that does not fit."""
+    """Return the index of the option that an answer names in each form, such as `letter` or `index0`.
+
+    The index is None for forms in which it names no option: `B` is 1 as a letter and None as a
+    number.
+    """
     return {form: named_option(answer, options, form, columns=names) for form in FORMS}
 
 
 class AnswerColumn:
-    """Counts, for each form of answers, how many cells of a column name an option of their row.
+    """Counts in how many rows a column names one of the options, for each form in which it may do so.
 
+    A form is a way of naming an option: by letter, by text, or by a number that counts from 0 or 1.
     Only rows with an answer and options are counted.
     """
 
@@ -100,16 +105,26 @@ class AnswerColumn:
 
     @property
     def fit(self) -> float:
-        """Largest share of rows that a single form explains, counting `any` as a form."""
+        """The largest share of rows, from 0 to 1, in which a single form names an option.
+
+        `any` counts as a form: numbers from 0 together with letters and texts.
+        """
         return max(*self.fits.values(), self._any_fits) / self.rows if self.rows else 0.0
 
     @property
     def fit_in_words(self) -> float:
-        """Largest share of rows that letters or option texts explain; a number may mean anything."""
+        """The largest share of rows in which letters, or texts, name an option.
+
+        Numbers are ignored here, because they may mean anything.
+        """
         return max(self.fits["letter"], self.fits["text"]) / self.rows if self.rows else 0.0
 
     def forms(self) -> tuple[AnswerForm, ...]:
-        """Return the form that explains the most rows, followed by equally good forms that name other options."""
+        """Return the form in which most cells name an option.
+
+        If other forms fit as well but name other options (1 is the first or the second one), these
+        follow, so that the user can choose.
+        """
         most = max(self.fits.values())
         # If the option texts fit as well, they are numbers themselves.
         if self._numbered_keys and self.fits[self._numbered_keys] == most > self.fits["text"]:
@@ -159,7 +174,7 @@ _SERIES = re.compile(r"(.*?)[-_.\s]*(\d{1,2}|(?<![A-Za-z])[A-Za-z]|(?<=[a-zäö�
 
 
 class Doubt(Struct, frozen=True):
-    """A role that several columns may have, or none has, and that the user must decide."""
+    """A choice that the user has to make, between columns that may have a role or between forms of answers."""
 
     role: str
     choices: tuple[str, ...]

@@ -39,7 +39,7 @@ NAMES_LOOKED_UP = 200
 
 
 class Recognition(Struct, frozen=True, kw_only=True):
-    """The recognised kind of a file or folder, with the reader and parameters to build it."""
+    """What a file or folder was recognised as, with the reader and the parameters by which it can be built."""
 
     path: Path
     kind: Kind
@@ -89,13 +89,13 @@ class TableSettings(Struct, frozen=True):
     images: str = ""
     no_images: bool = False
     leave_out_images: bool = False
-    """Whether questions are read without the images that they have, as where replies are only scored."""
+    """Whether questions are read without their images, which are not needed for scoring replies."""
     hidden_answers: bool = False
     fetch_images: bool = False
     make_options: bool = False
     """Whether open questions become multiple choice."""
     keep_open: bool = False
-    """Whether open questions whose answers are few classes stay open."""
+    """Whether open questions stay open although their answers are only a few classes."""
     as_annotations: bool = False
     """Whether questions and answers are read as annotations, from which other questions are made."""
 
@@ -194,9 +194,10 @@ def _without_images(roles: TableRoles) -> TableRoles:
 
 
 def _names_listed_option(answer: Any, options: Sequence[str]) -> bool:
-    """Return whether an answer names one of the options that are listed by letters, or is hidden.
+    """Return whether an answer names one of the options in a list, or is empty because it is not published.
 
-    A number names the option with this text only: it does not say from which number the letters are counted.
+    A number counts only if it is the text of an option, because letters say nothing about whether
+    numbers begin at 0 or 1.
     """
     if isinstance(answer, list) and len(answer) == 1:
         [answer] = answer
@@ -206,9 +207,10 @@ def _names_listed_option(answer: Any, options: Sequence[str]) -> bool:
 def _with_options_in_text(
     recognition: Recognition, roles: TableRoles, encoding: str
 ) -> Recognition:
-    """Return the recognition as multiple choice if each question lists its options in its text, and each answer names one.
+    """Return the recognition as multiple choice if questions list their options in their text.
 
-    If only some rows do so, all questions are open, and the summary says so.
+    Every question must list them (`A. a cat B. a dog`), and every answer must name one. If only
+    some rows do, all questions are open, and the summary says so.
     """
     is_talk = roles.kind == "conversations"
     if roles.kind != "questions" and not is_talk:
@@ -253,7 +255,11 @@ ASKS_YES_NO = "{question}\nPlease answer yes or no."
 
 
 def _with_answer_type(recognition: Recognition, column: str, encoding: str) -> Recognition:
-    """Add the type of the answers to open questions: the classes to choose among, or the metrics that compare them."""
+    """Return the recognition of open questions with the type of their answers.
+
+    Answers that are a few classes make the questions multiple choice. Other types, such as numbers,
+    decide by which metrics replies are scored.
+    """
     cells = (row.cells.get(column) for row in read_rows(recognition.path, encoding))
     kind = answer_type([accepted_texts(cell) for cell in cells if cell is not None and cell != ""])
     if kind.classes:
@@ -386,7 +392,11 @@ def _describe_sheet(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def column_params(roles: Roles) -> dict[str, Any]:
-    """Return roles as a table for an entry: a column, a list of columns, or a table of attributes and their columns."""
+    """Return the roles of columns as an entry of a benchmark writes them.
+
+    A role has a column or a list of columns; the attributes of an image are a table of names and
+    columns.
+    """
     return {role: _column_param(role, names) for role, names in roles.items()}
 
 

@@ -123,7 +123,10 @@ FITTING = 0.5
 
 
 class TableRoles(Struct, frozen=True):
-    """The recognised kind of a table, and the columns of each role."""
+    """What a table was recognised as, and the columns of each role.
+
+    A role is what a column is for, such as `question`, `answer` or `reply`.
+    """
 
     kind: str
     """`questions`, `conversations`, `annotations` or `predictions`; empty if the table is not recognised."""
@@ -149,7 +152,7 @@ def _parts_of(name: str, columns: Iterable[str]) -> list[str]:
 
 
 def usual_tags(columns: Mapping[str, ColumnProfile]) -> list[str]:
-    """Return the columns that are tags by a usual name, such as `category` or `split`, and by few short values."""
+    """Return the columns that group rows, such as `category` or `split`: they have a usual name and few short values."""
     return [
         name
         for name, profile in columns.items()
@@ -176,7 +179,7 @@ def row_options(cells: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
 
 
 def _text_of(value: Any) -> Any:
-    """Return an option or accepted answer; of an object, the field that holds its text."""
+    """Return the text of an option or answer: the value itself, or the field of an object that has the text."""
     if not isinstance(value, dict):
         return value
     for name in ("text", "answer", "option", "value", "label"):
@@ -186,10 +189,10 @@ def _text_of(value: Any) -> Any:
 
 
 def accepted_texts(cell: Any) -> tuple[str, ...]:
-    """Return the answers that a cell of an open question accepts.
+    """Return the answers that a cell accepts for an open question.
 
-    A list accepts each of its values. A text accepts itself, or its final line if it is a worked solution. A list of
-    four numbers is one answer, a box.
+    Of a list, each value is accepted. A text is accepted itself; if it is a worked solution, only
+    its final line is. A list of four numbers is a box, and so a single answer.
     """
     is_plain_text = isinstance(cell, str) and not cell.strip().startswith(("[", "('", '("'))
     values = None if is_plain_text else listed(cell)
@@ -251,7 +254,7 @@ def _check_declared(
     declared: Mapping[str, Sequence[str]],
     answer_is: str,
 ) -> None:
-    """Raise for a role or form of answers that does not exist, and for a declared column that the table lacks."""
+    """Raise an error if the user named a role, a form of answers or a column that does not exist."""
     roles = (*ROLES, *OF_ANNOTATIONS, *OF_PREDICTIONS)
     for role, names in declared.items():
         if role not in (MESSAGES, *roles):
@@ -267,7 +270,11 @@ def _check_declared(
 
 
 def _unknown_role(role: str, names: Sequence[str], roles: Sequence[str]) -> UnknownNameError:
-    """Return the error for an unknown role; the usual name of a column (`image_path`) suggests its role (`image`)."""
+    """Return the error for an unknown role.
+
+    If it is the usual name of a column, such as `image_path`, the message suggests the role,
+    `image`.
+    """
     for known in roles:
         if role in usual_names().get(known, ()):
             remedy = setting("columns", {known: names[0] if len(names) == 1 else list(names)})
@@ -283,17 +290,18 @@ def prediction_roles(
     *,
     is_gold_known: bool = False,
 ) -> TableRoles:
-    """Recognise the columns of a table of predictions: those of questions, and those of replies.
+    """Recognise what the columns of a table of predictions are for: the questions and the replies.
 
-    If several columns may have a role, the one with the most certain name gets it, and the others are noted in
-    `doubts`. A question, an id and an answer may be missing.
+    If several columns may have a role, the one with the most certain name gets it, and the others
+    are noted in `doubts`. A table need not have questions, ids and right answers.
 
     Args:
         path: The table, for messages.
         rows: All rows of the table.
-        declared: Columns by role, as a form or the user gives them.
-        answer_is: How answers name options, if that is declared.
-        is_gold_known: Whether the ground truth comes from another source, so that `answer` may be the reply.
+        declared: Columns by role that the user, or the known format of a toolkit, has set.
+        answer_is: How answers name options, if that has been set, too.
+        is_gold_known: Whether the right answers come from another source, so that a column `answer`
+            may hold the replies.
     """
     profiles = profiles_of(rows)
     _check_declared(path, profiles, declared, answer_is)
@@ -360,7 +368,11 @@ def _filled(roles: Roles) -> Roles:
 
 
 class _Assignment:
-    """Assigns roles to the columns of a table, one role after the other; each column gets at most one role."""
+    """Assigns roles to the columns of a table, one role after the other.
+
+    A role is what a column is for, such as `question` or `answer`. A column gets at most one, so
+    that a column once assigned is not considered for later roles.
+    """
 
     def __init__(
         self,
@@ -387,7 +399,12 @@ class _Assignment:
         return {name: profile for name, profile in profiles.items() if name not in self._taken}
 
     def _settle(self, role: str, outcome: tuple[tuple[str, ...], Doubt | None]) -> None:
-        """Assign a role to the recognised columns and note their doubt, unless the user declared the role."""
+        """Assign a role to columns and note their doubt; nothing is done if the user assigned that role.
+
+        Args:
+            role: The role.
+            outcome: The columns, and a doubt if the user should confirm the choice.
+        """
         if role in self._given:
             return
         names, doubt = outcome
@@ -395,7 +412,11 @@ class _Assignment:
         self._doubts += [doubt] if doubt else []
 
     def roles(self, *, as_annotations: bool = False) -> TableRoles:
-        """Return the roles of a table of questions; of a table of annotations if it asks nothing, or on request."""
+        """Return the roles of a table of questions.
+
+        If the table has no questions, or if the user asks for it, its columns are read as
+        annotations instead: facts about images, from which questions can be made.
+        """
         profiles = self._profiles
         free = {name: profile for name, profile in profiles.items() if not is_tag(name)}
         self._settle("image", self._pictures(self._still_free(free)))
@@ -442,8 +463,12 @@ class _Assignment:
     def prediction_roles(self, *, is_gold_known: bool) -> TableRoles:
         """Return the roles of a table of predictions; see the function `prediction_roles`.
 
-        Each column has at most one role, so the surest come first: replies, then what the model was shown, then the
-        correct answers, then what the table says about replies, and at last tags.
+        A column gets at most one role, so the most certain ones are assigned first: replies, then
+        what the model was shown, then the right answers, then what the table says about replies,
+        and at last tags.
+
+        Args:
+            is_gold_known: Whether the right answers come from another source than this table.
         """
         free = {name: profile for name, profile in self._profiles.items() if not is_tag(name)}
         self._settle_reply(free, is_gold_known=is_gold_known)
@@ -478,7 +503,7 @@ class _Assignment:
         )
 
     def _settle_input(self, free: Mapping[str, ColumnProfile]) -> None:
-        """Assign the roles of a conversation with the model, of the name of the model, and of images."""
+        """Assign the columns with conversations, with names of models, and with images."""
         messages = [name for name in self._still_free(free) if free[name].messages > 0.5]
         self._settle(MESSAGES, (tuple(messages[:1]), None))
         self._settle("model", (one_by_name("model", free, self._taken), None))
@@ -487,7 +512,10 @@ class _Assignment:
             self._settle("image", (one_by_name("image", free, self._taken), None))
 
     def _settle_options_of_predictions(self, free: Mapping[str, ColumnProfile]) -> None:
-        """Assign the columns of wrong options, or those of all options; `options` is empty if there are none."""
+        """Assign the column or columns of options: either of all options, or of the wrong ones.
+
+        The role `options` is empty if there are none, or if only the wrong ones are listed.
+        """
         if "options" not in self._given:
             self._settle("distractors", (self._distractors(free), None))
         if self._are_distractors_of_free_text(free):
@@ -504,14 +532,14 @@ class _Assignment:
     def _settle_answer_of_predictions(
         self, free: Mapping[str, ColumnProfile], gold: str, *, is_gold_known: bool
     ) -> tuple[int, AnswerForm]:
-        """Assign the column of correct answers.
+        """Assign the column of right answers.
 
         Args:
             free: Columns that are not tags.
-            gold: The column that is named like the replies except for a word for correct answers; empty if there is
-                none.
-            is_gold_known: Whether the ground truth comes from another source, so that neither captions nor the last turns
-                of conversations are taken for it.
+            gold: The column that is named like the replies, but with a word for right answers:
+                `gt_color` for replies in `pred_color`. Empty if there is none.
+            is_gold_known: Whether the right answers come from another source. Columns of captions,
+                and the last turns of conversations, are then not taken for right answers.
 
         Returns:
             The number of rows, and how answers name options.
@@ -537,14 +565,14 @@ class _Assignment:
         self._settle("answer", (self._reference_captions(free), None))
         if self._roles.get("answer") or "answer" in self._given:
             return rows, form
-        # A conversation to learn from has the right answer as its last turn.
+        # In a conversation for training, the last turn is the right answer.
         talks = [name for name in self._roles.get(MESSAGES, ()) if name in self._profiles]
         if self._roles["reply"] and talks and folded_name(talks[0]) == "conversations":
             self._roles["answer"] = (talks[0],)
         return rows, form
 
     def _possible_answers(self, free: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
-        """Return the free columns that may hold the correct answers, and those that the user declared as answers."""
+        """Return the columns without a role that may hold the right answers, and those that the user named as answers."""
         golds: dict[str, ColumnProfile] = {}
         for name, profile in self._still_free(free).items():
             if is_field_of_verdicts(name, self._profiles) or self._is_source_of_reply(name):

@@ -55,7 +55,7 @@ Order = tuple[int, ...]
 
 
 class PlacedRow(Struct, frozen=True):
-    """A row with its question and the order in which it showed the options.
+    """A row of a file of predictions with the question that it answers, and the order in which it showed the options.
 
     Examples:
         >>> row = PredictedRow(where="replies.csv:2", id="q1", reply="(B)")
@@ -77,12 +77,12 @@ class PlacedRow(Struct, frozen=True):
 
     @property
     def showing(self) -> tuple[Order, int | None]:
-        """The order of the options, and the number of the presentation where the file has it."""
+        """The order of the options, and the number of this presentation; None if the file has no numbers."""
         return self.order, self.row.presentation
 
     @property
     def distinguishing_fields(self) -> tuple[object, ...]:
-        """Values by which two presentations of a question differ."""
+        """Everything in which two rows of a question can differ. Rows that are equal in all of it are copies."""
         row = self.row
         return (
             *self.showing,
@@ -103,20 +103,24 @@ def number_presentations(
     repeats: bool,
     findings: Findings,
 ) -> list[PlacedRow]:
-    """Return the rows, each numbered as a presentation of its question.
+    """Return the rows, each with the number that its presentation has among those of its question.
 
-    A failed request that was repeated counts with its reply, and a duplicate row counts once.
+    A presentation is one showing of a question, for example with its options in another order. If a
+    request failed and was repeated, only the row with the reply is returned; of equal rows, only
+    one is.
 
     Args:
         path: The file of predictions, for messages.
         placed: Rows with their questions.
         samples: Samples of the benchmark by id.
-        repeats: Whether several rows with the same id are presentations of one question. If not, rows are
-            presentations of one question only if they show its options in different orders.
+        repeats: Whether several rows with the same id are presentations of one question. If not,
+            rows are presentations of one question only if they show its options in different
+            orders.
         findings: Receives notes about retries, duplicates, contradictions and failures.
 
     Raises:
-        DataError: If more than `FEW_CONTRADICTIONS` of the questions have rows that contradict each other.
+        DataError: If more than `FEW_CONTRADICTIONS` of the questions have rows that contradict each
+            other.
     """
     groups: dict[Key, list[PlacedRow]] = defaultdict(list)
     for row in placed:
@@ -180,9 +184,9 @@ def _reply_excerpt(row: PredictedRow) -> str:
 def _without_retries(
     rows: Sequence[PlacedRow], expected: int, findings: Findings
 ) -> list[PlacedRow]:
-    """Return the rows without failed requests whose presentation another row has a reply for.
+    """Return the rows without failed requests that were repeated and have a reply in another row.
 
-    If fewer rows than `expected` would remain, all rows are returned.
+    All rows are returned if fewer than `expected` would remain.
     """
     answered = {row.showing for row in rows if not row.row.failure}
     remaining = [row for row in rows if not (row.row.failure and row.showing in answered)]
@@ -198,10 +202,11 @@ def _without_retries(
 
 
 def expected_presentations(counts: Iterable[int]) -> int:
-    """Return the number of rows that a complete question has; 1 without any questions.
+    """Return how many rows a question has if nothing is missing; 1 if there are no questions.
 
-    This is the largest count that at least a tenth of the questions have. A question has fewer rows if the run ended
-    early, and more if rows were written twice (for example the last batch of several processes).
+    It is the largest number of rows that at least a tenth of the questions have. A question has
+    fewer rows if the run ended early, and more if rows were written twice (for example the last
+    batch of several processes).
 
     Args:
         counts: The number of rows of each question.
@@ -218,7 +223,14 @@ def expected_presentations(counts: Iterable[int]) -> int:
 def _without_copies(
     rows: Sequence[PlacedRow], expected: int, findings: Findings
 ) -> list[PlacedRow]:
-    """Return the rows without exact copies, dropping only as many as exceed `expected`; if that is 0, all copies."""
+    """Return the rows without exact copies of earlier ones.
+
+    Args:
+        rows: The rows of a question.
+        expected: How many rows a question should have. Copies are removed only until this many rows
+            remain; 0 removes all of them.
+        findings: Receives a note about each removed row.
+    """
     remaining: list[PlacedRow] = []
     droppable = len(rows) - expected if expected else len(rows)
     for row in rows:
@@ -234,10 +246,11 @@ def _without_copies(
 
 
 def _numbered(rows: Sequence[PlacedRow], samples: Mapping[str, Sample]) -> list[PlacedRow]:
-    """Return the rows of a question with presentation numbers.
+    """Return the rows of a question with the numbers of their presentations.
 
-    These are the file's numbers if all rows have different ones. Rotations are numbered by the option that they show
-    first, so that the original order is 0. Other rows are numbered in the order of the file.
+    The numbers of the file are used if all are different. If the rows show rotations of the
+    options, each gets the index of the option that it shows first, so that the original order is 0.
+    Other rows are numbered in the order of the file.
     """
     stated_numbers = [row.row.presentation for row in rows]
     if None not in stated_numbers and len(set(stated_numbers)) == len(stated_numbers):
@@ -248,7 +261,7 @@ def _numbered(rows: Sequence[PlacedRow], samples: Mapping[str, Sample]) -> list[
 
 
 def are_rotations(rows: Sequence[PlacedRow], samples: Mapping[str, Sample]) -> bool:
-    """Return whether the rows of a question show its options in different orders, all of them used by CircularEval."""
+    """Return whether each row of a question shows its options in a different order that CircularEval uses."""
     orders = {row.order for row in rows}
     if len(orders) < len(rows):
         return False
@@ -257,7 +270,7 @@ def are_rotations(rows: Sequence[PlacedRow], samples: Mapping[str, Sample]) -> b
 
 
 def _rotated_orders(sample: Sample, turn: int) -> list[Order]:
-    """Return the orders in which CircularEval shows a question's options."""
+    """Return the orders in which CircularEval shows the options of a question."""
     if sample.turns:
         return list(rotations(len(sample.rounds[turn].options)))
     return circular_orders(sample)
@@ -266,7 +279,13 @@ def _rotated_orders(sample: Sample, turn: int) -> list[Order]:
 def exchanges_of(
     placed: Iterable[PlacedRow], samples: dict[str, Sample], label: str
 ) -> Iterator[Exchange]:
-    """Yield the exchanges of a run in which the model `label` replied as the rows say."""
+    """Yield the requests and replies of a run, rebuilt from the rows of a file of predictions.
+
+    Args:
+        placed: Rows with their questions.
+        samples: Samples of the benchmark by id.
+        label: The label of the protocol.
+    """
     for row in placed:
         sample = samples[row.sample]
         yield Exchange(label, _request(row, sample), _response(row, sample))
@@ -362,7 +381,14 @@ def join_rows(
 
 
 class QuestionFinder:
-    """Index of a benchmark's questions that finds the question of a row; `findings` receives why a row has none."""
+    """Finds the question of a benchmark that a row of a file of predictions answers.
+
+    `findings` receives a note about each row for which none is found.
+
+    Args:
+        benchmark: The benchmark.
+        findings: Receives notes about rows.
+    """
 
     def __init__(self, benchmark: Benchmark, findings: Findings) -> None:
         self.samples = {sample.id: sample for sample in benchmark.samples()}
@@ -400,10 +426,10 @@ class QuestionFinder:
             yield from (question.question.strip() for question in sample.rounds)
 
     def in_order(self, rows: Sequence[PredictedRow]) -> list[PlacedRow] | None:
-        """Match rows without ids and images by position.
+        """Return the rows with the questions at the same positions in the benchmark.
 
-        Returns None unless the file has as many rows as the benchmark has questions, with the same texts in the same
-        order.
+        None unless the file has as many rows as the benchmark has questions, with the same texts in
+        the same order, and no row has an id or an image.
         """
         if len(rows) != len(self._order) or any(
             row.id or row.picture or not row.question for row in rows
@@ -422,7 +448,10 @@ class QuestionFinder:
         return folded_question(row.question) in _wordings(self.samples[key[0]], key[1])
 
     def place(self, row: PredictedRow) -> PlacedRow | None:
-        """Return the row with its question and order of options, or note why it has no question and return None."""
+        """Return the row with its question and the order of its options.
+
+        None if it has no question; a note then says why.
+        """
         key, fault = self._by_id(row)
         if key is None:
             fitting, question_fault = self._by_question(row)
@@ -444,9 +473,10 @@ class QuestionFinder:
         return self._placed(row, key)
 
     def _choose_question(self, fitting: Sequence[Key]) -> Key | None:
-        """Choose among the questions that fit a row; None if the choice is ambiguous.
+        """Return the question that a row is to have, of those that fit it; None if none fits or the choice is unclear.
 
-        If several fit, they must have the same images, text, options and answer. The first one without a row is taken.
+        If several fit, they must be equal in image, text, options and answer. Then the first one
+        without a row is returned.
         """
         if not fitting:
             return None
@@ -463,7 +493,12 @@ class QuestionFinder:
         return next((key for key in fitting if key not in self._taken), None)
 
     def _by_id(self, row: PredictedRow) -> tuple[Key | None, str]:
-        """Return the question with the row's id, or None and the reason: no such question, or other cells disagree."""
+        """Return the question with the id of a row.
+
+        Returns:
+            The question and an empty text; or None and the reason, such as that no question has
+            this id or that the row has other options.
+        """
         name = self._sample_with_id(row)
         if not name:
             name = self._sample_named_like_image(row)
@@ -488,10 +523,11 @@ class QuestionFinder:
         return self._checked(row, (name, turn))
 
     def _sample_with_id(self, row: PredictedRow) -> str:
-        """Return the id of the row's sample, or an empty text.
+        """Return the id of the sample that a row names; empty if none has it.
 
-        A row of CircularEval has the id of its base row plus a multiple of `ROTATION_STEP`. Its sample is that of the
-        base row, if the row has options from which its order can be told.
+        Files for CircularEval repeat a question for each rotation of its options, and add a
+        multiple of `ROTATION_STEP` to its id. Such a row gets the original sample if it has the
+        options that show its order.
         """
         if row.id in self.samples:
             return row.id
@@ -504,7 +540,11 @@ class QuestionFinder:
         return base_id if base_id in self.samples else ""
 
     def _sample_named_like_image(self, row: PredictedRow) -> str:
-        """Return the sample whose id is the path of the row's image, or the longest end of it; else an empty text."""
+        """Return the id of a sample that is the path of the row's image, or an end of that path; empty if there is none.
+
+        For `images/val/cat_1.jpg`, this may be `val/cat_1.jpg` or `cat_1`. The longest such end is
+        preferred.
+        """
         parts = PurePosixPath(row.picture.replace("\\", "/")).parts
         candidates: list[str] = []
         for first in range(len(parts)):
@@ -514,7 +554,11 @@ class QuestionFinder:
         return "" if self._pictures.contradict(sample_name, row.picture) else sample_name
 
     def _checked(self, row: PredictedRow, key: Key) -> tuple[Key | None, str]:
-        """Compare a row with the question that its id names; return the question, or None and what disagrees."""
+        """Check that a row agrees with the question that its id names, for example in its options.
+
+        Returns:
+            The question and an empty text; or None and what does not agree.
+        """
         sample_id, turn = key
         sample = self.samples[sample_id]
         options = sample.rounds[turn].options
@@ -543,7 +587,11 @@ class QuestionFinder:
         return None, "with the id of a question but the text of another"
 
     def _identified(self, row: PredictedRow, key: Key) -> bool:
-        """Return whether a row with another wording has the options or references of this question alone."""
+        """Return whether a row with another wording surely belongs to a question.
+
+        It does if no other question has its options, or if its right answers are those of the
+        question.
+        """
         if row.options:
             return self._option_sets[frozenset(map(folded, row.options))] == 1
         answer = self._answers.get(key)
@@ -552,7 +600,11 @@ class QuestionFinder:
         )
 
     def _by_question(self, row: PredictedRow) -> tuple[list[Key], str]:
-        """Return the questions with the row's text, options and image; if only the image differs, none and a reason."""
+        """Return the questions that have the text, options and image of a row.
+
+        Returns:
+            The questions, and an empty text. If only the image differs, no questions and a reason.
+        """
         named_samples = self._pictures.samples(row.picture) if row.picture else []
         image_keys = [
             (name, turn) for name in named_samples for turn in range(len(self.samples[name].rounds))
@@ -579,7 +631,11 @@ class QuestionFinder:
         return keys, ""
 
     def _texts(self, row: PredictedRow) -> Iterator[str]:
-        """Yield the row's question, or for a prompt every part of it that has as many lines as a question may have."""
+        """Yield the texts in a row that may be a question: its question, or else parts of its prompt.
+
+        A part is a number of lines that follow each other, as many as any question of the benchmark
+        has.
+        """
         if row.question:
             yield folded_question(row.question)
             return
@@ -589,7 +645,10 @@ class QuestionFinder:
                 yield folded_question("\n".join(lines[first : first + count]))
 
     def _agrees(self, row: PredictedRow, key: Key) -> bool:
-        """Return whether the row's round and options are those of a question, or its prompt contains the options."""
+        """Return whether a row and a question have the same round and options.
+
+        A row without options agrees if its prompt contains all options, or if it has no prompt.
+        """
         sample_id, turn = key
         question = self.samples[sample_id].rounds[turn]
         if row.turn is not None and row.turn != turn:
@@ -604,7 +663,7 @@ class QuestionFinder:
         )
 
     def _placed(self, row: PredictedRow, key: Key) -> PlacedRow:
-        """Return the row with its question, which counts as taken from now on."""
+        """Return a row with its question. The question counts as taken from now on."""
         self._taken.add(key)
         sample, turn = self.samples[key[0]], key[1]
         question = sample.rounds[turn]
@@ -621,10 +680,11 @@ class QuestionFinder:
         )
 
     def _order_shown(self, row: PredictedRow, key: Key) -> Order | None:
-        """Return the order in which a row shows a question's options; None if it shows other options.
+        """Return the order in which a row shows the options of a question; None if it shows other options.
 
-        The order is that of the source's row with the same id, if the texts agree. Otherwise it is found by the texts,
-        or is the only rotation that fits.
+        If the benchmark was built from a row with the same id, its order is used, provided that the
+        texts agree. Otherwise the order is found by the texts of the options, or it is the only
+        rotation that fits.
         """
         sample_id, turn = key
         sample = self.samples[sample_id]
@@ -643,7 +703,7 @@ class QuestionFinder:
         return matching_rotations[0] if len(matching_rotations) == 1 else None
 
     def _check_gold(self, row: PredictedRow, key: Key, order: Sequence[int]) -> None:
-        """Note a row whose ground truth differs from the benchmark's."""
+        """Add a note if the right answer in a row differs from that of the benchmark."""
         answer = self._answers.get(key)
         if answer is None:
             return
@@ -662,7 +722,10 @@ class QuestionFinder:
 
 
 def _wordings(sample: Sample, turn: int) -> list[str]:
-    """Return the folded texts of a question: the original, then its rewordings (which only round 0 has)."""
+    """Return the texts of a question in small letters: the original, then its other wordings.
+
+    Only the first round of a dialogue can have other wordings.
+    """
     texts = [sample.rounds[turn].question]
     if turn == 0:
         texts += sample.rewordings
@@ -670,7 +733,7 @@ def _wordings(sample: Sample, turn: int) -> list[str]:
 
 
 def _shows(cells: Sequence[str], options: Sequence[str], order: Order) -> bool:
-    """Return whether the cells of a row are the options in this order; missing last cells count as empty."""
+    """Return whether the cells of a row are the options in a certain order. Cells missing at the end count as empty."""
     missing = len(order) - len(cells)
     if missing < 0:
         return False
@@ -681,7 +744,10 @@ def _shows(cells: Sequence[str], options: Sequence[str], order: Order) -> bool:
 
 
 def _is_same_text(cell: str, option: str) -> bool:
-    """Return whether a cell is an option, allowing for spreadsheets, which reformat numbers and empty some cells."""
+    """Return whether a cell is an option as a spreadsheet may have changed it.
+
+    Spreadsheets write numbers in another way, and empty cells such as `None`.
+    """
     if cell == option or cell.strip() == option.strip():
         return True
     if not cell:
@@ -745,7 +811,7 @@ def _lacking_rotations(
 
 
 class ImageNames:
-    """Names of the images of each sample, without file suffixes, to find the samples about an image."""
+    """The names of each sample's images, without suffixes, for finding samples by an image."""
 
     def __init__(self, names: Mapping[str, Iterable[str]]) -> None:
         self._by_sample = {
@@ -759,7 +825,7 @@ class ImageNames:
                 self._by_stem[parts[0]][sample] = None
 
     def samples(self, picture: str) -> list[str]:
-        """Return the samples with an image of that name, or of these only those whose folder agrees too, if any do."""
+        """Return the samples with an image of this name. If the folder agrees for some, only these are returned."""
         name_parts = _parts(picture)
         same_stem = list(self._by_stem.get(name_parts[0], ()))
         same_folder = [
