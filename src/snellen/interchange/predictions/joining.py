@@ -540,7 +540,7 @@ class QuestionFinder:
         return base_id if base_id in self.samples else ""
 
     def _sample_named_like_image(self, row: PredictedRow) -> str:
-        """Return the id of a sample that is the path of the row's image, or an end of that path; empty if there is none.
+        """Return the id of a sample that is the path of the row's image, or an end of it; empty if none is.
 
         For `images/val/cat_1.jpg`, this may be `val/cat_1.jpg` or `cat_1`. The longest such end is
         preferred.

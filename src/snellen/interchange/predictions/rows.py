@@ -211,14 +211,11 @@ def folded_question(text: str) -> str:
 
 
 def places_of(shown_options: Sequence[str], options: Sequence[str]) -> tuple[int, ...] | None:
-    """Return the index among `options` of each option shown: `(1, 0)` if a row shows two options in reverse order.
+    """Return the index among `options` of each option shown: `(1, 0)` for two options in reverse order.
 
+    None is returned if an option shown is not among `options`, or if two of them are the same one.
     Texts are compared as they are and, if that finds nothing, without differences of capitals and
     spaces.
-
-    Returns:
-        One index for each option shown; None if one of them is not among `options`, or two are the
-        same one.
 
     Examples:
         >>> places_of(["a dog", "a cat"], ["a cat", "a dog"])
