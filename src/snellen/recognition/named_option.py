@@ -125,7 +125,7 @@ def _by_column(text: str, columns: Sequence[str], options: Sequence[str]) -> int
 
 
 def _by_label(text: str, options: Sequence[str], labels: Sequence[str]) -> int | None:
-    """Return the index of the option whose label a text is or begins with; None if there is none.
+    """Return the index of the option whose label a text is or begins with; None if no label fits.
 
     A number written like a label (`(2)`, `Option 2`) counts from 1.
     """

@@ -48,17 +48,18 @@ def reply_columns(
 ) -> tuple[str, ...]:
     """Return the column with the replies of a model, or one column for each of several models.
 
-    The names of columns decide if one of them is a name for replies. Otherwise other names do that may be replies in
-    such a table, such as `answer`, `text` or `caption`, and at last the texts of the cells.
+    If any name is a usual one for replies, such as `prediction`, it decides. Otherwise names count
+    that may mean replies in such a table, such as `answer`, `text` or `caption`, and at last the
+    texts of the cells.
 
     Args:
         profiles: The columns of the table.
         rows: Its rows, whose cells decide if no name does.
-        is_gold_known: Whether the ground truth comes from another source, so that `answer` may be the reply, as in
-            POPE's files.
+        is_gold_known: Whether the right answers come from another source, so that `answer` may be
+            the reply, as in POPE's files.
 
     Returns:
-        The columns in the order of the table; none if no column is recognised.
+        The columns in the order of the table; empty if no column is recognised.
     """
     fields = fields_of_models(profiles)
     if fields:

@@ -144,20 +144,22 @@ def replies_by_cells(
 ) -> tuple[str, ...]:
     """Return the columns of replies, one for each model, in a table in which no column is named like replies.
 
-    The cells are compared with the column of correct answers, so names may be in any language. A column holds replies if
-    one of these is true:
+    The cells are compared with those of the column of right answers, so names may be in any
+    language. A column holds replies if one of these is true:
 
     - it is named after a model;
-    - its cells are mostly correct answers of some row, or texts of the columns that are named after models;
-    - its cells have the correct answer of their row far more often than those of other rows;
-    - its name has the same last word as one of these columns, as in `base_model` and `finetuned_model`.
+    - its cells are mostly right answers of some row, or texts of the columns that are named after
+      models;
+    - its cells contain the right answer of their row far more often than those of other rows;
+    - its name has the same last word as one of these columns, as in `base_model` and
+      `finetuned_model`.
 
     Args:
         profiles: All columns of the table.
         rows: Its rows.
 
     Returns:
-        The columns in the order of the table; none if there are no such columns.
+        The columns in the order of the table; empty if there are no such columns.
     """
     golds = [name for name in profiles if name_score("answer", name) > PARTLY or rest_of_gold(name)]
     if not golds:

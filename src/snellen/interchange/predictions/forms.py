@@ -46,19 +46,22 @@ def table_form(
     verdict_column: Callable[[Sequence[SourceRow]], str] = lambda rows: "",
     finish: Finish = lambda path, file, columns: file,
 ) -> PredictionForm:
-    """Declare the form of files that are tables with column names of their own.
+    """Declare a form: the format of a toolkit that writes tables with column names of its own.
 
     Args:
-        title: As in "a samples file of lmms-eval".
-        needs: Columns that tell such a file; fields of an inner object as `doc.question`.
-        columns: For each role its columns. Of several the first counts that is filled in a row.
-        answer_is: How answers name options; recognised when empty.
+        title: What such a file is, as in "a samples file of lmms-eval".
+        needs: Columns by which such a file is recognised. A field of an inner object is written
+            `doc.question`.
+        columns: The columns of each role. If there are several, the first one that is filled in a
+            row is used.
+        answer_is: How answers name options, such as `letter`; recognised by the answers when empty.
         options_in_prompts: Whether the options of a question may be those that its prompt lists.
-        rows: Reads the rows; those of any table if not given.
-        unreadable: Returns why a file of this form cannot be read, by its first row; empty if it can.
+        rows: Reads the rows of a file; by default as those of any table.
+        unreadable: Returns why a file of this form cannot be read, by its first row; empty if it
+            can.
         rows_fault: Returns why `rows` cannot read a file; empty if it can.
-        verdict_column: Returns the column that says how right each reply is, where its name differs from file to file;
-            empty if its name tells.
+        verdict_column: Returns the column that says how right each reply is, if its name differs
+            from file to file; empty if there is none with such a name.
         finish: Adds what the rows do not say, such as the model that the name of the file has.
     """
 
