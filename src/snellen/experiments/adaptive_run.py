@@ -1,4 +1,7 @@
-"""Runs in rounds whose questions a package chooses from the replies so far, such as a measurement of thresholds."""
+"""Runs in rounds, in which another package chooses the next questions by the replies so far.
+
+An example is the measurement of a threshold.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ from snellen.scoring.scored_run import ScoredRun
 
 
 class AdaptiveRun:
-    """A model's run, asked in rounds. `adaptive_runs` makes it.
+    """The run of one model in rounds. Get it from `adaptive_runs`.
 
-    Call `start` once, then `ask` with the questions of each round. `scores` are those of the replies so far; `score`
-    ends the run.
+    Call `start` once, then `ask` with the questions of each round. Between rounds, `scores` scores
+    the replies so far. At the end, call `score`.
 
     Attributes:
         spec: The run's settings.
@@ -64,11 +67,14 @@ class AdaptiveRun:
         self.benchmarks: list[Benchmark] = [use.benchmark for use in self._plan.benchmarks]
 
     def protocols(self, benchmark: Benchmark) -> Sequence[Protocol]:
-        """Return the protocols by which a benchmark is asked."""
+        """Return the protocols with which the questions of a benchmark are asked."""
         return self._plan.protocols_of(benchmark.spec)
 
     def earlier_parts(self) -> dict[str, ChosenPart]:
-        """Return the questions that an interrupted call chose, by benchmark; empty if nothing was answered."""
+        """Return the questions that an earlier, interrupted call has chosen, by the name of the benchmark.
+
+        {} if none of them was answered.
+        """
         if not (self.folder / RUN_MANIFEST).exists() or not holds_answers(self.folder):
             return {}
         parts = {}
@@ -78,16 +84,22 @@ class AdaptiveRun:
         return parts
 
     def forecast(self, most: Mapping[str, ChosenPart]) -> list[str]:
-        """Estimate the requests of these questions, in lines for a reader, without calling the model."""
+        """Return lines that estimate the requests for some questions. No request is sent.
+
+        Args:
+            most: The questions, by the name of the benchmark.
+        """
         forecast = forecast_requests(self._plan.with_parts(most, {}))
         return list(forecast.lines(self.spec.execution.price))
 
     def start(self, parts: Mapping[str, ChosenPart], most: Mapping[str, ChosenPart]) -> None:
-        """Load the model.
+        """Load the model, and prepare the first round.
 
         Args:
-            parts: Questions that count as asked, by benchmark.
-            most: Questions that all rounds together ask at most, for the progress that is shown.
+            parts: Questions that were asked before, by the name of the benchmark. They are not
+                asked again.
+            most: The largest set of questions that all rounds together can ask, from which the
+                shown progress is computed.
         """
         self._rounds = RunRounds(
             self._plan, parts, self.model, self._role_models, self._progress, most
@@ -95,24 +107,34 @@ class AdaptiveRun:
         self.model = self._rounds.model
 
     def ask(self, parts: Mapping[str, ChosenPart]) -> None:
-        """Ask the questions of these parts that no earlier round asked. Raises SpentBudgetError."""
+        """Ask those questions of `parts` that no earlier round has asked.
+
+        Args:
+            parts: By the name of the benchmark, the questions of all rounds including this one.
+
+        Raises:
+            SpentBudgetError: A limit on requests, cost or time was reached.
+        """
         self._started.ask(parts, self._announce)
 
     def hold(self) -> AbstractContextManager[None]:
-        """Hold the folder between rounds, so that viewers see that the run continues."""
+        """Return a context manager that locks the run's folder, so that viewers see that the run continues.
+
+        It is used between two rounds.
+        """
         return locked_while_scoring(self.folder)
 
     def scores(self) -> ScoredRun:
-        """Score the replies so far by rules, without a judge."""
+        """Return the scores of the replies so far, by rules alone. No judge model is called."""
         return score_run(self.folder, self.spec.scoring)
 
     def score(self) -> ScoredRun:
-        """Score the replies of all rounds as the spec says."""
+        """Return the scores of the replies of all rounds, with judges if the settings name any."""
         return self._started.score(self._announce)
 
     @property
     def outcome(self) -> RunOutcome:
-        """The outcome of all rounds together."""
+        """What all rounds together have done, such as the number of requests that were answered or failed."""
         return self._started.outcome
 
     @property

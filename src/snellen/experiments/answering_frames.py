@@ -1,4 +1,4 @@
-"""Data frames of pandas whose errors for a missing column say where it is. Importing this needs pandas."""
+"""Pandas data frames that help if a user asks for a column that does not exist. Importing this needs pandas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _SAMPLES = (
 
 
 class _AnsweringFrame(pandas.DataFrame):
-    """A data frame with answers for missing columns. What is made of it is a plain data frame."""
+    """A data frame whose error for a missing column says where the wanted content is.
+
+    Frames that are made from it, for example by selecting rows, are ordinary data frames.
+    """
 
     @property
     def _constructor(self) -> Callable[..., pandas.DataFrame]:
@@ -26,7 +29,7 @@ class _AnsweringFrame(pandas.DataFrame):
         raise NotImplementedError
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a column; for a missing one the error says where its content is."""
+        """Return a column. Raises KeyError for a missing one, with a message that says where its content is."""
         try:
             return super().__getitem__(key)
         except KeyError:
@@ -35,7 +38,7 @@ class _AnsweringFrame(pandas.DataFrame):
             raise KeyError(self._answer(key)) from None
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute or column; for a missing one the error says where its content is."""
+        """Return an attribute or a column. Raises AttributeError with a message that says where the content is."""
         try:
             return super().__getattr__(name)
         except AttributeError:
@@ -45,10 +48,14 @@ class _AnsweringFrame(pandas.DataFrame):
 
 
 class NumberFrame(_AnsweringFrame):
-    """A table with a row for each number, which users may take for that of the replies."""
+    """The table of results, with a row for each number. Users sometimes expect a row for each reply."""
 
     def _answer(self, name: str) -> str:
-        """Return an error message for a missing column that says where the number is, because metrics are rows here."""
+        """Return the error message for a missing column.
+
+        If it is the name of a metric, the message says how to get its rows, because each metric is
+        a row here and not a column.
+        """
         if "metric" in self.columns and name in set(self["metric"]):
             chosen = f"metric == {name!r}"
             return f"no column {name!r}; metrics are rows, of which query({chosen!r}) has those of {name}"
@@ -56,17 +63,17 @@ class NumberFrame(_AnsweringFrame):
 
 
 class SampleFrame(_AnsweringFrame):
-    """The table of replies."""
+    """The table of replies, with a row for each reply."""
 
     def _answer(self, name: str) -> str:
         return describe_missing_column(name, self.columns)
 
 
 def number_frame(rows: Iterable[Mapping[str, Any]]) -> pandas.DataFrame:
-    """Return rows of numbers as a data frame."""
+    """Return the data frame of some results, a row for each number."""
     return NumberFrame(list(rows))
 
 
 def sample_frame(rows: Iterable[Mapping[str, Any]]) -> pandas.DataFrame:
-    """Return rows of replies as a data frame."""
+    """Return the data frame of some replies, a row for each reply."""
     return SampleFrame(list(rows))

@@ -38,7 +38,7 @@ def _sequential() -> str:
 
 
 class DecidedComparison(Struct, frozen=True):
-    """The decided differences of two models, and their runs, which a later comparison resumes."""
+    """The differences between two models on each benchmark, and their runs, which a later comparison can continue."""
 
     differences: tuple[SequentialDifference, ...]
     runs: tuple[ScoredRun, ScoredRun]
@@ -56,20 +56,22 @@ def decide_between(
 ) -> DecidedComparison:
     """Run two models on the same images until each benchmark is decided.
 
-    A benchmark is decided when the anytime-valid interval of the difference excludes 0, or is within ±`equivalent`.
-    Otherwise all of it is run.
+    A benchmark is decided when the confidence interval of the difference excludes 0, or lies within
+    ±`equivalent`. The interval is anytime-valid: it may be looked at after each round. A benchmark
+    that is not decided before is run completely.
 
     Args:
-        spec: The spec of both runs.
+        spec: The settings of both runs.
         models: Two model strings or objects.
-        metric: A mean of bounded values; by default the headline metric of each benchmark.
-        equivalent: The largest difference that does not matter, in percentage points for a share. With 0, every
-            difference matters.
+        metric: The metric that decides, which is a mean of bounded values; by default the headline
+            metric of each benchmark.
+        equivalent: The largest difference that does not matter, in percentage points for a share.
+            With 0, every difference matters.
         progress: Receives the state of each run.
         announce: Receives lines for the user.
 
     Raises:
-        SnellenError: The spec, a model or the metric does not fit.
+        SnellenError: The settings, a model or the metric cannot be used.
     """
     if len(models) != 2:
         raise DataError(
@@ -170,11 +172,13 @@ def _start(
 
 
 def _undecided_parts(plan: RunPlan, metric: str) -> dict[str, RandomPart]:
-    """Return for each benchmark of a run the part to evaluate: no image yet, and random ones until a verdict.
+    """Return, for each benchmark of a run, the part of it that was evaluated so far, which is empty.
+
+    The part grows by random images until it is decided which model is better.
 
     Args:
         plan: The run.
-        metric: The metric that decides; if empty, the preferred metric of each benchmark.
+        metric: The metric that decides; if empty, the headline metric of each benchmark.
     """
     rules = {}
     for use in plan.benchmarks:
@@ -187,7 +191,10 @@ def _undecided_parts(plan: RunPlan, metric: str) -> dict[str, RandomPart]:
 
 
 def _margin(metric: str, equivalent: float) -> float:
-    """Return the difference up to which two models count as equivalent, in the unit of the metric; 0 by default."""
+    """Return the difference up to which two models count as equivalent, in the unit of the metric.
+
+    0.0 if the user gave none, so that every difference matters.
+    """
     row = bounded_row(metric, _sequential())
     if not equivalent:
         return 0.0

@@ -47,7 +47,9 @@ from snellen.scoring.scored_run import ScoredRun
 
 
 class LazyRoleModels:
-    """Models by role, loaded lazily and shared by all evaluated models.
+    """The models in roles other than the evaluated one, such as a judge, shared by all evaluated models.
+
+    They are loaded when they are first needed.
 
     Args:
         models: A model string or an object for each role.
@@ -166,7 +168,7 @@ def _scoring_notices(benchmark_spec: BenchmarkSpec, spec: RunSpec) -> list[str]:
 
 
 def _judged_benchmarks(plan: RunPlan) -> Iterator[bool]:
-    """Yield, for each benchmark of a plan, whether a judge model could change its scores."""
+    """Yield, for each benchmark of a plan, whether a judge model could change any of its scores."""
     for use in plan.benchmarks:
         benchmark_spec = use.benchmark.spec
         protocols = plan.protocols_of(benchmark_spec)
@@ -237,7 +239,7 @@ def carry_out(
 
 
 def _time_of_last_reply(folder: Path) -> str:
-    """Return the day and minute when the last reply was stored in the folder of a run; empty if there is none."""
+    """Return the time of the last reply in the folder of a run, to the minute; empty if there is none."""
     if not holds_answers(folder):
         return ""
     last = max(journal.stat().st_mtime for journal in journals(folder))

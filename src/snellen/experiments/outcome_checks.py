@@ -75,10 +75,10 @@ def check_spent(outcome: RunOutcome) -> None:
 
 
 def check_absent(faults: Mapping[str, str]) -> None:
-    """Raise AbsentBenchmarkError if benchmarks were left out.
+    """Raise AbsentBenchmarkError if benchmarks could not be fetched and were left out.
 
     Args:
-        faults: Why each of these benchmarks could not be fetched, by name.
+        faults: By the name of a benchmark, why it could not be fetched; {} if all were fetched.
     """
     if not faults:
         return

@@ -263,11 +263,18 @@ HINTS = {
         "dataset",
     ),
 }
-"""What to write instead of names from other libraries. Names that begin with `to_` are recognised without it."""
+"""What to write instead of names that users know from other libraries, such as `results.acc`.
+
+Names that begin with `to_` are not in this table, because they are recognised by their beginning.
+"""
 
 
 def _as_number(other: object) -> float:
-    """Return what a headline is compared with. Raises TypeError for results, and for what is no number."""
+    """Return a number with which a headline number is compared, as in `results > 0.5`, as a float.
+
+    Raises TypeError for other results, which have to be compared with `compare`, and for anything
+    but a number.
+    """
     if isinstance(other, Results):
         raise TypeError(
             "results are not ordered; first.compare(second) tests their difference, float(results) is the headline"

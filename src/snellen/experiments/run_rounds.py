@@ -1,4 +1,4 @@
-"""Run benchmarks in rounds, each of which asks more samples, until a rule is met."""
+"""Run benchmarks in rounds, each of which evaluates more samples, until a stopping rule is satisfied."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ PartT = TypeVar("PartT", bound=QuestionPart)
 
 
 class RunRounds(Generic[PartT]):
-    """A run in rounds. The model is loaded once, except by worker processes, which load it each round.
+    """A run in rounds. The model is loaded once; but worker processes load it in each round.
 
     Args:
-        plan: The complete run.
-        parts: Parts of the benchmarks that were asked before the first round.
+        plan: The plan of the complete run.
+        parts: By the name of a benchmark, the part of it that was evaluated before the first round.
         model: The evaluated model, a model string or an object.
-        role_models: Models in other roles.
+        role_models: Models in other roles, such as a judge.
         progress: Receives the state of the run.
-        most: Parts of the benchmarks that all rounds together ask at most, if not the complete benchmarks.
+        most: By the name of a benchmark, the largest part that all rounds together can evaluate. By
+            default the complete benchmarks.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class RunRounds(Generic[PartT]):
         """
         self.plan = plan
         self.parts = parts
-        """Parts of the benchmarks that were asked until now."""
+        """By the name of a benchmark, the part of it that was evaluated so far."""
         self.model = model
         if not plan.execution.is_asked_elsewhere:
             self.model = load_evaluated(model, role_models.models, role_models.roles)
@@ -74,14 +75,14 @@ class RunRounds(Generic[PartT]):
         self._began = time.monotonic()
 
     def ask(self, parts: Mapping[str, PartT], announce: Announce) -> None:
-        """Run the samples of some parts of the benchmarks, except those that earlier rounds have run.
+        """Evaluate those samples of `parts` that earlier rounds have not evaluated.
 
         Args:
-            parts: The part of each benchmark, by its name.
+            parts: By the name of a benchmark, the part of it to be evaluated after this round.
             announce: Receives lines for the user.
 
         Raises:
-            SpentBudgetError: As `carry_out`.
+            SpentBudgetError: A limit on requests, cost or time was reached.
         """
         earlier_parts = self.parts
         self.parts = parts
@@ -96,10 +97,11 @@ class RunRounds(Generic[PartT]):
         return score_plan(self.plan, announce)
 
     def settle(self: RunRounds[RandomPart], decided: Collection[str]) -> None:
-        """Record in the manifest of the run that the comparison with another model is finished.
+        """Record in the manifest for which benchmarks the comparison with another model is finished.
 
         Args:
-            decided: The benchmarks on which it is decided which model is better, or all images were evaluated.
+            decided: The names of these benchmarks: it is decided which model is better, or all
+                images were evaluated.
         """
         settled: dict[str, RandomPart] = {}
         for name, part in self.parts.items():
@@ -121,11 +123,11 @@ class RunRounds(Generic[PartT]):
 
     @property
     def unfinished(self) -> list[str]:
-        """Benchmarks that have samples left to ask."""
+        """Names of the benchmarks that still have samples to evaluate."""
         return [name for name, part in self.parts.items() if not part.is_whole]
 
     def _taken(self) -> BudgetUse:
-        """Return how much of this session's budget earlier rounds have used: requests, cost and seconds."""
+        """Return the requests, the cost and the seconds that the rounds of this session have used so far."""
         if not self._outcomes:
             return NO_BUDGET_USED
         seconds = time.monotonic() - self._began
@@ -135,10 +137,15 @@ class RunRounds(Generic[PartT]):
 def run_round(
     rounds: RunRounds[RandomPart], open_benchmarks: Sequence[str], announce: Announce
 ) -> ScoredRun:
-    """Evaluate more images of the benchmarks that are not decided yet, and score everything evaluated so far.
+    """Evaluate more images of the benchmarks that are not decided yet, and score all replies so far.
+
+    Args:
+        rounds: The run.
+        open_benchmarks: Names of the benchmarks of which more images are needed.
+        announce: Receives lines for the user.
 
     Raises:
-        SpentBudgetError: As `carry_out`.
+        SpentBudgetError: A limit on requests, cost or time was reached.
     """
     reloads = rounds.plan.execution.is_asked_elsewhere
     parts = next_parts(rounds.parts, open_benchmarks, reloads=reloads)
@@ -149,11 +156,20 @@ def run_round(
 def run_until(
     rule: StoppingRule, rounds: RunRounds[RandomPart], announce: Announce
 ) -> tuple[RunOutcome, ScoredRun]:
-    """Run rounds until each benchmark's mean is as precise as a rule says, or the benchmark is complete.
+    """Evaluate more and more of each benchmark, until its mean is as precise as the rule says or nothing is left.
+
+    Args:
+        rule: The rule that stops a benchmark, with a metric and the width of its confidence
+            interval.
+        rounds: The run.
+        announce: Receives lines for the user.
+
+    Returns:
+        What all rounds have done, and the scored run.
 
     Raises:
-        DataError: The metric of the rule does not exist for a benchmark.
-        SpentBudgetError: As `carry_out`.
+        DataError: A benchmark does not have the metric of the rule.
+        SpentBudgetError: A limit on requests, cost or time was reached.
     """
     open_benchmarks = list(rounds.parts)
     while True:

@@ -69,7 +69,10 @@ from snellen.scoring.scored_run import RunExtent, ScoredRun, unknown_suites
 
 
 def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
-    """Raise UnknownNameError or DataError for settings that scoring would reject, before any model or judge is called."""
+    """Raise UnknownNameError or DataError for scoring settings that cannot work.
+
+    This is called before the run, so that nobody pays for replies or judges that cannot be used.
+    """
     check_scoring(scoring, judged=bool(judge.models))
     matching_prompt(judge.prompt)
     if judge.calibrate and not registry.targets("calibrations"):
@@ -116,7 +119,11 @@ def _judged_benchmarks(folder: Path, scoring: ScoringSpec) -> Iterator[bool]:
 
 
 def _announce_scorings(folders: Sequence[Path], announce: Announce) -> None:
-    """Tell the user that runs are shown by standard settings, if they have other scorings, and how to choose one."""
+    """Tell the user why runs are shown by standard settings although they have other scorings, and how to choose one.
+
+    A scoring is the stored result of scoring a run with certain settings. A run may have several of
+    them.
+    """
     if are_scored_differently(folders):
         folders_by_title: dict[str, list[Path]] = {}
         for folder in folders:
@@ -144,7 +151,10 @@ def _announce_scorings(folders: Sequence[Path], announce: Announce) -> None:
 
 
 def _outdated_scoring(folder: Path) -> str:
-    """Return what has changed since the last scoring by other than standard settings; empty if nothing has."""
+    """Return what has changed since a run was scored with other than standard settings, as a part of a message.
+
+    Empty if nothing has changed, or if the last scoring was by standard settings.
+    """
     names = scorings_by_age(folder)
     if not names or names[-1] == STANDARD:
         return ""
@@ -156,7 +166,7 @@ def _outdated_scoring(folder: Path) -> str:
 
 
 def scoring_words(scoring: ScoringSpec, judge: JudgeSpec) -> list[str]:
-    """Return the flags of `snellen report` that show a scoring by these settings.
+    """Return the command-line flags that name some scoring settings; [] for standard settings.
 
     Examples:
         >>> scoring_words(sn.ScoringSpec(metrics=("anls",)), sn.JudgeSpec())
@@ -166,9 +176,10 @@ def scoring_words(scoring: ScoringSpec, judge: JudgeSpec) -> list[str]:
 
 
 def with_judged_rows(run: ScoredRun) -> ScoredRun:
-    """Return a run whose rows include those of metrics that only its scorings by judges have.
+    """Return a run with further rows: those of metrics that only a stored scoring by a judge has.
 
-    A scoring is left out if the run received replies since, or if it follows published rules.
+    A scoring that is older than some replies of the run is left out, and so is one by published
+    rules.
     """
     rows = list(run.stored_rows if run.stored_rows is not None else aggregate_run(run))
     metrics = {row.metric for row in rows}
@@ -197,7 +208,9 @@ def check_named_once(folders: Iterable[Path]) -> None:
 
 
 def with_replies(folders: Sequence[Path], announce: Announce) -> list[Path]:
-    """Return the runs that have replies, and announce each other one. A path that is not a run is returned, too.
+    """Return the runs that have replies, and tell the user about each run that is left out.
+
+    A path that is not a run is returned as well, so that a later step reports it.
 
     Raises:
         StoreError: None of the runs has a reply.
@@ -355,9 +368,10 @@ def scoring_for_all(folders: Sequence[Path], announce: Announce) -> str | None:
 
 
 def is_scored_again(folders: Sequence[Path]) -> bool:
-    """Return whether scored runs must be scored again before they are compared with each other.
+    """Return whether runs must be scored again before their numbers can be compared.
 
-    It is so if they were last scored in different ways, or if answers have changed since.
+    They must if they were last scored in different ways, or if their replies or ground truths have
+    changed since they were scored.
 
     Raises:
         StoreError: A folder is not a scored run, or a file is damaged.
@@ -374,12 +388,16 @@ def is_scored_again(folders: Sequence[Path]) -> bool:
 def open_stored(
     folders: Sequence[Path], choice: str | None, announce: Announce = announce_nothing
 ) -> list[ScoredRun]:
-    """Open a stored scoring of each run, and tell the user which it is and what has changed since.
+    """Read a stored scoring of each run, and tell the user which one it is and what has changed since then.
+
+    Nothing is scored again.
 
     Args:
         folders: The folders of the runs.
-        choice: The scoring, as `find_scoring` takes it; None for the one that was asked for last.
-        announce: Receives the lines. There is none about a run that is shown by standard settings as it now is.
+        choice: The name of the scoring, as `find_scoring` takes it; None for the one that the user
+            asked for last.
+        announce: Receives the lines for the user. A run that is shown by standard settings and has
+            not changed needs none.
 
     Raises:
         StoreError: A run has no such scoring, or received replies since.
@@ -497,7 +515,10 @@ def _score_folder(
 
 
 def _marks_of_function(scored: ScoredRun, metric: str) -> str:
-    """Return how many questions of a run a judging function has marked, and which metric has its marks."""
+    """Return a sentence that says how many questions a judging function of the user has marked.
+
+    It also names the metric that is the mean of these marks.
+    """
     [name] = find_metric(metric).names
     scores = [score for benchmark in scored.benchmarks for score in benchmark.scores_of(name)]
     marked = sum(score.value is not None for score in scores)
@@ -508,9 +529,10 @@ def _marks_of_function(scored: ScoredRun, metric: str) -> str:
 
 
 def _check_replies_are_left(scored: ScoredRun, announce: Announce) -> None:
-    """Announce that a run has fewer replies than when it was last scored.
+    """Tell the user if a run has fewer replies than when it was last scored.
 
-    Raises StoreError if a scored journal is empty or missing, because the earlier results would be overwritten.
+    Raises StoreError if a journal that was scored then is now empty or missing: scoring would
+    replace the complete results.
     """
     folder = scored.folder
     before = replies_when_scored(folder)
@@ -579,7 +601,10 @@ def _keep(scored: ScoredRun, settings: ScoringSettings, *, is_asked_for: bool) -
 
 
 def _without_answers(folder: Path) -> list[str]:
-    """Return the benchmarks of a run whose ground truths exist, but not on this machine."""
+    """Return the names of the benchmarks of a run whose ground truths exist, but not on this machine.
+
+    [] if there are none.
+    """
     uses = read_manifest(folder).benchmarks
     return [use.name for use in uses if not has_answers(reopen_benchmark(use, folder).folder)]
 
@@ -593,7 +618,15 @@ def _kept(
 ) -> ScoredRun:
     """Return the stored scoring of a run whose ground truths are missing.
 
-    Raises DataError if there is none, or if it is not acceptable (`will_do`).
+    Args:
+        folder: The folder of the run.
+        settings: The scoring settings that the user asked for.
+        absent: Names of the benchmarks whose ground truths are missing.
+        announce: Receives a line for the user.
+        will_do: Whether a stored scoring may be returned instead of scoring.
+
+    Raises:
+        DataError: There is no stored scoring with these settings, or it may not be returned.
     """
     names = ", ".join(absent)
     is_kept = settings.name in scoring_names(folder)

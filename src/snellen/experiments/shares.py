@@ -30,21 +30,21 @@ def run_share(
     progress: ProgressListener = ignore_progress,
     announce: Announce = announce_nothing,
 ) -> list[RunOutcome]:
-    """Run each model on a share of a spec's images, without scoring.
+    """Run each model on one share of the images, without scoring.
 
-    The processes of the other shares may run on other machines, if all see the same folder of runs.
+    The other shares can be run on other machines, if all machines see the same folder of runs.
 
     Args:
-        spec: The spec.
+        spec: The settings of the runs.
         share: `K/N`, the K-th of N shares, counted from 1.
         progress: Receives the state of each run.
         announce: Receives lines for the user.
 
     Returns:
-        An outcome for each model.
+        For each model, what was done.
 
     Raises:
-        DataError: The text is not a share, or the spec cannot be run in shares.
+        DataError: The text is not a share, or a setting needs the whole run in one process.
         SnellenError: As `evaluate_spec`.
     """
     number, shares = share_of_run(share)
@@ -55,7 +55,7 @@ def run_share(
 
     outcomes = []
     for index, model in enumerate(spec.question.models):
-        # All shares must plan the same; only then does each take its samples.
+        # Plan the complete run first, so that all shares have the same plan. Then restrict it to this share.
         plan = plan_scored_run(spec.for_model(index, model), announce)
         plan = replace(plan, spec=plan.spec.with_execution(workers=shares), worker=number - 1)
         loaded = load_evaluated(model, role_models.models, role_models.roles)

@@ -35,7 +35,7 @@ EvaluateRuns = Callable[[RunSpec], list[FinishedRun]]
 
 
 class AppliedRecipe(Struct, frozen=True):
-    """A run with the settings of a recipe."""
+    """The settings of a run after a recipe was applied, and what could not be applied."""
 
     spec: RunSpec
     recipe: VendorRecipe
@@ -45,7 +45,7 @@ class AppliedRecipe(Struct, frozen=True):
 
 
 class Reproduced(Struct, frozen=True):
-    """A number of a model card and the measured number, both in the unit of the card."""
+    """A number that a vendor has published and the one that was measured, both in the unit of the model card."""
 
     benchmark: str
     printed_as: str
@@ -118,7 +118,15 @@ def apply_recipe(
 
 
 def _model_options(settings: RecipeSettings, model: ModelSpec) -> tuple[dict[str, Any], list[str]]:
-    """Return options for the model string, and the settings that such a model does not have."""
+    """Return the settings of a recipe that belong into the model string.
+
+    Args:
+        settings: The settings of the recipe.
+        model: The model string of the run. Options that it already has are not changed.
+
+    Returns:
+        The options by name; and a sentence for each setting that this kind of model does not have.
+    """
     is_own_server = model.scheme == "openai" and "@" in model.target
     thinking: dict[str, bool] = {}
     if settings.thinking is not None:
@@ -198,7 +206,7 @@ def _question_fields(settings: RecipeSettings, spec: RunSpec) -> tuple[dict[str,
 
 
 def _without_prompts(patterns: Sequence[str], templates: str) -> list[str]:
-    """Return the names of benchmarks that have no prompts of this set."""
+    """Return the names of the benchmarks that do not declare the set of prompts `templates`; [] if all do."""
     return [
         spec.name
         for pattern in patterns
@@ -235,20 +243,23 @@ def compare_with_card(
     name: str = VENDOR,
     announce: Announce = announce_nothing,
 ) -> list[Reproduced]:
-    """Run what the card of a model prints, and compare.
+    """Run the benchmarks whose numbers a model card gives, and compare the measured numbers with it.
 
     Args:
-        spec: The run of one model. Its benchmarks restrict those of the card; without any, all are run.
-        evaluate_runs: Runs and scores a spec.
-        name: `vendor`, the name of a recipe or the path of one.
+        spec: The run of one model. If it names benchmarks, only those of the card that are among
+            them are run.
+        evaluate_runs: Runs and scores some settings.
+        name: `vendor`, the name of a recipe, or the path of one.
         announce: Receives lines for the user.
 
     Returns:
-        The numbers of the card, those that disagree first, in the order of the card otherwise. A benchmark that could not
-        be fetched has no measured number, and `differs` says why.
+        The numbers of the card with the measured ones. Those that disagree come first; otherwise
+        they are in the order of the card. A benchmark that could not be fetched has no measured
+        number, and `differs` says why.
 
     Raises:
-        DataError: No recipe is of the model, its card prints nothing of the benchmarks, or none can be fetched.
+        DataError: There is no recipe for the model, or the card has no number for these benchmarks,
+            or none of them can be fetched.
     """
     first = apply_recipe(spec.with_question(benchmarks=()), name)
     chosen: set[str] = set()
@@ -320,7 +331,14 @@ def compare_with_card(
 def _compared(
     number: PrintedNumber, printed: float, rows: Sequence[Result], applied: AppliedRecipe
 ) -> Reproduced:
-    """Return a vendor's printed number beside the measured one, with all that differs between the two settings."""
+    """Return a published number beside the measured one, with everything that may explain a difference.
+
+    Args:
+        number: The published number, with its metric and how it was measured.
+        printed: Its value for this size of the model.
+        rows: The measured results of the benchmark. The last one that fits is taken.
+        applied: The settings of the run.
+    """
     matching_rows = [row for row in rows if not number.metric or row.metric == number.metric]
     # The headline stands last.
     estimate = matching_rows[-1].estimate if matching_rows else Estimate(None, None, None, None, 0)

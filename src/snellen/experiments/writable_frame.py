@@ -11,9 +11,10 @@ from snellen.interchange.exports.sample_files import flat_rows
 
 
 class WritableFrame(polars.DataFrame):
-    """A data frame whose lists CSV and Excel files hold as JSON, where polars refuses to write them.
+    """A polars data frame that can be written to CSV and Excel even if a column has lists.
 
-    Rows and columns chosen by `filter`, `select`, `drop`, `sort` and `with_columns` are such a frame, too.
+    Polars refuses to write lists to these formats. Here they are written as JSON. The results of
+    `filter`, `select`, `drop`, `sort` and `with_columns` can be written in the same way.
     """
 
     def filter(self, *predicates: Any, **constraints: Any) -> WritableFrame:
@@ -46,7 +47,7 @@ class WritableFrame(polars.DataFrame):
         return self._flat().write_excel(workbook, *positional, **options)
 
     def _flat(self) -> polars.DataFrame:
-        """Return the same table as a plain frame with texts of JSON for lists."""
+        """Return the table as an ordinary data frame in which lists are replaced by their JSON text."""
         schema = {
             name: polars.String if kind.is_nested() else kind for name, kind in self.schema.items()
         }

@@ -1,4 +1,4 @@
-"""How many requests may be in flight: fewer while a server reports a rate limit, more as it answers again."""
+"""Limit the requests in flight: fewer while a server reports a rate limit, more when it answers again."""
 
 from __future__ import annotations
 
@@ -6,20 +6,31 @@ import asyncio
 from collections import deque
 
 REFUSED, ANSWERED = 17, -3
-"""What a rate limit and an answer add to the evidence against the limit: nothing in the mean where 15% are refused. A
-server that turns away a few, however many are in flight, would otherwise be asked ever more slowly for nothing."""
+"""What one rate-limited request and one answered request add to the evidence that the limit is too high.
+
+If 15% of the requests are refused, the two cancel out: 0.15 * 17 is 0.85 * 3. This leaves the limit alone for a server
+that refuses a few requests at any load; lowering the limit would only slow the run down.
+"""
 ENOUGH = 160
-"""Evidence that lowers the limit: of ten refusals in a row, or of as many as there are slots where that is less. Where
-10% are refused whatever the load, chance alone collects it about once in 35,000 outcomes."""
+"""The limit is lowered when the evidence reaches this value, which takes ten refusals in a row.
+
+With fewer than ten slots, as many refusals in a row as there are slots are enough. If a server refuses 10% of the
+requests at any load, this value is reached by chance about once in 35,000 requests.
+"""
 
 
 class AdaptiveLimit:
-    """A number of slots, lowered in proportion to the share of rate-limited requests, raised by one where it is small.
+    """A number of slots for requests in flight, which adapts to the server's rate limit.
 
-    Whether the share is too large for chance is told by a cumulative sum (Page 1954), which waits longer where less is
-    refused. Additive increase, by one for as many outcomes as there are slots, and multiplicative decrease (Chiu and
-    Jain 1989), by half the share that was limited, as DCTCP does it (Alizadeh et al. 2010), and no clock. Requests that
-    acquired their slot before the last decrease do not count, since they reflect the load before it.
+    If too many requests are rate limited, the number of slots is lowered in proportion to their
+    share: if half of them are, a quarter of the slots is taken away (as DCTCP does it, Alizadeh et
+    al. 2010). After a calm time, which is as many requests as there are slots, one slot is added
+    (additive increase and multiplicative decrease, Chiu and Jain 1989). No clock is involved.
+
+    Whether so many refusals can be due to chance is decided by a cumulative sum (Page 1954): each
+    refusal adds to it, each answer subtracts from it, and the number is lowered when the sum is
+    large enough. Requests that got their slot before the last decrease are not counted, because
+    they show the load before it.
     """
 
     def __init__(self, maximum: int) -> None:
@@ -31,7 +42,13 @@ class AdaptiveLimit:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self) -> int:
-        """Wait for a slot, first come first served; pass the returned number to `succeeded` or `slow_down`."""
+        """Wait for a slot. Whoever asked first gets the next free one.
+
+        Returns:
+            The number of times that the limit was lowered so far. Pass it to `succeeded` or
+            `slow_down` when the request has ended, so that outcomes from before the last decrease
+            can be ignored.
+        """
         if self.in_use < self.allowed and not self._waiting:
             self.in_use += 1
             return self._decreases
@@ -63,11 +80,13 @@ class AdaptiveLimit:
             self._learn(REFUSED)
 
     def _learn(self, evidence: int) -> None:
-        """Adapt how many requests may be in flight to whether the service accepts or refuses them.
+        """Adapt the number of slots after a request was answered or refused.
+
+        With enough evidence, the number falls by up to a half. It rises by one after a calm time.
 
         Args:
-            evidence: Added to the evidence that there are too many: positive for a refused request, negative for a success. With
-                enough evidence the limit falls, by up to a half. It rises by one after a calm time.
+            evidence: What this request adds to the evidence that there are too many slots:
+                `REFUSED` (positive) or `ANSWERED` (negative).
         """
         self._evidence = max(0, self._evidence + evidence)
         self._peak = max(self._peak, self.in_use)
@@ -76,7 +95,8 @@ class AdaptiveLimit:
         if self._evidence >= enough:
             share = self._limited / (self._limited + self._successes)
             self._decreases += 1
-            # Of what was actually in flight: lowering an unused allowance would change nothing.
+            # Start from the number of requests that were really in flight. If fewer slots were used than are allowed,
+            # lowering the allowed number a little would change nothing.
             self.allowed = max(1, int(min(self.allowed, self._peak) * (1 - share / 2)))
             self._evidence = self._calm = self._peak = 0
         elif self._calm >= self.allowed and self._evidence * 2 < enough:

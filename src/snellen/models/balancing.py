@@ -9,15 +9,14 @@ from snellen.models.byte_budget import MOST_IN_HAND, ByteBudget
 from snellen.models.connections import Connections
 
 FAILURES = 3
-"""After so many timeouts and errors of its own in a row a server counts as down; one that cannot be reached does at
-once."""
+"""A server counts as down after this many timeouts and internal errors in a row, or as soon as it cannot be reached."""
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 """Seconds that a server which is down is left alone: at first, doubled each time, and at most."""
 
 
 class BalancedServer:
-    """One of the servers and how it is doing."""
+    """One of several servers of a model, with its number of requests and its recent failures."""
 
     def __init__(self, url: str, connections: Connections, concurrency: int) -> None:
         self.url, self.connections = url, connections
@@ -35,10 +34,16 @@ class BalancedServer:
         self.is_down, self.failures, self._times_down = False, 0, 0
 
     def failed(self, now: float, *, unreachable: bool) -> None:
-        """Record that the server did not answer a request. `unreachable`: it did not even answer with an error."""
+        """Record that a request to the server failed, and pause the server if it counts as down.
+
+        Args:
+            now: The present time in seconds.
+            unreachable: Whether no connection was possible. If the server did reply with an error,
+                or too late, it is paused only after `FAILURES` failures in a row.
+        """
         self.failures += 1
         if self.is_down and now < self.asked_again:
-            return  # late news: it was asked before it counted as down
+            return  # this request was sent before the pause began, so it says nothing new
         if not (unreachable or self.failures >= FAILURES):
             return
         self.is_down = True
@@ -47,7 +52,7 @@ class BalancedServer:
 
 
 class BalancedServers:
-    """The servers of one model, which all give the same replies."""
+    """The servers of one model. All of them give the same replies, so a request can go to any of them."""
 
     def __init__(
         self,
@@ -57,8 +62,19 @@ class BalancedServers:
         concurrency: int,
         now: Callable[[], float],
     ) -> None:
-        """Each server gets at most `concurrency` requests at once. Raises ModelError for a proxy that is not HTTP."""
-        # Each has its share of the room, so that one which takes nothing keeps no other from being asked.
+        """Prepare the connections to the servers. None is opened yet.
+
+        Raises ModelError if the environment names a proxy that is not an HTTP proxy.
+
+        Args:
+            urls: The addresses of the servers.
+            headers: HTTP headers of every request.
+            most_bytes: Maximum length of a reply in bytes.
+            concurrency: Maximum number of requests in flight to each server.
+            now: Returns the present time in seconds.
+        """
+        # Each server gets an equal share of the memory for requests that are not sent yet. A server that has stopped
+        # reading then cannot use up the memory that requests to the others need.
         room = MOST_IN_HAND // len(urls)
         self._servers = [
             BalancedServer(
@@ -74,10 +90,17 @@ class BalancedServers:
         return any(server.connections.is_reached for server in self._servers)
 
     def choose(self, without: Collection[BalancedServer] = ()) -> BalancedServer | None:
-        """Return the server for the next request, among those not in `without`; None if none is left.
+        """Return the server to which the next request should be sent.
 
-        This is a failed server whose pause is over, for a single request, or else the server with the fewest requests
-        and failures. If all servers are pausing, it is the one whose pause ends first.
+        A paused server whose pause is over comes first, and gets a single request to see whether it
+        works again. Otherwise it is the running server with the fewest requests and recent
+        failures. If all servers are paused, it is the one whose pause ends first.
+
+        Args:
+            without: Servers that must not be chosen, because they were tried before.
+
+        Returns:
+            The server; None if `without` contains all servers.
         """
         candidates = [server for server in self._servers if server not in without]
         up = [server for server in candidates if not server.is_down]
@@ -94,7 +117,7 @@ class BalancedServers:
         return min(candidates, key=lambda server: server.asked_again, default=None)
 
     def others_than(self, url: str) -> list[BalancedServer]:
-        """Return the servers at other addresses than `url`."""
+        """Return the servers whose address is not `url`."""
         return [server for server in self._servers if server.url != url]
 
     async def close(self) -> None:

@@ -119,7 +119,7 @@ def failed(kind: ErrorKind, detail: str, attempts: int = 1) -> Response:
 
 
 class ServerGoneError(ModelError):
-    """A server that answers nobody any more."""
+    """The server has stopped answering all requests, so that the run cannot continue."""
 
     def __init__(
         self, message: str, failure: Response | None = None, failing: Iterable[str] = ()
@@ -171,7 +171,10 @@ class StreamingModel(Protocol):
     def generate_streaming(
         self, request: Request, images: Images, listener: ReplyListener
     ) -> Response:
-        """Return the same response as `generate`, calling `listener` in the calling thread meanwhile."""
+        """Return the same response as `generate`, and call `listener` with the text so far while it is generated.
+
+        The listener is called in the thread that called this method.
+        """
         ...
 
 
@@ -200,7 +203,10 @@ class AsyncStreamingModel(Protocol):
 
 @runtime_checkable
 class NeedsBenchmarks(Protocol):
-    """A model that needs the benchmark folders of a run beforehand (the oracle)."""
+    """A model that needs the folders of the run's benchmarks before the run.
+
+    An example is the oracle, which looks up the correct answers there.
+    """
 
     def prepare(self, benchmarks: Sequence[Path]) -> None:
         """Receive the folders before the first request."""
@@ -212,12 +218,16 @@ class HasFindings(Protocol):
     """A model that checks its own replies during a run."""
 
     def findings(self) -> tuple[str, ...]:
-        """Return sentences about what it found until now, for the notes of the run's manifest."""
+        """Return sentences about what the model has found so far, for the run's manifest; empty if there are none."""
         ...
 
 
 class AnswerGroup(NamedTuple):
-    """Requests of one model that are doubtful together: a wrong answer to one says that the others may be wrong too."""
+    """Requests of the same kind and with the same number of images, which a model runs in the same way.
+
+    If the model's answer to one of them turns out to be wrong, its answers to the others may be
+    wrong too.
+    """
 
     kind: RequestKind
     images: int
@@ -225,58 +235,76 @@ class AnswerGroup(NamedTuple):
 
 
 def answer_group(request: Request) -> AnswerGroup:
-    """Return the group of a request."""
+    """Return the group to which a request belongs: its kind, and its number of images."""
     return AnswerGroup(request.kind, len(request.images))
 
 
 @runtime_checkable
 class WithdrawsAnswers(Protocol):
-    """A model that may find out during a run that some of its answers were wrong."""
+    """A model that may find out during a run that some of its earlier answers were wrong.
+
+    An example is a local model that answers by a fast method, and checks some of the answers by a
+    slow one.
+    """
 
     @property
     def disproved(self) -> frozenset[AnswerGroup]:
-        """Groups in which it found a wrong answer."""
+        """Groups of requests in which the model has found a wrong answer; empty if there are none."""
         ...
 
     def doubts(self, request: Request) -> bool:
-        """Return whether the answer to an earlier request may be wrong, so that the request is to be sent again."""
+        """Return whether the earlier answer to a request may be wrong. If so, the request is sent again."""
         ...
 
     def distrust(self, group: AnswerGroup) -> None:
-        """Answer requests of a group by the slow reference, because another model like this one was wrong about one."""
+        """Answer all further requests of a group by the slow reference method.
+
+        This is called if another copy of the model, such as that of another worker process, gave a
+        wrong answer to a request of the group.
+        """
         ...
 
 
 @runtime_checkable
 class PrefetchesImages(Protocol):
-    """A model that prepares images before the requests that show them."""
+    """A model that can decode images in advance, before the requests with these images are sent."""
 
     def expect(self, expected: Sequence[ImageRef], images: Images) -> None:
-        """Receive images of coming requests. Returns at once, and raises nothing for a damaged image."""
+        """Begin to prepare images that later requests will show, and return at once.
+
+        An image that cannot be read raises nothing here; the request that shows it fails later.
+        """
         ...
 
 
 @runtime_checkable
 class AnswersInParts(Protocol):
-    """A model whose answers to some requests come in parts, so that each part can be stored at once."""
+    """A model that returns the answers to a list of requests in several parts.
+
+    Each part is stored as soon as it arrives, so that an error in a later part does not lose it.
+    """
 
     def generate_in_parts(
         self, requests: Sequence[Request], images: Images
     ) -> Iterator[dict[int, Response]]:
-        """Yield the responses of each part by the index of their request, as soon as they are there.
+        """Yield the responses of one part after the other, each by the index of its request in `requests`.
 
-        What was yielded before an error is stored.
+        For example, `{2: response}` has the response to `requests[2]`. If an error is raised, the
+        parts that were yielded before it are stored.
         """
         ...
 
 
 @runtime_checkable
 class WaitsToAskAgain(Protocol):
-    """A model behind a network that reports how many requests wait for a retry, so that others can use their slots."""
+    """A model behind a network that says how many of its requests are waiting for a retry.
+
+    These requests are not in flight, so other requests can be sent in their place.
+    """
 
     @property
     def waiting(self) -> int:
-        """Requests that wait for a retry."""
+        """Number of requests that failed and wait until they are sent again."""
         ...
 
 
@@ -285,7 +313,10 @@ class StopsSending(Protocol):
     """A model behind a network that can stop sending without losing requests that are in flight."""
 
     def stop_sending(self) -> None:
-        """Cancel the requests that are not in flight, until `close`; those in flight get their response."""
+        """Cancel the requests that are not in flight yet, and those that come until `close` is called.
+
+        Requests in flight still get their responses.
+        """
         ...
 
 
@@ -297,10 +328,11 @@ class DescribesServer(Protocol):
     """
 
     async def server_facts(self) -> dict[str, str]:
-        """Return what the servers state and what stays the same while they serve the same model.
+        """Return what the servers state about the model that they serve, such as its revision.
 
-        The names of facts contain the host. The result is empty if the servers state nothing. Faults of a server do
-        not raise.
+        Only facts are included that stay the same as long as a server has the same model. Their
+        names contain the host of the server. The result is empty if the servers state nothing. If a
+        server cannot be reached, this raises no error.
         """
         ...
 

@@ -1,7 +1,8 @@
 """Batch endpoints of services: requests are submitted together, answered within a day, and cost half.
 
-A line of a batch has the body that the same request has when it is sent alone, and its result is read as that reply.
-Nothing here knows runs: `snellen.runs.batch_driver` decides what is submitted, and keeps which batch holds what.
+Each request in a batch has the same JSON body as if it were sent by itself, and its result is read
+like a direct reply. This module knows nothing of runs: `snellen.runs.batch_driver` decides which
+requests are submitted, and records which batch contains which requests.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class BatchState(Struct, frozen=True):
     detail: str = ""
     """Why a batch failed."""
     is_overfull: bool = False
-    """Whether it failed because too many tokens of this account wait in batches already."""
+    """Whether the batch failed because the batches of this account already contain too many tokens."""
 
 
 class BatchError(ModelError):
@@ -70,23 +71,28 @@ class BatchError(ModelError):
 
 
 class BatchResult(Struct, frozen=True):
-    """What became of one request of a batch."""
+    """The result of one request of a batch: a reply, or the reason why there is none."""
 
     key: str
     """The key of the request, which was its `custom_id`."""
     outcome: HttpReply | ServerFault
-    """The reply that the request would have got alone, or why it got none."""
+    """The HTTP reply, as if the request had been sent by itself; or a fault that says why there is none."""
 
 
 class BatchEndpoint(Protocol):
-    """How the batches of one service are written and read."""
+    """The batch endpoint of one service: submits batches, and reads their states and results."""
 
     limits: BatchLimits
     overhead: int
-    """Bytes of a file or body besides its lines."""
+    """Bytes of a submission in addition to the lines of its requests."""
 
     def line(self, key: str, body: bytes) -> bytes:
-        """Return one request of a batch, with the body that it has when it is sent alone."""
+        """Return a request as a line of a batch.
+
+        Args:
+            key: The key of the request, by which its result is found.
+            body: The JSON body that the request has when it is sent by itself.
+        """
         ...
 
     async def submit(
@@ -95,42 +101,56 @@ class BatchEndpoint(Protocol):
         """Submit a batch and return its id.
 
         Args:
-            lines: The requests.
-            submission_id: Identifies the submission.
+            lines: The requests, as `line` returns them.
+            submission_id: Identifies the submission. It is not the id of the batch, which the
+                service chooses.
             since: Time of the first attempt, in seconds since 1970.
-            known: Ids of other batches, of the run and of the account.
+            known: Ids of other batches of the run and of the account, which cannot be this one.
         """
         ...
 
     async def earlier(self, since: float) -> list[str]:
-        """Return the ids of batches that `find` could take for one submitted at a time, in seconds since 1970."""
+        """Return the ids of existing batches that `find` could mistake for a batch submitted at a certain time.
+
+        Args:
+            since: The time, in seconds since 1970.
+
+        Returns:
+            The ids; [] if the service identifies batches by their submission.
+        """
         ...
 
     async def find(self, submission_id: str, since: float, count: int, known: Sequence[str]) -> str:
-        """Return the id of a batch whose submission was not answered, or an empty string if there is none.
+        """Return the id of a batch whose submission may have arrived although it was not confirmed.
 
         Args:
             submission_id: Identifies the submission.
-            since: When it was made, in seconds since 1970.
-            count: The number of its requests.
-            known: Ids of other batches, of the run and of the account.
+            since: Time of the submission, in seconds since 1970.
+            count: Number of its requests.
+            known: Ids of other batches of the run and of the account, which cannot be this one.
+
+        Returns:
+            The id; empty if the service has no such batch.
         """
         ...
 
     async def state(self, batch: str) -> BatchState:
-        """Ask how far a batch is."""
+        """Return the state of a batch, such as how many of its requests are finished."""
         ...
 
     async def results(self, batch: str) -> bytes:
-        """Fetch the results of a batch that has ended, as JSON lines of the service."""
+        """Return the results of a batch that has ended, in the service's format, one line of JSON per request."""
         ...
 
     async def cancel(self, batch: str) -> None:
-        """Cancel a batch. Requests that are finished keep their result."""
+        """Cancel a batch. Requests that are finished already keep their results."""
         ...
 
     def read(self, line: bytes) -> BatchResult:
-        """Read a line of `results`. Raises ValueError or msgspec's errors for one of another form."""
+        """Return the result in one line of `results`.
+
+        Raises ValueError or msgspec's errors if the line does not have the service's format.
+        """
         ...
 
 
@@ -142,19 +162,36 @@ class BatchingModel(AsyncModel, Protocol):
 
     @property
     def batch_form(self) -> str:
-        """In which variant of the service's format requests are written now; the results are read with it."""
+        """The variant of the service's format in which requests are written now.
+
+        It is stored with a batch, because the results have to be read in the same variant
+        (`read_batched`).
+        """
         ...
 
     async def batch_body(self, request: Request, images: Images) -> bytes:
-        """Return the JSON body that a request has when it is sent alone. Raises DataError for a damaged image."""
+        """Return the JSON body that a request has when it is sent by itself. Raises DataError for a damaged image."""
         ...
 
     def read_batched(self, request: Request, reply: HttpReply, form: str) -> Response | ServerFault:
-        """Read a reply to a request that was written in a form."""
+        """Return the response in the service's reply to a request of a batch, or a fault.
+
+        Args:
+            request: The request.
+            reply: The reply.
+            form: The value of `batch_form` when the request was written.
+        """
         ...
 
     def adapt_batches(self, fault: ServerFault) -> bool:
-        """Leave out what a fault says the model does not take. Returns whether the next form differs."""
+        """From now on, write requests without the parameter that the service has rejected.
+
+        Args:
+            fault: The fault that names the parameter.
+
+        Returns:
+            Whether this changes anything, so that sending the request again may help.
+        """
         ...
 
 
@@ -168,7 +205,7 @@ def batched_response(response: Response, batch: str) -> Response:
 
 
 def only_one_server(name: str, urls: Sequence[str]) -> None:
-    """Raise ModelError if a model with `batch=true` has several servers: a batch is known to one of them."""
+    """Raise ModelError if a model with `batch=true` has several servers, because only one of them would know a batch."""
     if len(urls) > 1:
         raise ModelError(f"{name}: batch=true needs one server; give one address")
 
@@ -177,15 +214,15 @@ def only_one_server(name: str, urls: Sequence[str]) -> None:
 
 
 class BatchCalls:
-    """Calls about batches, repeated after faults that may pass.
+    """HTTP calls to a batch endpoint, which are repeated after temporary faults.
 
     Args:
         name: Model string, for messages.
-        url: Base of the service's addresses.
+        url: The address of the service, to which paths are appended.
         options: Options of the model string.
         key: The API key, which is removed from messages.
-        headers: Headers of every call.
-        clock: Where time comes from.
+        headers: HTTP headers of every call.
+        clock: Source of time.
     """
 
     def __init__(
@@ -209,25 +246,29 @@ class BatchCalls:
         self._retry = Retry(retries=options.retries, patience=options.patience)
 
     async def get(self, path: str) -> bytes:
-        """Return the body of a page."""
+        """Return the body of the reply to a GET request."""
         return await self._call(HttpRequest("GET", path))
 
     async def post(self, path: str, body: bytes = b"", content_type: str = "") -> bytes:
-        """Post a body that may be posted twice without harm, and return the reply's."""
+        """Send a POST request that does no harm if it arrives twice, and return the body of the reply."""
         headers = {"content-type": content_type} if content_type else {}
         return await self._call(HttpRequest("POST", path, body, headers))
 
     async def create(self, path: str, body: bytes, find: Callable[[], Awaitable[str]]) -> str:
         """Create a batch and return its id.
 
+        If it is not known whether an attempt has arrived, the service is searched for the batch
+        before the next attempt. A second batch with the same requests would have to be paid as
+        well.
+
         Args:
-            path: Where it is created.
-            body: What to post.
-            find: Looks for the batch after an attempt of which nobody knows whether it arrived, as a second batch with
-                the same requests would be paid twice.
+            path: The path to which the body is sent.
+            body: The JSON body.
+            find: Searches for the batch, and returns its id; empty if there is none.
 
         Raises:
-            BatchError: It was refused; or, with a fault that may pass, nobody knows whether it arrived.
+            BatchError: The batch was refused. If the fault in it is temporary, it is not known
+                whether the batch exists.
         """
         request = HttpRequest("POST", path, body)
         attempt = 1
@@ -253,9 +294,10 @@ class BatchCalls:
             attempt += 1
 
     async def _find_arrived(self, find: Callable[[], Awaitable[str]]) -> str:
-        """Return the id of a batch that `find` finds; empty if there is none.
+        """Return the id that `find` returns; empty if the service has no such batch.
 
-        Raises BatchError, with a fault that may pass, if it is not known whether there is one.
+        Raises BatchError with a temporary fault if the search fails, because then it is not known
+        whether the batch exists.
         """
         try:
             return await find()
@@ -263,7 +305,7 @@ class BatchCalls:
             raise BatchError(str(error), replace(error.fault, retry=True)) from None
 
     async def _call(self, request: HttpRequest) -> bytes:
-        """Return the body of a reply; repeat the request after faults that may pass. Raises BatchError."""
+        """Send a request, again after temporary faults, and return the body of the reply. Raises BatchError."""
         attempt = 1
         while True:
             outcome = await self._exchange(request)
@@ -276,7 +318,7 @@ class BatchCalls:
             attempt += 1
 
     async def _exchange(self, request: HttpRequest) -> bytes | ServerFault:
-        """Send a request once, and return the body of the reply, or the fault."""
+        """Send a request once, and return the body of the reply, or a fault if it failed."""
 
         async def compose() -> HttpRequest:
             return request
@@ -291,7 +333,7 @@ class BatchCalls:
         return fault_of_status(reply, error, self._client.now(), hint)
 
     def _wait(self, attempt: int, fault: ServerFault) -> float | None:
-        """Return the seconds to wait before another attempt; None if there is to be none."""
+        """Return how many seconds to wait before the next attempt; None if the request should not be sent again."""
         if not fault.retry:
             return None
         return self._retry.wait(attempt, self._name, fault.retry_after)
@@ -303,7 +345,7 @@ class BatchCalls:
         return BatchError(f"{self._name}: {request.method} {path}: {detail}", fault)
 
     def read(self, body: bytes) -> dict[str, Any]:
-        """Return a JSON object. Raises ModelError for anything else."""
+        """Return the JSON object in a body, which must have a field `id` or `data`. Raises ModelError otherwise."""
         return _read_object(body, self._name)
 
     async def close(self) -> None:
@@ -350,7 +392,7 @@ _BOUNDARY = "snellen-batch-4f1d6c8f0b7e4a0c"
 
 
 class OpenAIBatches:
-    """`/files` and `/batches` of OpenAI and of compatible servers."""
+    """The batch endpoint of OpenAI and of compatible servers: `/files` and `/batches`."""
 
     limits = BatchLimits(50_000, 200 * MEGABYTE)
     overhead = 1024

@@ -1,4 +1,4 @@
-"""A budget for the bytes of requests that are composed and not yet sent."""
+"""Limit the memory of requests that were built but are not sent yet."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ MOST_IN_HAND = 64 << 20
 
 
 class ByteBudget:
-    """A budget for the bytes of requests that are made and not yet sent: what is over it waits.
+    """A limit on the bytes of requests that were built but are not sent yet. Further requests wait.
 
-    Large images would otherwise be in memory as often as requests are in flight. The last to find room may exceed the
-    budget, so a request larger than all of it is sent as well.
+    Without it, a large image would be in memory once for each request in flight. The limit is
+    checked before a request is built, when its size is not known, so the last request may exceed
+    it. A request that is larger than the whole limit can be sent for the same reason.
     """
 
     def __init__(self, most: int = MOST_IN_HAND) -> None:
@@ -24,7 +25,11 @@ class ByteBudget:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def room(self) -> None:
-        """Wait until less than the budget is held. Whoever then holds something must do so in the same turn."""
+        """Wait until fewer bytes than the limit are in use.
+
+        Call `holding` before the next `await` that gives way to other tasks. Otherwise another task
+        may take the same room.
+        """
         while self.held >= self.most:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -32,7 +37,7 @@ class ByteBudget:
 
     @contextmanager
     def holding(self, size: int) -> Iterator[None]:
-        """Hold so many bytes during the block."""
+        """Count `size` bytes as in use inside the block. At its end, wake the tasks that wait for room."""
         self.held += size
         try:
             yield

@@ -1,4 +1,4 @@
-"""The chat-completions format of OpenAI and of the servers that speak it: writing and reading, no I/O."""
+"""Write requests and read replies in the chat-completions format of OpenAI and compatible servers. No I/O."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 
 
 class Dialect(Struct, frozen=True):
-    """The variant of the format that a server accepts, as far as known so far."""
+    """The variant of the chat format that a server accepts. It is changed when the server rejects a parameter."""
 
     prefix: Prefix
     max_tokens_field: MaxTokensField
@@ -78,7 +78,13 @@ class Dialect(Struct, frozen=True):
 
 
 def image_part(media_type: str, base64: bytes, *, detail: str = "") -> bytes:
-    """Return an image as a content part with a data URL, and with OpenAI's `detail` if it is not empty."""
+    """Return the JSON of a content part with an image as a data URL.
+
+    Args:
+        media_type: Such as `image/png`.
+        base64: The image file in base64.
+        detail: Value of OpenAI's field `detail`; empty to leave it out.
+    """
     url = b"data:%b;base64,%b" % (media_type.encode(), base64)
     detail_field = b""
     if detail:
@@ -87,7 +93,10 @@ def image_part(media_type: str, base64: bytes, *, detail: str = "") -> bytes:
 
 
 class ImagePartCache:
-    """Images as content parts, encoded once for all concurrent requests about an image."""
+    """Cache of images in the form in which requests contain them.
+
+    An image is encoded once, even if many requests about it are in flight.
+    """
 
     def __init__(
         self,
@@ -98,9 +107,11 @@ class ImagePartCache:
         """Create an empty cache.
 
         Args:
-            most_bytes: Bytes from which on the images not used for longest are dropped.
-            write: Returns the JSON of a part from a media type and the image in base64.
-            media_types: Media types that the service takes; other images are sent as PNG.
+            most_bytes: Maximum size of the cache. Beyond it, the images that were not used for the
+                longest time are removed.
+            write: Returns the JSON of a content part, given a media type and an image in base64.
+            media_types: Media types that the service accepts. Images of other types are converted
+                to PNG.
         """
         self.most_bytes = most_bytes
         self.cached_bytes = 0
@@ -109,7 +120,11 @@ class ImagePartCache:
         self._parts: OrderedDict[str, bytes] = OrderedDict()
 
     def part(self, image: ImageRef, read_stored: Callable[[ImageRef], bytes]) -> msgspec.Raw:
-        """Return the content part of an image: its stored bytes if every server decodes them alike, else a PNG."""
+        """Return the content part of an image.
+
+        The stored file is sent as it is if every server decodes it in the same way. Otherwise it is
+        converted to PNG.
+        """
         part = self._parts.pop(image.digest, None)
         if part is None:
             media_type, content = to_plain_file(image, read_stored(image), self._media_types)
@@ -137,7 +152,7 @@ class RequestedModel(Struct, frozen=True):
 
     @property
     def template_settings(self) -> dict[str, Any]:
-        """Settings for the chat template: the declared date, and those of the user, which win."""
+        """Settings for the server's chat template. Those of the user take precedence over the default date."""
         settings: dict[str, Any] = {}
         if not self.hosted:
             settings.update(date_setting(self.model, self.options.date))
@@ -145,7 +160,7 @@ class RequestedModel(Struct, frozen=True):
         return settings
 
     def date_facts(self) -> dict[str, str]:
-        """Return the date that the server's chat template receives, for the fingerprint; empty if it receives none."""
+        """Return the date that is sent to the server's chat template, for the fingerprint; {} if none is sent."""
         date = self.template_settings.get("date_string")
         return {} if date is None else {"date": str(date)}
 
@@ -166,15 +181,16 @@ def encode_chat(
 ) -> bytes:
     """Return the JSON body of a request.
 
-    Only settings that affect the reply are included: a greedy request has no seed.
+    A setting that cannot change the reply is left out: a request without sampling has no seed.
 
     Args:
         model: The model.
         request: The request.
         dialect: The variant of the format that the server accepts.
         encode_image: Returns an image as a content part.
-        streaming: Whether the server sends the reply in parts.
-        caches_images: Whether images are marked, so that the service caches what it read up to them.
+        streaming: Whether the server should send the reply in parts.
+        caches_images: Whether to mark the last image, so that the service caches the prompt up to
+            it.
     """
     messages = request.messages
     decoding = request.decoding
@@ -211,7 +227,10 @@ def encode_chat(
 
 
 def encode_body(body: dict[str, Any], model: RequestedModel, dialect: Dialect) -> bytes:
-    """Return a body as JSON, without fields that the server rejects, and with those that the user adds to every request."""
+    """Return the JSON of a body, without the parameters that the server has rejected.
+
+    The settings of the chat template and the user's `extra_body` are added.
+    """
     accepted = {}
     for name, value in body.items():
         if name not in dialect.rejected_parameters:
@@ -225,13 +244,13 @@ def encode_body(body: dict[str, Any], model: RequestedModel, dialect: Dialect) -
 def mark_images_for_cache(contents: Sequence[Any]) -> None:
     """Mark the last image before the question, so that the service caches the prompt up to this image.
 
-    The next request about the same images then reads them from the cache (Anthropic's `cache_control`, which OpenRouter
-    and other servers take in the parts of chat completions). Images behind the text of a question are not marked: what
-    is before them differs between questions.
+    The next request about the same images then reads them from the cache. The mark is Anthropic's
+    `cache_control`, which OpenRouter and other servers also accept. Images after the text of a
+    question are not marked, because the prompt before them is different for each question.
 
     Args:
-        contents: The contents of all messages in order, each a text or a list of parts, of which the images are
-            `msgspec.Raw`. The part that is marked is replaced.
+        contents: The contents of all messages in order. Each is a text or a list of parts; an image
+            is a `msgspec.Raw`. The list with the marked image is changed in place.
     """
     for content in reversed(contents):
         if not isinstance(content, list):
@@ -248,7 +267,12 @@ def mark_images_for_cache(contents: Sequence[Any]) -> None:
 def write_messages(
     messages: Sequence[Message], encode_image: Callable[[ImageRef], msgspec.Raw]
 ) -> list[dict[str, Any]]:
-    """Return a conversation in the form in which it is sent. `encode_image` makes the content parts of images."""
+    """Return the messages of a conversation as they are sent: `[{"role": "user", "content": ...}, ...]`.
+
+    Args:
+        messages: The messages.
+        encode_image: Returns an image as a content part.
+    """
     return [_message(message, encode_image) for message in messages]
 
 
@@ -275,7 +299,7 @@ def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
 
 
 def request_notes(request: Request, dialect: Dialect) -> tuple[str, ...]:
-    """Return notes on what of a request was not sent."""
+    """Return a note for each part of a request that was not sent, because the server rejects it; () if all was sent."""
     notes = []
     if has_response_prefix(request) and dialect.prefix == "drop":
         notes.append(PREFIX_DROPPED)
@@ -334,14 +358,22 @@ class _Completion(Struct):
 
 
 FAILED = frozenset({"error", "abort", "insufficient_system_resource"})
-"""Finish reasons of a reply that broke off by a failure of the server: OpenRouter's, vLLM's and SGLang's, DeepSeek's."""
+"""Finish reasons of a reply that the server could not complete, in the words of several servers.
+
+`error` is OpenRouter's, `abort` is vLLM's and SGLang's, and the last one is DeepSeek's.
+"""
 
 
 _read_completion = msgspec.json.Decoder(_Completion).decode
 
 
 def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
-    """Return the response in an HTTP reply, or what is wrong with it. `now` is seconds since 1970."""
+    """Return the response in an HTTP reply, or a fault if the reply is an error or cannot be read.
+
+    Args:
+        reply: The reply.
+        now: The time in seconds since 1970.
+    """
     if reply.status != HTTPStatus.OK:
         return read_fault(reply, now)
     try:
@@ -414,7 +446,10 @@ class _Usage(Struct):
 
 
 def _usage(raw: msgspec.Raw) -> Usage | str | None:
-    """Return the token counts of a reply, even if a server writes them as texts; or a note that they cannot be read."""
+    """Return the token counts of a reply; None if it has none, or a note if they cannot be read.
+
+    Numbers that a server writes as strings are accepted.
+    """
     try:
         counts = msgspec.json.decode(raw, type=_Usage | None, strict=False)
     except JSON_FAULTS:
@@ -446,7 +481,7 @@ class _Logprobs(Struct):
 
 
 def _token_logprobs(raw: msgspec.Raw) -> tuple[TokenLogprob, ...]:
-    """Return the log-probabilities of the reply's tokens; none if the server gives none in this form."""
+    """Return the log-probabilities of the reply's tokens; () if the server gives none, or in another format."""
     try:
         logprobs = msgspec.json.decode(raw, type=_Logprobs | None)
     except JSON_FAULTS:
@@ -467,14 +502,18 @@ def read_fault(reply: HttpReply, now: float) -> ServerFault:
 
 
 def adapt_dialect(dialect: Dialect, fault: ServerFault, settled: frozenset[str]) -> Dialect | None:
-    """Return the dialect to try after a fault, or None if there is none.
+    """Return the variant of the format to try next, after the server has rejected a parameter.
 
-    Each adaptation is made at most once, so the attempts come to an end.
+    For example, `max_tokens` is replaced by `max_completion_tokens`. Each change can be made only
+    once, so a request is not sent again forever.
 
     Args:
-        dialect: The dialect of the request that failed.
-        fault: The fault.
-        settled: What the user has fixed: `prefix`, `max_tokens`.
+        dialect: The variant in which the failed request was written.
+        fault: The fault, which names the parameter.
+        settled: Settings that the user has chosen, `prefix` or `max_tokens`, which are not changed.
+
+    Returns:
+        The new variant; None if there is nothing to change.
     """
     name = fault.rejected_parameter
     if name == dialect.max_tokens_field == "max_tokens" and name not in settled:
@@ -487,9 +526,10 @@ def adapt_dialect(dialect: Dialect, fault: ServerFault, settled: frozenset[str])
 
 
 def continues_response_prefix(reply: HttpReply) -> bool:
-    """Return whether a model list comes from a server that continues a final assistant message.
+    """Return whether a server can continue an assistant message at the end of the conversation.
 
-    A server that is not known counts as one that does not.
+    This is judged by who owns the models in its list of models. It is false for servers that are
+    not known, and if the list cannot be read.
     """
     if reply.status != HTTPStatus.OK:
         return False
@@ -502,7 +542,11 @@ def continues_response_prefix(reply: HttpReply) -> bool:
 
 
 def _refused_parameter(error: ReportedError) -> str:
-    """Return the parameter that an error 400 complains about (`prefix` for the response prefix), or an empty text."""
+    """Return the parameter that the server says it does not support; empty if it names none.
+
+    `prefix` stands for an assistant message at the end of the conversation, which the reply should
+    continue.
+    """
     message = error.message
     if "continue_final_message" in message or "add_generation_prompt" in message:
         return "prefix"

@@ -17,15 +17,20 @@ FIRST_PROBES = 3
 
 
 class CircuitBreaker:
-    """A circuit breaker (Nygard, Release It!, 2007), closed while the server answers.
+    """A circuit breaker (Nygard, Release It!, 2007), which stops sending requests to a server that does not answer.
 
-    It opens when attempts for `most` different requests have failed in a row, for temporary reasons. Then one request
-    at a time is sent as a probe, after growing waits. The probe is the last request that was answered, so that
-    questions which crash a server are not mistaken for a broken server, or any request if none was answered.
+    While the server answers, the breaker is closed, and requests are sent as usual. It opens when
+    attempts for `most` different requests have failed in a row, for reasons that may be temporary.
+    From then on one request at a time is sent as a probe, after waits that become longer.
 
-    An answer closes the breaker. The server counts as gone after as many probes as a request has retries or, if the
-    server only asks for time, after waits as long as its patience. Failures while the breaker is open are not
-    attributed to requests, and need not count as attempts.
+    The probe is the last request that was answered successfully. It is known to be harmless; a
+    request that makes the server crash would look like a broken server. If no request was answered
+    so far, any request is the probe.
+
+    If the server answers, the breaker closes. The server counts as gone if it fails as many probes
+    as a request has retries. If it only asks for more time (rate limit), it counts as gone after it
+    was waited for longer than `Retry.patience`. Failures while the breaker is open are not the
+    fault of the requests, so they need not count as attempts.
     """
 
     def __init__(
@@ -38,9 +43,10 @@ class CircuitBreaker:
         """Create a closed breaker.
 
         Args:
-            most: Different requests that fail in a row before it opens; 0: it never opens.
-            retry: How often and how long a request is repeated.
-            sleep: Waits for some seconds.
+            most: The breaker opens after this many different requests have failed in a row; with 0
+                it never opens.
+            retry: How often and for how long a failed request is sent again.
+            sleep: Waits for a number of seconds.
             is_connected: Returns whether a connection to the server was ever opened.
         """
         self._is_connected = is_connected
@@ -60,11 +66,19 @@ class CircuitBreaker:
 
     @property
     def fault(self) -> ServerFault:
-        """The fault of the last probe."""
+        """The fault of the last failed probe or, before the first probe, the fault that opened the breaker."""
         return self._fault
 
     async def attempt(self, key: str, send: Callable[[], Awaitable[Outcome]]) -> Outcome:
-        """Return the result of `send` for a request, once it may be sent; a fatal fault if the server counts as gone."""
+        """Call `send` for a request as soon as the breaker allows it, and return the outcome.
+
+        While the breaker is open, this waits for the server to recover. If the server counts as
+        gone, it returns a fatal fault.
+
+        Args:
+            key: The key of the request.
+            send: Sends the request once.
+        """
         while self.is_open:
             async with self._lock():
                 if self.is_open and self._has_used_all_probes():
@@ -81,7 +95,11 @@ class CircuitBreaker:
         return outcome
 
     def _lock(self) -> asyncio.Lock:
-        """Return the lock of the running event loop: a model may serve in several, one after the other."""
+        """Return the lock that lets only one request at a time be a probe.
+
+        Each event loop gets a lock of its own, because a model may be used in several event loops
+        one after the other.
+        """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._probing = loop, asyncio.Lock()
@@ -98,7 +116,17 @@ class CircuitBreaker:
         return outcome
 
     def _note(self, key: str, outcome: Outcome) -> None:
-        """Note the outcome of a request. After several different requests that failed, pause before further ones."""
+        """Update the breaker after a request was answered or failed.
+
+        An answer closes the breaker and sets all counts back to zero, and so does a permanent
+        error, such as 400: a server that rejects a request is working. A failure that may be
+        temporary is counted. The breaker opens when enough different requests have failed in a row,
+        or after a single failure if the server was never reached.
+
+        Args:
+            key: The key of the request.
+            outcome: Its response, or the fault.
+        """
         is_answer = isinstance(outcome, Response) or outcome.kind != "connection"
         if is_answer or self._is_connected():
             self._is_reached = True
@@ -118,7 +146,11 @@ class CircuitBreaker:
             self._next_pause(outcome)
 
     def _next_pause(self, fault: ServerFault) -> None:
-        """Set the pause after another fault: twice as long each time, or as long as the server says, within limits."""
+        """Set how long to wait before the next probe, and remember the fault.
+
+        The pause doubles with each probe, up to `Retry.longest`. It is longer if the server asks
+        for more time, up to `Retry.patience`.
+        """
         doubled_pause = self._retry.first * 2.0**self._probes
         pause = min(self._retry.longest, doubled_pause)
         requested_pause = min(fault.retry_after or 0.0, self._retry.patience)
@@ -126,9 +158,11 @@ class CircuitBreaker:
         self._fault = fault
 
     def _has_used_all_probes(self) -> bool:
-        """Return whether the server counts as gone, because it did not answer enough probes or for long enough.
+        """Return whether the server counts as gone.
 
-        A server that was never reached gets fewer probes.
+        It does if enough probes failed, or if all pauses together were longer than
+        `Retry.patience`. A server that was never reached gets fewer probes, because it most likely
+        does not run.
         """
         max_probes = self._retry.retries
         if not self._is_reached:
@@ -138,7 +172,10 @@ class CircuitBreaker:
         return has_sent_enough or has_waited_enough
 
     def _give_up(self) -> ServerFault:
-        """Return the fault that ends the run. A later run with the same model starts with a probe."""
+        """Return the fatal fault that ends the run, with a message that says how to resume it.
+
+        The counts are reset so that a later run with the same model object sends one probe at once.
+        """
         self._probes, self._waited, self._pause = max(self._retry.retries - 1, 0), 0.0, 0.0
         if not self._is_reached:
             detail = (

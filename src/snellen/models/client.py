@@ -101,7 +101,7 @@ class Clock(Struct, frozen=True):
 
 
 class Client:
-    """The servers of a model, and their condition."""
+    """The servers of one model: sends requests to them, and remembers which of them fail."""
 
     def __init__(
         self,
@@ -116,11 +116,16 @@ class Client:
         """Prepare the connections, without opening one.
 
         Args:
-            headers: What goes with every request.
-            hint_without_key: What an error about a missing key says, if no key is sent.
+            name: Name of the model, for messages.
+            urls: The addresses of the servers.
+            options: Limits, timeouts and numbers of retries.
+            key: The API key, which is removed from messages and replies.
+            headers: HTTP headers of every request.
+            clock: Source of time.
+            hint_without_key: What the user can do if the server asks for a key and none was sent.
 
         Raises:
-            ModelError: The proxy is not HTTP.
+            ModelError: The environment names a proxy that is not an HTTP proxy.
         """
         self._hint_without_key = hint_without_key
         self.now = clock.now
@@ -143,9 +148,17 @@ class Client:
     async def ask(
         self, request: Request, send: Callable[[], Awaitable[Response | ServerFault]]
     ) -> Response:
-        """Return the response of `send`, which is repeated as long as that may help. A failure is in the response.
+        """Call `send` until it returns a response, or until another attempt would not help.
 
-        Raises ModelError for a fault that every request would share, and if no server answers any more.
+        Raises ModelError for a fault that every request would have, such as a wrong API key, and
+        ServerGoneError if no server answers any more.
+
+        Args:
+            request: The request.
+            send: Sends the request once.
+
+        Returns:
+            The response. If the request failed by itself, it is a response with an `error`.
         """
         attempt = 1
         while True:
@@ -178,7 +191,10 @@ class Client:
             attempt += 1
 
     def _say_unreachable(self, fault: ServerFault, detail: str) -> None:
-        """Report that even the first request reached no server, so that the user need not wait."""
+        """Tell the user at once if the very first request of this client could not reach a server.
+
+        Otherwise the user would see nothing until all retries have failed. Later calls say nothing.
+        """
         if self._first_contact and fault.kind == "connection" and self._retry.seconds:
             patience = "it is tried for a few more seconds"
             if not self._options.stop_after:
@@ -192,7 +208,10 @@ class Client:
     async def _attempt(
         self, request: Request, send: Callable[[], Awaitable[Response | ServerFault]]
     ) -> Response | ServerFault:
-        """Make one attempt in a slot, as soon as the circuit breaker allows it."""
+        """Wait for a free slot, and send the request once when the circuit breaker allows it.
+
+        The outcome is reported to the limit on requests in flight, which falls after a rate limit.
+        """
         with self._idle.waiting():
             acquired = await self.limit.acquire()
         try:
@@ -208,10 +227,18 @@ class Client:
     async def exchange(
         self, compose: Compose, watch: Callable[[bytes], None] | None = None
     ) -> HttpReply | ServerFault:
-        """Exchange one HTTP request and reply with a server. A failure below HTTP is a fault that can be retried.
+        """Send one HTTP request to one of the servers, and return the reply, whatever its status.
 
-        If a server cannot be reached, the next one is asked at once, unless `watch` receives the body in parts: part of a
-        reply may have come, so that another attempt has to begin anew.
+        If a server cannot be reached, the next one is tried at once. This is not done if there is a
+        `watch`, which may have received a part of a reply already; then the caller has to begin
+        again with a new attempt.
+
+        Args:
+            compose: Builds the request.
+            watch: Called with each part of the reply's body as it arrives.
+
+        Returns:
+            The reply, or a fault if there was none.
         """
         tried: list[BalancedServer] = []
         outcome: HttpReply | ServerFault = ServerFault("connection", "")
@@ -244,13 +271,14 @@ class Client:
     async def ask_about_server(self, compose: Compose, url: str = "") -> HttpReply | None:
         """Send an optional request for facts about the server itself, such as its list of models.
 
-        A failure counts neither as that of an evaluated request nor against the server. After temporary errors, the
-        request is repeated. It is not repeated after a timeout, or if no server was ever reached and connections are
-        refused: whether a server will start is found out by the evaluated requests.
+        The run can continue without the reply, so a failure here counts neither as a failed
+        question nor as a failure of the server. After temporary errors, the request is sent again.
+        This is not done after a timeout, nor if no server was ever reached and connections are
+        refused. Whether such a server is about to start is found out by the requests of the run.
 
         Args:
-            compose: Returns the request.
-            url: The server to query, if there are several; empty for any.
+            compose: Builds the request.
+            url: The server to ask, if there are several; empty for any.
 
         Returns:
             The reply; None if there is none.
@@ -286,7 +314,14 @@ class Client:
         watch: Callable[[bytes], None] | None,
         limit: float,
     ) -> HttpReply | ServerFault:
-        """Exchange one request and reply with a server, within `limit` seconds. Failures are returned as faults."""
+        """Send one request to a server and return the reply, or a fault that says why there is none.
+
+        Args:
+            server: The server.
+            compose: Builds the request.
+            watch: Called with each part of the reply's body as it arrives.
+            limit: Maximum time until the complete reply, in seconds.
+        """
         try:
             async with asyncio.timeout(limit):
                 return await server.connections.send(compose, watch)
@@ -315,7 +350,7 @@ class Client:
             await self._clock.sleep(seconds)
 
     def stop_sending(self) -> None:
-        """Cancel the requests that are not on their way, until `close`."""
+        """Cancel all requests that are not in flight, and those that come until `close` is called."""
         self._idle.stop()
 
     async def close(self) -> None:
@@ -324,14 +359,18 @@ class Client:
 
 
 def _may_pass(status: int) -> bool:
-    """Return whether an error status may be temporary."""
+    """Return whether a reply with this error status may be temporary, such as 429 or 503, so that a retry can help."""
     if status in (408, 409, 425, 429):
         return True
     return status >= 500 and status not in NOT_IMPLEMENTED
 
 
 def _is_failing(outcome: HttpReply | ServerFault) -> bool:
-    """Return whether a fault shows that a server is failing, rather than busy or rejecting the request."""
+    """Return whether the outcome of a request shows that the server itself is failing.
+
+    This is so after a timeout or an internal error such as 500. A server that is busy (529, or a
+    `Retry-After` header) or that rejects the request (such as 400) is working.
+    """
     if isinstance(outcome, ServerFault):
         return outcome.kind == "timeout"
     return outcome.status >= 500 and outcome.status != 529 and "retry-after" not in outcome.headers

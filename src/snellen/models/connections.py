@@ -1,7 +1,8 @@
-"""HTTP connections to one server of a model, kept open between requests: what aiohttp does, and what it leaves to us.
+"""HTTP connections to one server of a model, which stay open between requests.
 
-Ours are the limits (bytes of requests in hand, bytes of a reply, time to connect), faults in one line, and checks of what
-is sent.
+The exchange itself is done by aiohttp. This module adds limits (on the bytes of unsent requests, on
+the length of a reply, and on the time to connect), checks that a request is valid HTTP, and
+describes each fault in one line.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class HttpReply(Struct, frozen=True):
 
     status: int
     headers: dict[str, str]
-    """Names in lower case; of several headers with one name the last."""
+    """Headers by name in lower case. If a name occurs several times, the last value is kept."""
     body: bytes
 
 
@@ -85,20 +86,27 @@ class HttpRequest(Struct, frozen=True):
     """Appended to the base of the server's addresses."""
     body: bytes = b""
     headers: Mapping[str, str] = {}
-    """The request's own headers, besides those of every request."""
+    """Headers of this request alone. Those that every request has are added when it is sent."""
     from_root: bool = False
-    """Whether `path` begins at the root of the server, instead of behind the path of its address."""
+    """Whether `path` replaces the path of the server's address instead of being appended to it.
+
+    For example, with the address `http://host/v1` and the path `/tokenize`, the request goes to
+    `http://host/tokenize` if this is true, and otherwise to `http://host/v1/tokenize`.
+    """
 
 
 Compose = Callable[[], Awaitable[HttpRequest]]
-"""Composes a request once there is room for its bytes, again for each attempt; what it raises is raised by sending."""
+"""Builds a request. It is called for each attempt, when there is memory for the request (`ByteBudget`).
+
+`Connections.send` raises the errors that it raises.
+"""
 
 
 class _Body(aiohttp.Payload):
-    """The body of a request, written part by part as the server takes it."""
+    """The body of a request, which is written in parts, as fast as the server reads it."""
 
     def __init__(self, content: bytes, written: Callable[[], None]) -> None:
-        """`written` is called once the server has taken all of it."""
+        """Prepare to write `content`. `written` is called when all of it was written to the connection."""
         super().__init__(content)
         self._size = len(content)
         self._written = written
@@ -115,7 +123,7 @@ class _Body(aiohttp.Payload):
 
 
 class _Session:
-    """A session of aiohttp, and how many requests use it."""
+    """A session of aiohttp, with the number of requests that use it now."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self.aiohttp = session
@@ -124,7 +132,10 @@ class _Session:
         self._end = _closed_with_loop(session)
 
     async def begin(self) -> None:
-        """Have the session closed at the latest with its event loop, whose user may not know of it."""
+        """Make sure that the session is closed when its event loop ends, even if nobody calls `close`.
+
+        The code that runs the event loop may belong to the user, and knows nothing of this session.
+        """
         await anext(self._end)
 
     async def close(self) -> None:
@@ -133,7 +144,11 @@ class _Session:
 
 
 async def _closed_with_loop(session: aiohttp.ClientSession) -> AsyncGenerator[None]:
-    """Wait for the end of the event loop, which closes the generators that it has begun, and close a session."""
+    """Close a session when this generator is closed.
+
+    An event loop closes all generators that it has started when it ends. Starting this one is
+    therefore enough to close the session with the loop.
+    """
     try:
         yield
     finally:
@@ -150,9 +165,18 @@ class Connections:
         most_bytes: int = MOST_BYTES,
         budget: ByteBudget | None = None,
     ) -> None:
-        """`url` is the base that paths are added to; a reply may have `most_bytes`; requests wait for room in `budget`.
+        """Prepare connections to a server. None is opened yet.
 
-        Raises ModelError for a proxy that is not HTTP, and for a host that cannot be looked up.
+        Args:
+            url: The address of the server. The paths of requests are appended to it.
+            headers: HTTP headers of every request.
+            most_bytes: Maximum length of a reply in bytes.
+            budget: Limits the bytes of requests that are not sent yet. Several connections may
+                share one.
+
+        Raises:
+            ModelError: The environment names a proxy that is not an HTTP proxy, or the host cannot
+                be a domain name.
         """
         address = urlsplit(url)
         _check_host(url, address.hostname or "")
@@ -178,10 +202,22 @@ class Connections:
     async def send(
         self, compose: Compose, watch: Callable[[bytes], None] | None = None
     ) -> HttpReply:
-        """Send one request and read the whole reply.
+        """Send one request, and return the reply when all of it has arrived.
 
-        `watch` is given each part of its body as it comes. Raises TransportError, and TooLongError when a reply is
-        longer than allowed. Only connecting has its own time limit.
+        The request is built only when there is memory for it (`ByteBudget`), and its memory counts
+        as free again as soon as the server has received it. The time limit here is only for
+        connecting. The caller has to limit the time until the reply.
+
+        Args:
+            compose: Builds the request.
+            watch: Called with each part of the reply's body as it arrives, for example to show a
+                reply that is being written.
+
+        Raises:
+            ConnectTimeoutError: No connection was opened in time.
+            TooLongError: The reply is longer than allowed.
+            TransportError: The exchange failed in another way below HTTP, or the request is not
+                valid HTTP.
         """
         async with self._lent_session() as session:
             await self._budget.room()
@@ -205,7 +241,10 @@ class Connections:
                     raise TransportError(_explained(error)) from None
 
     async def close(self) -> None:
-        """Close the connections; those in use when their requests are done. A later request opens new ones."""
+        """Close the connections. Those in use are closed when their requests have ended.
+
+        A request that is sent later opens new connections.
+        """
         session, self._session = self._session, None
         if session and not session.users:
             await session.close()
@@ -213,9 +252,10 @@ class Connections:
     # --- one exchange ---------------------------------------------------------------------------------------------
 
     def _request(self, session: _Session, request: HttpRequest, written: Callable[[], None]) -> Any:
-        """Return the context in which a reply is read.
+        """Return an asynchronous context manager that sends a request and yields the reply.
 
-        Raises TransportError for what would be read as something else.
+        Raises TransportError if the path or a header contains characters that a server would
+        misread, such as a line break.
         """
         base = self._root if request.from_root else self._base
         _check_request(request, base.removeprefix(self._root))
@@ -249,7 +289,11 @@ class Connections:
 
     @asynccontextmanager
     async def _lent_session(self) -> AsyncIterator[_Session]:
-        """The session of the running event loop. It is closed with its last request when `close` was called meanwhile."""
+        """Yield the session of the running event loop, and count it as in use inside the block.
+
+        If `close` is called during the block, the session is closed when its last request has
+        ended.
+        """
         session = self._session
         if session is None or session.loop is not asyncio.get_running_loop():
             session = self._session = _Session(self._new_session())
@@ -288,7 +332,7 @@ class Connections:
         )
 
     async def _say_when_slow(self, *_: object) -> None:
-        """When the first connection is begun, plan to tell the user if it takes long."""
+        """When the first connection is being opened, start a timer that tells the user if it takes long."""
         if not self._was_connected and self._slow_timer is None:
             loop = asyncio.get_running_loop()
             self._slow_timer = loop.call_later(SLOW_TO_CONNECT, self._say_slow)
@@ -316,7 +360,11 @@ class Connections:
 
 
 async def _events_so_far() -> None:
-    """Let the event loop process what has happened by now, such as a server that closed an idle connection."""
+    """Let the event loop handle the events that have already occurred.
+
+    For example, it then learns that the server has closed an idle connection, so that this
+    connection is not used.
+    """
     for _ in range(4):
         await asyncio.sleep(0)
 
@@ -346,7 +394,7 @@ def _tls_context() -> ssl.SSLContext:
 
 
 def check_url(name: str, url: str) -> None:
-    """Raise ModelError, naming the model, for a URL whose host or port cannot be one."""
+    """Raise ModelError if the host or the port of a URL is invalid. The message begins with the name of the model."""
     try:
         target = urlsplit(url)
         port = target.port
@@ -362,7 +410,7 @@ def check_url(name: str, url: str) -> None:
 
 
 def _check_host(url: str, host: str) -> None:
-    """Raise ModelError for a host with letters that the domain name system cannot express."""
+    """Raise ModelError if a host contains letters that a domain name cannot have."""
     try:
         host.encode("idna")
     except UnicodeError as error:
@@ -373,7 +421,7 @@ def _check_host(url: str, host: str) -> None:
 
 
 def _check_request(request: HttpRequest, base_path: str) -> None:
-    """Raise TransportError for a path or header that a server would read as something else."""
+    """Raise TransportError if the path or a header of a request is not valid HTTP, so that a server would misread it."""
     path = base_path + request.path
     if not _PATH.fullmatch(path):
         raise TransportError(f"the address {path!r} contains characters that HTTP does not allow")
@@ -391,7 +439,7 @@ def _check_transfer_encoding(headers: Mapping[str, str]) -> None:
 
 
 def _explained(error: Exception) -> str:
-    """Return what went wrong below HTTP, in one line."""
+    """Return in one line why an exchange failed, for example "the proxy cache:3128 returned 502"."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         proxy = error.request_info.real_url
         return f"the proxy {proxy.host}:{proxy.port} returned {error.status}"

@@ -1,4 +1,4 @@
-"""Identify a model: by its name without how it is reached, and by what its replies depend on."""
+"""Identify the model that gave a reply: by its name, and by the facts that its replies depend on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ModelIdentity(Struct, frozen=True):
     """The model that gave a reply."""
 
     name: str
-    """Model string without how the model is reached (`identifying_string`)."""
+    """The model string without address, timeouts and retries (`identifying_string`)."""
     fingerprint: dict[str, str]
     """Everything that replies depend on."""
 
@@ -54,10 +54,11 @@ def identity_of(model: Model | AsyncModel) -> ModelIdentity:
 
 
 def identifying_string(name: str) -> str:
-    """Return a model string without address, concurrency, time limits and retries. Equal results mean the same model.
+    """Return a model string without the parts that replies do not depend on, such as address and retries.
 
-    The scheme declares which parts these are (registry group `model_identities`). The string of any other scheme is
-    returned unchanged.
+    Two model strings with the same result name the same model. Which parts are left out is declared
+    for each scheme (registry group `model_identities`). The strings of other schemes are returned
+    unchanged.
     """
     scheme, colon, _ = name.partition(":")
     if not colon or scheme not in registry.targets("model_identities"):
@@ -83,7 +84,11 @@ def hosts_of(urls: Iterable[str]) -> str:
 
 
 def as_latest_adapter(fingerprint: Mapping[str, str]) -> dict[str, str]:
-    """Return a fingerprint with the latest version of its adapter that gives the same replies."""
+    """Return a fingerprint with the latest version of its adapter, if that version gives the same replies.
+
+    An adapter is Snellen's code for a kind of model. Its version is unchanged here if newer ones
+    give other replies.
+    """
     facts = dict(fingerprint)
     for versions in ADAPTERS_OF_SAME_REPLIES:
         if facts.get(ADAPTER_FACT) in versions:
@@ -92,7 +97,9 @@ def as_latest_adapter(fingerprint: Mapping[str, str]) -> dict[str, str]:
 
 
 def as_current_scoring(fingerprint: Mapping[str, str]) -> dict[str, str]:
-    """Return a fingerprint with the present name of how it scores, if an earlier revision scored in another equal way.
+    """Return a fingerprint with the present name of its way of scoring.
+
+    Earlier versions of Snellen had another name for a way that gives the same scores.
 
     Examples:
         >>> as_current_scoring({"scoring": "tree, picture shared, features kept, one forward, trunks kept"})
@@ -105,7 +112,10 @@ def as_current_scoring(fingerprint: Mapping[str, str]) -> dict[str, str]:
 
 
 def earlier_fingerprints(fingerprint: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the fingerprints that the same model had under earlier adapters with the same replies."""
+    """Return the fingerprints that the same model had under earlier versions of its adapter with the same replies.
+
+    [] if there are no such versions.
+    """
     for versions in ADAPTERS_OF_SAME_REPLIES:
         latest, *earlier = versions
         if fingerprint.get(ADAPTER_FACT) == latest:

@@ -1,7 +1,8 @@
-"""Keys in model strings: refused where they are written out, with_keys in where `${NAME}` names an environment variable.
+"""Keep API keys out of model strings, which are stored with the run and printed.
 
-A model string is stored with the run and printed. `${NAME}` in an address or in `extra_body` stays in it as it is and is
-replaced by the variable's value only in what is sent.
+A key that is written into a model string is refused. Instead, `${NAME}` in an address or in
+`extra_body` names an environment variable. The model string keeps this reference, and only the
+requests contain the variable's value.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _PREFIXED = re.compile(
 """Keys of known services. They have digits or mixed case, unlike `skip_special_tokens`, `hf_overrides` and "skateboard"."""
 _JSON_WEB_TOKEN = re.compile(r"\beyJ[\w-]{8,}\.[\w-]+")
 _KEY_AS_MODEL_NAME = re.compile(r"\b(?:sk-|hf_|ghp_|pk-|rk-|xoxb-|AIza)(?=[\w-]*\d)[\w-]{16,}")
-"""What no model is called. Names of models begin like keys and have long words, so this asks for more."""
+"""Keys in the place of a model's name. Real names may also begin with `sk-` or be long, so this pattern is stricter."""
 
 
 def _looks_like_key(text: str) -> bool:
-    """Return whether a text looks like it contains a key: a usual beginning, or a long run of letters and digits."""
+    """Return whether a text seems to contain a key: a known prefix such as `sk-`, or 20 letters and digits in a row."""
     text = _REFERENCE.sub("", text)
     for word in _LONG_WORD.findall(text):
         has_digit = any(character.isdigit() for character in word)
@@ -43,18 +44,19 @@ def _looks_like_key(text: str) -> bool:
 
 
 def _begins_like_key(text: str) -> bool:
-    """Return whether a word of the text begins like the keys of known services, or is a JSON web token."""
+    """Return whether a word of the text begins with a prefix of known keys (`sk-...`), or is a JSON web token."""
     return bool(_PREFIXED.search(text) or _JSON_WEB_TOKEN.search(text))
 
 
 def _key_in(fields: Any, name: str = "") -> bool:
-    """Return whether a value of `extra_body`, or a value inside it, seems to be a secret key.
+    """Return whether a JSON value contains something that seems to be a secret key.
 
-    A text does if the name of its field says so (`api_key`) or if it begins like a key (`sk-...`), unless it is a
-    reference to an environment variable. A field whose name begins like a key does, too.
+    A string does if it begins like a key (`sk-...`), or if the name of its field says so
+    (`api_key`). A reference `${NAME}` to an environment variable does not. A field whose name
+    itself begins like a key counts as well.
 
     Args:
-        fields: A JSON value.
+        fields: A JSON value, such as the user's `extra_body`.
         name: Name of the field that holds it.
     """
     if _begins_like_key(name):
@@ -72,13 +74,14 @@ def _key_in(fields: Any, name: str = "") -> bool:
 
 
 def refuse_written_keys(scheme: str, address: str, fields: Any, options: dict[str, str]) -> None:
-    """Raise ModelError for a key that is written out in an address, in `extra_body` or as an option of its own.
+    """Raise ModelError if a model string contains a key in its address, in `extra_body` or in an option.
 
-    The error does not repeat it. References whose variable is not set are refused, too.
+    The message does not repeat the key. A reference `${NAME}` is refused if the variable is not
+    set.
 
     Args:
-        scheme: The kind of model string, such as `openai:`, for the message.
-        address: The address.
+        scheme: The kind of model string, such as `openai`, for the message.
+        address: The address in the model string.
         fields: The value of `extra_body`.
         options: All options by name, as they are written.
     """
@@ -106,9 +109,10 @@ def refuse_written_keys(scheme: str, address: str, fields: Any, options: dict[st
 
 
 def with_keys(text: str) -> str:
-    """Return text with the values of the environment variables that it names, which are secrets from now on.
+    """Return a text in which each reference `${NAME}` is replaced by the value of the environment variable.
 
-    Raises ModelError for a variable that is not set.
+    These values are removed from everything that is printed or stored from now on. Raises
+    ModelError if a variable is not set.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -123,7 +127,7 @@ def with_keys(text: str) -> str:
 
 
 def filled_fields(fields: Any) -> Any:
-    """Return the fields of a request body with environment variables in place of the references to them, at any depth."""
+    """Return a JSON value with the variables' values in place of the references `${NAME}` in all its strings."""
     if isinstance(fields, str):
         return with_keys(fields)
     if isinstance(fields, dict):

@@ -1,4 +1,4 @@
-"""Keeps API keys out of what is stored and printed: servers repeat the key that they were sent."""
+"""Remove API keys from messages and replies, because some servers repeat the key that was sent to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OTHER_KEYS = re.compile(r"\bsk-[\w*-]+|(?<=Bearer )\S*[^\s\"'<>{}()\[\].,;:!?]"
 
 
 def presentable(detail: str, key: str) -> str:
-    """Return a server's error message as one short line, without the API key and other secrets."""
+    """Return a server's error message in one short line, without the API key and other secrets."""
     if key:
         detail = detail.replace(key, HIDDEN)
     detail = without_secrets(detail)
@@ -26,9 +26,10 @@ def presentable(detail: str, key: str) -> str:
 
 
 def without_key(response: Response, key: str) -> Response:
-    """Return the response with the API key removed wherever the server repeats it: responses are stored and printed.
+    """Return a response without the API key, in case the server has repeated it. Responses are stored and printed.
 
-    A key that is too short for a secret, such as the EMPTY of a local server, is left in place.
+    A key that is too short to be a secret, such as the EMPTY of a local server, is not removed,
+    because it may be a word.
     """
     Secret(key)  # known from now on, if it was not
     whole = f"{response.text}{response.finish}{response.reasoning}"

@@ -1,13 +1,16 @@
-"""Log-likelihoods of options from one computed prompt, for servers that give the probabilities of chosen tokens. No I/O.
+"""Score options by asking a server for the probabilities of certain tokens after a prompt. No I/O.
 
-vLLM takes `logprob_token_ids` (vllm-project/vllm#43463; tried with 0.32): tokens whose log-probabilities it returns at
-each position that it generates. One request after the prompt gives those of the first tokens of all options. Options of
-several tokens need a request for each beginning that another token follows: for "a red cat" and "a red dog" these are the
-prompt, "a" and "a red". The server computes the prompt once and keeps it, which it cannot do for `prompt_logprobs`.
+vLLM has a parameter `logprob_token_ids` (vllm-project/vllm#43463; tried with 0.32): a list of
+tokens whose log-probabilities it returns at each position that it generates. One request with the
+prompt gives the log-probabilities of the first tokens of all options. An option of several tokens
+needs a further request for each of its beginnings: for "a red cat" and "a red dog", these are the
+prompt followed by "a", and by "a red". The server computes the prompt once and keeps it in its
+cache, which it cannot do for `prompt_logprobs`.
 
-The server tokenises the prompt with each option, as for `prompt_logprobs` (see `served`), so both give the same scores.
-Beginnings are sent as text, and the server returns the tokens of what it read: where these are not the ones that were
-meant, the option is scored in the other way.
+The server itself tokenises the prompt together with each option, as it does for `prompt_logprobs`
+(see `served`), so both ways give the same scores. Beginnings such as "a red" are sent as text, and
+the server returns the tokens that it made of them. If these are not the tokens of the option, the
+option is scored with `prompt_logprobs` instead.
 """
 
 from __future__ import annotations
@@ -32,13 +35,15 @@ DETOKENIZE_PATH = "/detokenize"
 MOST_TOKENS = 128
 """Tokens whose log-probabilities one request may ask for: vLLM's limit."""
 MOST_BEGINNINGS = 3
-"""Beginnings for each option, on average, up to which options are scored in this way. Sentences have more: each is a
-request, and a prompt for each option costs less."""
+"""Options are scored in this way if they need at most this many requests per option on average.
+
+Options that are sentences need more requests, because each beginning needs one. One prompt per option then costs less.
+"""
 ID_PREFIX = "token_id:"
-"""How vLLM writes a token where its id is asked for."""
+"""vLLM writes a token as `token_id:17` if its id is asked for."""
 
 Beginning = tuple[int, ...]
-"""The first tokens of an option, none or several, after which a further token is scored."""
+"""The token ids at the beginning of an option, after which its next token is scored; () for its first token."""
 
 
 class _Candidate(Struct):
@@ -64,7 +69,7 @@ class _Completion(Struct):
 
 
 class NextTokens(Struct, frozen=True):
-    """What a server says of the position after a prompt."""
+    """The log-probabilities of certain tokens directly after a prompt, as a server returned them."""
 
     prompt: tuple[int, ...]
     """The tokens of the prompt, as the server read it."""
@@ -75,7 +80,10 @@ class NextTokens(Struct, frozen=True):
 def tokenize_body(
     model: RequestedModel, request: Request, continuation: str | None, encode_image: ImageEncoder
 ) -> bytes:
-    """Return a body that asks for the tokens of a prompt with `continuation` at its end; None for no continuation."""
+    """Return the JSON body that asks for the token ids of a prompt which ends with `continuation`.
+
+    With None, the prompt ends where a reply would begin.
+    """
     messages = with_continuation(request.messages, continuation)
     is_open = messages[-1].role == "assistant"
     body: dict[str, Any] = {
@@ -90,7 +98,7 @@ def tokenize_body(
 
 
 def detokenize_body(model: RequestedModel, tokens: Sequence[int]) -> bytes:
-    """Return a body that asks for the text of tokens."""
+    """Return the JSON body that asks for the text of some token ids."""
     return msgspec.json.encode({"model": model.model, "tokens": tokens})
 
 
@@ -101,7 +109,7 @@ def next_tokens_body(
     dialect: Dialect,
     encode_image: ImageEncoder,
 ) -> bytes:
-    """Return a body that asks for the log-probabilities of tokens at the position after a prompt."""
+    """Return the JSON body that asks for the log-probabilities of `tokens` directly after a prompt."""
     body: dict[str, Any] = {
         "model": model.model,
         "messages": chat.write_messages(messages, encode_image),
@@ -121,7 +129,12 @@ def next_tokens_body(
 def read_next_tokens(
     reply: HttpReply, tokens: Sequence[int], now: float
 ) -> NextTokens | ServerFault | None:
-    """Return what a server says of tokens after a prompt; None if it does not say it of all of them."""
+    """Return the log-probabilities of `tokens` after a prompt, from a server's reply.
+
+    Returns:
+        The log-probabilities; None if the reply lacks some of them, or does not list the tokens of
+        the prompt; a fault if the server reports an error or the reply cannot be read.
+    """
     if reply.status != OK:
         return chat.read_fault(reply, now)
     try:
@@ -143,12 +156,14 @@ def read_next_tokens(
 def endings_after(
     alone: Sequence[int], prompts: Sequence[Sequence[int]]
 ) -> list[tuple[int, ...]] | None:
-    """Return the tokens that each prompt has after `alone`; None if one does not begin with it or has none after it.
+    """Return the tokens of each prompt that follow the common beginning `alone`.
 
-    >>> endings_after([1, 2], [[1, 2, 7], [1, 2, 8, 9]])
-    [(7,), (8, 9)]
-    >>> endings_after([1, 2], [[1, 3, 7]]) is None
-    True
+    Returns None if one of the prompts does not begin with `alone`, or has nothing after it.
+
+        >>> endings_after([1, 2], [[1, 2, 7], [1, 2, 8, 9]])
+        [(7,), (8, 9)]
+        >>> endings_after([1, 2], [[1, 3, 7]]) is None
+        True
     """
     border = len(alone)
     endings = []
@@ -161,10 +176,13 @@ def endings_after(
 
 
 def tokens_after_beginnings(endings: Sequence[tuple[int, ...]]) -> dict[Beginning, list[int]]:
-    """Return the beginnings after which tokens are to be scored, the shortest first, with these tokens.
+    """Return which tokens have to be scored after which beginning of an option, the shortest beginnings first.
 
-    >>> tokens_after_beginnings([(1, 2), (1, 3), (4,)])
-    {(): [1, 4], (1,): [2, 3]}
+    For example, the options (1, 2), (1, 3) and (4,) need the tokens 1 and 4 after the prompt, and
+    the tokens 2 and 3 after the prompt and token 1.
+
+        >>> tokens_after_beginnings([(1, 2), (1, 3), (4,)])
+        {(): [1, 4], (1,): [2, 3]}
     """
     following: dict[Beginning, list[int]] = {}
     longest = max(len(ending) for ending in endings)
@@ -183,7 +201,14 @@ def summed_scores(
     continuations: Sequence[str],
     logprobs: Mapping[Beginning, Mapping[int, float]],
 ) -> Response:
-    """Return the score of each continuation: the sum of its tokens' log-probabilities, each after its beginning."""
+    """Return a response with the score of each continuation: the sum of the log-probabilities of its tokens.
+
+    Args:
+        endings: The token ids of each continuation.
+        continuations: Their texts.
+        logprobs: For each beginning, the log-probabilities in nats of the tokens that may follow
+            it.
+    """
     scores = []
     for ending, text in zip(endings, continuations, strict=True):
         values = []

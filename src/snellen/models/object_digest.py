@@ -1,11 +1,13 @@
-"""Facts that the replies of a model object depend on: what it declares, or a digest of its content and code.
+"""Compute a fingerprint of a model object: facts that change when its replies change.
 
-An object declares them by an attribute or a method `fingerprint`: a text, or a record of texts, that changes when its
-replies do. For any other object, the code of its class and each of its attributes are digested, including weights and
-the user's own functions. Equal objects in two processes have equal digests.
+An object may declare its fingerprint itself, by an attribute or method `fingerprint` that gives a
+text or a dict of texts. For any other object, digests of its class's code and of each of its
+attributes are computed, which includes weights and the user's own functions. Equal objects in two
+processes have equal digests.
 
-Some content cannot be known (a connection, an open file, a thread). The fingerprint then says so, and stored replies of
-the object are not reused. Locks are ignored, because no reply depends on them.
+The content of some attributes cannot be known, such as a connection, an open file or a thread. The
+fingerprint then says so, and stored replies of the object are not used again. Locks are ignored,
+because no reply depends on them.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ def why_not_fingerprinted(fingerprint: Mapping[str, str]) -> str:
 
 
 def is_of_content(fingerprint: Mapping[str, str]) -> bool:
-    """Return whether a fingerprint was computed from an object's content and code, and not declared."""
+    """Return whether a fingerprint was computed from an object's content and code. If not, the object declared it."""
     return fingerprint.get("fingerprint") == OF_CONTENT
 
 
@@ -74,9 +76,11 @@ class UndigestibleError(Exception):
 
 
 def object_fingerprint(model: Any) -> dict[str, str]:
-    """Return the fingerprint that an object declares, or a digest of its class and of each of its attributes.
+    """Return the fingerprint of a model object, as texts by name.
 
-    Reading weights takes about a second for each 1.6 GB. Raises ModelError if the declared fingerprint is not text.
+    It is the one that the object declares or, without one, a digest of its class and of each of its
+    attributes. Reading weights takes about a second for each 1.6 GB. Raises ModelError if the
+    declared fingerprint is neither a text nor a dict.
     """
     kind = model if isinstance(model, type) else type(model)
     name = f"{kind.__module__}.{kind.__qualname__}"
@@ -105,9 +109,15 @@ def object_fingerprint(model: Any) -> dict[str, str]:
 def digested_facts(
     parts: Mapping[str, Any], facts: Mapping[str, str], digester: ObjectDigester | None = None
 ) -> dict[str, str]:
-    """Return facts with a digest of each part. Numbers are not digested, so that users see what has changed.
+    """Return the given facts, and a digest of each part by its name.
 
+    Numbers, Booleans and None are written out instead, so that the user can see what has changed.
     If a part cannot be digested, the fact `NOT_FINGERPRINTED` says why.
+
+    Args:
+        parts: The parts by name, such as the attributes of an object.
+        facts: Facts that are known already.
+        digester: Computes the digests; by default a new one.
     """
     digester = digester or ObjectDigester()
     all_facts = {**facts, "fingerprint": OF_CONTENT}
@@ -123,14 +133,17 @@ def digested_facts(
 
 
 def content_facts(name: str, content: object) -> dict[str, str]:
-    """Return a digest of content under a name, or why there is none, for a fingerprint."""
+    """Return a digest of an object by the given name, for a fingerprint; or the reason why it cannot be computed."""
     facts = digested_facts({name: content}, {})
     del facts["fingerprint"]  # the caller declares what else replies depend on
     return facts
 
 
 def _is_plain(kind: type) -> bool:
-    """Return whether the attributes of a class's objects are their complete state."""
+    """Return whether the objects of a class have all their state in attributes.
+
+    They do not if the class has slots, or changes how its objects are pickled.
+    """
     for name in _PICKLING:
         if getattr(kind, name) is not getattr(object, name):
             return False
@@ -138,10 +151,10 @@ def _is_plain(kind: type) -> bool:
 
 
 class ObjectDigester:
-    """Digests objects, reading parts that several of them share only once.
+    """Computes digests of objects. A part that several objects share is read only once.
 
     Args:
-        own: A class that counts as the user's code even if it is in an installed package.
+        own: A class whose code is digested even if it is in an installed package.
     """
 
     def __init__(self, own: type | None = None) -> None:
@@ -152,12 +165,14 @@ class ObjectDigester:
         self._parts = 0
 
     def digest(self, value: object) -> bytes:
-        """Return a digest (32 bytes) of everything that `part`, an object or a piece of one, contains.
+        """Return a digest (32 bytes) of everything that an object contains.
 
-        An object is kept in `_done` with its digest: while it lives, no other object gets its id.
+        The object is kept together with its digest. Otherwise it could be deleted, and another
+        object could get the same `id`.
 
         Raises:
-            UndigestibleError: The object has too many pieces, or one that has no defined content.
+            UndigestibleError: The object has too many parts, or a part whose content cannot be
+                known.
         """
         stored = self._done.get(id(value))
         if stored is not None:
@@ -186,7 +201,7 @@ class ObjectDigester:
         return _hash(name.encode(), *digests)
 
     def _content(self, part: Any) -> bytes:
-        """Return the digest of an object by its type."""
+        """Return the digest of an object that may contain others. How it is computed depends on the object's type."""
         name = type(part).__name__
         if type(part) in (list, tuple):
             return self._all(name, part)
@@ -221,7 +236,11 @@ class ObjectDigester:
     # --- code: as Python has compiled it, which is there in a notebook too, and does not change with comments ---------
 
     def _code(self, part: Any) -> bytes:
-        """Return the digest of the user's code by its content, and of a library's code by name and version."""
+        """Return the digest of a function, class, module or method.
+
+        Code of the user is digested by its content, and code of a library by its name and the
+        version of the library.
+        """
         if isinstance(part, CodeType):
             return self._compiled(part)
         if isinstance(part, MethodType):
@@ -294,7 +313,7 @@ class ObjectDigester:
         return _hash(b"tensor", content.digest(), self.digest(attributes))
 
     def _array(self, part: Any) -> bytes:
-        """Return the digest of an array of NumPy, or of what NumPy can convert to one."""
+        """Return the digest of a NumPy array, or of an object that NumPy can convert to one."""
         import numpy
 
         array = numpy.asarray(part)
@@ -305,7 +324,11 @@ class ObjectDigester:
         return _hash(b"array", f"{array.dtype} {array.shape}".encode(), content.digest())
 
     def _reduced(self, part: Any) -> bytes:
-        """Return the digest of a model by its own fingerprint, and of other objects by the state that `pickle` stores."""
+        """Return the digest of any other object.
+
+        A model is digested by its own fingerprint, and other objects by what `pickle` would store
+        of them.
+        """
         kind = type(part)
         answers = any(callable(getattr(kind, name, None)) for name in ("generate", "ask"))
         if answers and callable(getattr(kind, "fingerprint", None)):
@@ -325,7 +348,7 @@ class ObjectDigester:
 
 
 def _hash(*parts: bytes) -> bytes:
-    """Return the SHA-256 of parts, each with its length, so that other parts with the same bytes differ."""
+    """Return the SHA-256 of some bytes, each with its length, so that ("ab", "c") and ("a", "bc") differ."""
     content = hashlib.sha256()
     for part in parts:
         content.update(len(part).to_bytes(8))
@@ -334,7 +357,7 @@ def _hash(*parts: bytes) -> bytes:
 
 
 def _owner(function: Any) -> object:
-    """Return the object that a builtin method is bound to; the name of its module identifies the rest."""
+    """Return the object to which a builtin method is bound; None for a builtin function of a module."""
     owner = getattr(function, "__self__", None)
     return None if isinstance(owner, ModuleType) else owner
 
@@ -354,7 +377,11 @@ def _is_library(module: str) -> bool:
 
 
 def _is_importable(part: Any, module: str) -> bool:
-    """Return whether a module, function or class can be found under its name, which then identifies it in a library."""
+    """Return whether a module has this function or class under its qualified name.
+
+    If so, the name identifies it in a library. It is not so for a function that was defined inside
+    another function.
+    """
     current: Any = sys.modules.get(module)
     qualified_name = getattr(part, "__qualname__", "")
     for name in qualified_name.split("."):
@@ -364,7 +391,10 @@ def _is_importable(part: Any, module: str) -> bool:
 
 
 def _names(code: CodeType) -> list[str]:
-    """Return the names that code, including functions inside it, may look up outside of itself, in order."""
+    """Return the names that compiled code may look up outside of itself, without duplicates.
+
+    Names in functions that are defined inside the code are included.
+    """
     names = dict.fromkeys(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -1,7 +1,8 @@
 """Models behind any OpenAI-compatible server: vLLM, SGLang, llama.cpp, Ollama, OpenAI itself, Azure.
 
-`chat` defines what is sent, `option_scorer` how options are scored, and `client` sends, waits and retries. This module
-determines in which dialect such servers take requests for replies, and which of them continue a reply.
+`chat` writes the requests, `option_scorer` scores options, and `client` sends, waits and retries.
+This module finds out which variant of the format (dialect) a server accepts, and whether it can
+continue a given beginning of a reply.
 """
 
 from __future__ import annotations
@@ -180,8 +181,8 @@ class OpenAIModel(ShownByName):
     def fingerprint(self) -> dict[str, str]:
         """Return what is known about the model.
 
-        A server does not report a digest of its weights, so its address is part of the fingerprint, as are the
-        interface and whether it is OpenAI's own.
+        A server does not report a digest of its weights. So the fingerprint contains its address,
+        the interface, and whether it is OpenAI's own.
         """
         place = self._place
         url = place.urls[0]
@@ -205,7 +206,10 @@ class OpenAIModel(ShownByName):
         return facts
 
     async def server_facts(self) -> dict[str, str]:
-        """Return what each server states about the model. Services such as OpenAI state nothing useful."""
+        """Return what each server states about the model, such as its revision.
+
+        {} for services such as OpenAI, which state nothing that helps.
+        """
         urls = self._place.urls
         if self._place.hosted:
             return {}
@@ -262,7 +266,10 @@ class OpenAIModel(ShownByName):
     async def _ask(
         self, request: Request, images: Images, listener: ReplyListener | None = None
     ) -> Response:
-        """Send a request to the server and return its response. Requests that the model does not support fail at once."""
+        """Send a request to the server and return its response.
+
+        A request that the model does not support, such as one for log-likelihoods, fails at once.
+        """
         if request.kind not in self.kinds:
             return failed(
                 "model", f"{self.name} does not support {request.kind}; {served.OTHERWISE}"
@@ -273,16 +280,21 @@ class OpenAIModel(ShownByName):
         answered_prompts: dict[str, PromptTokens] = {}
 
         async def send() -> Response | ServerFault:
-            """Send the request once. If it fails in part, the prompts that were answered are not sent again by the next attempt."""
+            """Send the request once.
+
+            Scoring may take several prompts. If one of them fails, those that were answered are
+            remembered, and the next attempt does not send them again.
+            """
             outcome = await self._send_in_dialect(shaped, images, answered_prompts, listener)
             if isinstance(outcome, Response):
-                answered_prompts.clear()  # the breaker may send the same again, to see whether anybody answers
+                # The circuit breaker may call this again later to test the server. It must then really send something.
+                answered_prompts.clear()
             return outcome
 
         return self._with_date(shaped, await self.client.ask(request, send))
 
     def _with_date(self, shaped: Request, response: Response) -> Response:
-        """Return the response, with a note on the date in the server's template if the template is known to write one."""
+        """Return a response with a note if the server's chat template is known to write today's date into prompts."""
         if response.error is not None:
             return response
         has_system = any(message.role == "system" for message in shaped.messages)
@@ -295,7 +307,7 @@ class OpenAIModel(ShownByName):
 
     @property
     def batch_form(self) -> str:
-        """The known dialect of the server, as JSON."""
+        """The variant of the chat format in which requests are written now (`Dialect`), as JSON."""
         return msgspec.json.encode(self._dialect, order="sorted").decode()
 
     async def batch_body(self, request: Request, images: Images) -> bytes:
@@ -334,7 +346,7 @@ class OpenAIModel(ShownByName):
         return without_key(response, self._place.key)
 
     def adapt_batches(self, fault: ServerFault) -> bool:
-        """Switch to a dialect that the server accepts after a fault. Returns False if there is none."""
+        """From now on, write requests in a variant that avoids a fault. Returns False if there is no such variant."""
         adapted = chat.adapt_dialect(self._dialect, fault, self._settled)
         if adapted is None:
             return False
@@ -348,7 +360,10 @@ class OpenAIModel(ShownByName):
         answered_prompts: dict[str, PromptTokens],
         listener: ReplyListener | None,
     ) -> Response | ServerFault:
-        """Send a request, and send it again at once in another dialect if the server rejects the first."""
+        """Send a request. If the server rejects a parameter, send the request again at once without it.
+
+        What the server rejects is remembered for all later requests.
+        """
         while True:
             await self._learn_prefix(request)
             dialect = self._dialect
@@ -357,7 +372,8 @@ class OpenAIModel(ShownByName):
             else:
                 outcome = await self._scorer.score(request, images, dialect, answered_prompts)
             if isinstance(outcome, Response):
-                # It answers, but says nothing of itself: what was taken for granted stays so for the whole run.
+                # The server has answered a request that ends with the beginning of a reply. Even if it does not say
+                # whether it continues such a beginning, the present assumption is kept for the rest of the run.
                 self._prefix_known |= chat.has_response_prefix(request)
                 return outcome
             if not outcome.rejected_parameter:
@@ -371,7 +387,7 @@ class OpenAIModel(ShownByName):
     async def _generate(
         self, request: Request, images: Images, dialect: Dialect, listener: ReplyListener | None
     ) -> Response | ServerFault:
-        """Send a request for a reply once, in a dialect. A listener receives the reply while it arrives."""
+        """Send a request for a reply once. If there is a listener, it is called with the text so far as it arrives."""
         started = time.perf_counter()
         stream = ChatStream(listener) if listener else None
 
@@ -406,14 +422,15 @@ class OpenAIModel(ShownByName):
         *,
         from_root: bool = False,
     ) -> HttpReply | ServerFault:
-        """Post a body to a path, and return the reply. A body that cannot be built is also a fault.
+        """Send a body to a path of the server, and return the reply. A body that cannot be built gives a fault.
 
         Args:
-            path: The path after the base URL.
+            path: The path, which is appended to the server's address.
             images: Where images are read.
-            write: Returns the body; it receives a function that encodes images.
+            write: Returns the body. It is given a function that returns an image as a content part.
             watch: Called with the bytes of the reply as they arrive.
-            from_root: Whether the path begins at the root of the server.
+            from_root: Whether the path replaces the path of the address, such as `/v1`, instead of
+                being appended to it.
         """
 
         def encode_image(image: ImageRef) -> msgspec.Raw:
@@ -432,10 +449,10 @@ class OpenAIModel(ShownByName):
             return ServerFault("bad_request", str(error))
 
     async def _learn_prefix(self, request: Request) -> None:
-        """Ask the server once, when first needed, whether it continues a final assistant message.
+        """Find out once whether the server continues an assistant message at the end of a conversation.
 
-        While the server does not answer, it counts as a server that does not. After the first successful question this
-        is final.
+        This is done when it is first needed. As long as the server does not answer, it is assumed
+        that it does not. After its first answer this is not asked again.
         """
         if self._prefix_known or not chat.has_response_prefix(request):
             return

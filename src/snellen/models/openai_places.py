@@ -45,12 +45,12 @@ class AzureOptions(OpenAIOptions, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """The addresses of a model's servers, and the credentials for them."""
+    """The addresses of a model's servers, with the API key and the HTTP headers for them."""
 
     urls: tuple[str, ...]
     """Addresses of servers with the same model, all with the same path."""
     hosted: bool = False
-    """Whether it is a service with OpenAI's own newest variant of the format."""
+    """Whether it is a hosted service that accepts the newest variant of OpenAI's format."""
     query: str = ""
     """Query string that is appended to every path."""
     headers: dict[str, str] = {}
@@ -59,9 +59,10 @@ class Place(Struct, frozen=True):
 
 
 def identity_of_string(spec: ModelSpec) -> str:
-    """Return `openai:NAME@PATH?options`: the model string without hosts and without options of the transport.
+    """Return the part of a model string that identifies the model: `openai:NAME@PATH?options`.
 
-    OpenAI's own models have no path. Raises ModelError if the target cannot be parsed.
+    Hosts, and options such as timeouts, are left out, because replies do not depend on them.
+    OpenAI's own models have no path. Raises ModelError if the string is invalid.
     """
     model, urls = split_target(spec)
     return answering_string(
@@ -70,7 +71,10 @@ def identity_of_string(spec: ModelSpec) -> str:
 
 
 def identity_of_deployment(spec: ModelSpec) -> str:
-    """Return the model string of a deployment on Azure without options of the transport: its name and its resource."""
+    """Return the part of a model string on Azure that identifies the model: the names of deployment and resource.
+
+    Options such as timeouts are left out, because replies do not depend on them.
+    """
     deployment, _, url = spec.target.partition("@")
     return answering_string(
         spec, f"{deployment}@{urlsplit(url or os.environ.get(AZURE_ADDRESS, '')).netloc}"
@@ -78,7 +82,10 @@ def identity_of_deployment(spec: ModelSpec) -> str:
 
 
 def split_target(spec: ModelSpec) -> tuple[str, tuple[str, ...]]:
-    """Return the model's name and the base URLs of `NAME[@URL[,URL...]]`. Raises ModelError."""
+    """Return the model's name and the addresses in `NAME[@URL[,URL...]]`; without a URL, the address of OpenAI.
+
+    Raises ModelError if the string is invalid, or if the addresses have different paths.
+    """
     match = re.fullmatch(r"(?P<model>[^@].*?)(?:@(?P<urls>https?://[^/].*))?", spec.target)
     looks_like_url = re.search(r"://|@[\w.]+(:\d|/)", spec.target)
     if match is None or (not match["urls"] and looks_like_url):

@@ -1,4 +1,7 @@
-"""A chat completion that arrives in parts (server-sent events), put together to the one that would have come whole."""
+"""Put together a chat completion that arrives in parts (server-sent events).
+
+The result is the same completion that the server would have sent in one piece.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,10 @@ _read_part = msgspec.json.Decoder(_Part).decode
 
 
 class ChatStream:
-    """The received part of a streamed reply. A server that does not stream sends it as a whole, which is handled too."""
+    """The parts of a streamed reply that have arrived so far.
+
+    A server that does not stream sends the reply in one piece, which is returned as it is.
+    """
 
     def __init__(self, listener: ReplyListener) -> None:
         self._listener = listener
@@ -54,7 +60,10 @@ class ChatStream:
         self._ended = False
 
     def watch(self, part: bytes) -> None:
-        """Take the next bytes, which may be cut anywhere, and pass the answer so far to the listener."""
+        """Take the next bytes of the reply, and tell the listener the text so far if there is new text.
+
+        The bytes may begin and end anywhere, even within a character.
+        """
         *lines, self._line = (self._line + part).split(b"\n")
         before = self._texts.get("content")
         for line in lines:
@@ -64,7 +73,7 @@ class ChatStream:
             self._listener(split_thoughts(self._texts["content"]).answer)
 
     def _take(self, event: bytes) -> None:
-        """Take one event of the stream: a part of the reply, or its end."""
+        """Take one event of the stream: a piece of the reply, an error, or the mark of the end."""
         if event == DONE:
             self._ended = True
             return
@@ -87,7 +96,11 @@ class ChatStream:
         self._finish = choice.finish_reason or self._finish
 
     def assemble(self, reply: HttpReply) -> HttpReply:
-        """Return the reply in its unstreamed form, unchanged if it was not a stream. An incomplete stream is malformed."""
+        """Return the reply as if the server had sent it in one piece.
+
+        A reply that was not streamed is returned unchanged. If the stream broke off, the result is
+        not a chat completion, so reading it gives a fault.
+        """
         is_stream = reply.headers.get("content-type", "").startswith("text/event-stream")
         if reply.status != HTTPStatus.OK or not is_stream:
             return reply

@@ -1,7 +1,8 @@
-"""Score options over an OpenAI-compatible server, in the best way that it supports.
+"""Get log-likelihoods of options from an OpenAI-compatible server.
 
-`served`, `next_tokens` and `sglang_scoring` define what is sent and how it is read, without I/O. This module decides which
-of these ways a server is asked in, and remembers what the server has shown to support.
+Servers differ in how they can be asked for them. `served`, `next_tokens` and `sglang_scoring`
+define the requests of each way and read the replies, without I/O. This module chooses the way,
+sends the requests, and remembers which ways the server supports.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from snellen.records import ImageRef, Message, Request, Response, TextPart
 
 
 class Send(Protocol):
-    """Post a body to a path of the server; `OpenAIModel.send` explains the arguments."""
+    """Sends a body to a path of the server (HTTP POST). `OpenAIModel.send` explains the arguments."""
 
     def __call__(
         self,
@@ -40,16 +41,17 @@ class Send(Protocol):
 
 
 class OptionScorer:
-    """Scores the continuations of requests, and knows in which way.
+    """Gets the log-likelihoods of continuations (options) from a server, and finds out how to ask for them.
 
     Args:
-        model: The model as requests name it.
+        model: The model with the name by which the server knows it.
         options: The options of its model string.
-        send: Posts a body to the server.
-        list_models: Returns the server's list of models; None while it does not answer.
-        encode: Returns an image as it is sent.
-        now: Returns the time for `Retry-After`, in seconds.
-        settled: Parts of the dialect that the user has fixed.
+        send: Sends a body to the server.
+        list_models: Returns the server's list of models; None if it does not answer.
+        encode: Returns an image in the format in which it is sent.
+        now: Returns the time in seconds since 1970, for replies with `Retry-After`.
+        settled: Names of the parts of the dialect that the user has chosen, which are not changed
+            after an error.
     """
 
     def __init__(
@@ -74,18 +76,24 @@ class OptionScorer:
         if options.likelihood != "auto" and options.likelihood != "off":
             self._likelihood_source = options.likelihood
         self._header_note: tuple[str, ...] | None = None
-        """Note on scored options, once it is known whether they follow the same header as replies."""
+        """A note if options follow a different prompt header than replies; None until this is known."""
         self._gives_next_tokens: bool | None = None
-        """Whether continuations can be scored by next tokens; None before it was tried."""
+        """Whether the server can score continuations in the way of `next_tokens`; None before it was tried."""
         self._adapter: str | None = None
-        """The adapter (LoRA) that SGLang is asked for; None until it is known."""
+        """The adapter (LoRA) to name in requests to SGLang, or empty for none; None until it is known."""
         self._opened_thought: str | None = None
-        """The mark with which SGLang's template opens a thought before replies, or empty; None until it is known."""
+        """The text with which SGLang's chat template begins the model's reasoning before a reply, such as `<think>`.
+
+        Empty if it begins no reasoning; None until it is known.
+        """
         self._detecting = asyncio.Lock()
 
     @property
     def scores_letters(self) -> bool:
-        """Whether only the letters of options are scored, which is another quantity than all other ways give."""
+        """Whether the probabilities of the options' letters (A, B, ...) are read instead of those of their texts.
+
+        This is another quantity, which must not be compared with the scores of any other way.
+        """
         return self._likelihood_source == "letters"
 
     async def score(
@@ -95,9 +103,17 @@ class OptionScorer:
         dialect: Dialect,
         answered_prompts: dict[str, PromptTokens],
     ) -> Response | ServerFault:
-        """Return the scores of a request's continuations, in the way that the server supports.
+        """Return the log-likelihoods of a request's continuations, in a way that the server supports.
 
-        `answered_prompts` keeps the prompts that were scored, for another attempt.
+        Args:
+            request: The request.
+            images: Where its images are read.
+            dialect: The variant of the chat format that the server accepts.
+            answered_prompts: Receives the prompts that the server has scored. If a later prompt
+                fails, pass the same dictionary again, and these prompts are not sent a second time.
+
+        Returns:
+            A response with one score per continuation, or a fault.
         """
         source = await self._learn_likelihood_source()
         if isinstance(source, ServerFault):
@@ -142,10 +158,14 @@ class OptionScorer:
     async def _score_next_tokens(
         self, request: Request, images: Images, dialect: Dialect
     ) -> Response | ServerFault | None:
-        """Score continuations by the probabilities of their tokens after a prompt that the server computes once.
+        """Score continuations by asking for the probabilities of certain tokens after a prompt (see `next_tokens`).
 
-        Returns None if the server has no such addresses or refuses these requests, or if these tokens cannot be scored
-        in this way; then `_score_prompts` scores them.
+        The server computes the prompt once for all continuations.
+
+        Returns:
+            The response, or a fault after which the request should be sent again. None if the
+            server does not support this, or if it cannot be done for these continuations; then the
+            caller uses `_score_prompts`.
         """
         if not all(text.strip() for text in request.continuations):
             return None
@@ -172,7 +192,8 @@ class OptionScorer:
             prompts.append(prompt)
         alone, marked, *continued = prompts
         endings = next_tokens.endings_after(alone, continued)
-        # Where the header before a scored reply is another one, no prompt of a reply has these tokens after it.
+        # The server may write a different header before a scored reply than before a reply that it generates. Then the
+        # prompts with continuations do not begin with the prompt alone, or they have further tokens before the mark.
         if endings is None or len(marked) > len(alone) + served.MARK_TOKENS:
             if self._gives_next_tokens is None:
                 self._gives_next_tokens = False
@@ -206,7 +227,11 @@ class OptionScorer:
         return next_tokens.summed_scores(endings, request.continuations, logprobs)
 
     async def _score_generate(self, request: Request, images: Images) -> Response | ServerFault:
-        """Score continuations over SGLang: one request computes the prompt, further ones the longer options after it."""
+        """Score continuations with SGLang's `/generate` (see `sglang_scoring`).
+
+        One request computes the prompt, and gives the probability of the first token of each
+        option. Each option of several tokens then needs a further request.
+        """
         tokenised = await self._tokenise_for_generate(request, images)
         if isinstance(tokenised, ServerFault):
             return tokenised
@@ -242,7 +267,13 @@ class OptionScorer:
     async def _tokenise_for_generate(
         self, request: Request, images: Images
     ) -> tuple[sglang_scoring.ScoredQuestion, list[tuple[int, ...]]] | ServerFault:
-        """Return a question in the tokens that SGLang writes of it, and the tokens of each continuation."""
+        """Ask SGLang for the token ids of a question and of its continuations.
+
+        Returns:
+            The question with its token ids and images; and the token ids of each continuation. A
+            fault if a request fails, if a continuation has no tokens of its own, or if the chat
+            template begins reasoning before a reply.
+        """
         opened_thought = await self._learn_opened_thought(request, images)
         if isinstance(opened_thought, ServerFault):
             return opened_thought
@@ -276,7 +307,7 @@ class OptionScorer:
     async def _tokens_by_sglang(
         self, request: Request, continuation: str, images: Images
     ) -> tuple[int, ...] | ServerFault:
-        """Return the tokens that SGLang writes of a conversation with a continuation at its end."""
+        """Return the token ids that SGLang makes of a conversation whose reply begins with `continuation`."""
         reply = await self._send(
             sglang_scoring.TOKENIZE_PATH,
             images,
@@ -288,9 +319,10 @@ class OptionScorer:
         return sglang_scoring.read_conversation_tokens(reply, self._now())
 
     async def _learn_opened_thought(self, request: Request, images: Images) -> str | ServerFault:
-        """Return the mark with which SGLang's template opens a thought before replies; empty if it opens none.
+        """Return the text with which SGLang's chat template begins reasoning before a reply, such as `<think>`.
 
-        It is learnt once, from a short conversation.
+        This is found out once, by rendering a short conversation. Empty if the template does not do
+        this.
         """
         async with self._detecting:
             if self._opened_thought is not None:
@@ -315,9 +347,14 @@ class OptionScorer:
             return self._opened_thought
 
     def _fault_of_next_tokens(self, fault: ServerFault, dialect: Dialect) -> ServerFault | None:
-        """Return a fault of next tokens for which the request is sent again; None to score options in the other way.
+        """Decide what to do if a request for next tokens has failed.
 
-        If no options have been scored by next tokens so far, they are not tried again.
+        If it failed for good before any options were scored in this way, this way is not tried
+        again.
+
+        Returns:
+            The fault, if sending the request again, perhaps in another dialect, may help; None if
+            the options should be scored by `_score_prompts` instead.
         """
         other_dialect = chat.adapt_dialect(dialect, fault, self._settled)
         if fault.retry or other_dialect is not None:
@@ -327,10 +364,11 @@ class OptionScorer:
         return None
 
     def _fault_of_tokens(self, fault: ServerFault, dialect: Dialect) -> ServerFault | None:
-        """Return a fault of the addresses for tokens, as `_fault_of_next_tokens` does.
+        """Decide what to do if a request to tokenise or detokenise text has failed, like `_fault_of_next_tokens`.
 
-        An internal error or a page of a gateway may be all that these addresses ever answer, while replies arrive. The
-        options of this question are then scored in the other way, and the next question tries again.
+        After an internal error or a reply that is not JSON, the result is None, so that the options
+        of this question are scored by `_score_prompts`. Some servers always answer so at these
+        addresses, although they do give replies. The next question tries these addresses again.
         """
         if fault.kind in ("server", "malformed"):
             return None
@@ -343,7 +381,22 @@ class OptionScorer:
         beginning: next_tokens.Beginning,
         images: Images,
     ) -> tuple[Message, ...] | ServerFault | None:
-        """Return the conversation whose reply has begun with these tokens; None if their text cannot be cut out."""
+        """Return the conversation in which the reply has begun with some tokens of an option.
+
+        For example, for the tokens of "a red" it ends with an assistant message "a red". The text
+        of these tokens is found by cutting the text of the option's other tokens off its end.
+
+        Args:
+            request: The request.
+            endings: The token ids of each continuation.
+            beginning: The first tokens of at least one of them; if it is empty, the conversation is
+                returned as it is.
+            images: Where images are read.
+
+        Returns:
+            The messages; a fault if the server cannot be asked for the text; None if the text
+            cannot be cut off.
+        """
         if not beginning:
             return request.messages
         # A continuation that begins with these tokens and goes on. The text of its further tokens is cut off.
@@ -374,7 +427,12 @@ class OptionScorer:
     async def _ask_next_tokens(
         self, messages: tuple[Message, ...], tokens: Sequence[int], images: Images, dialect: Dialect
     ) -> next_tokens.NextTokens | ServerFault | None:
-        """Ask for the log-probabilities of tokens after a prompt; None if the server does not tell them."""
+        """Ask for the log-probabilities of some tokens directly after a prompt.
+
+        Returns:
+            The log-probabilities; None if the reply does not have all of them; a fault if there is
+            no reply.
+        """
         reply = await self._send(
             chat.PATH,
             images,
@@ -393,15 +451,25 @@ class OptionScorer:
         dialect: Dialect,
         answered_prompts: dict[str, PromptTokens],
     ) -> Response | ServerFault:
-        """Score continuations with one request each, sent in sequence, and one for a mark that shows where they begin.
+        """Score continuations with one request for each, sent one after the other.
 
-        After the first request the server has the image in its cache. The mark is sent last: only its tokens are
-        requested, and the server has already computed most of its prompt. The first question of a run also requests the
-        prompt of a reply, to see whether options follow the same header.
+        In each request, the continuation is the end of the prompt, and the server returns the
+        log-probabilities of the prompt's tokens. After the first request the server has the image
+        in its cache.
+
+        A further request has a mark such as "@" instead of a continuation. The tokens that all
+        these prompts have in common are the question, so the scored tokens begin after them. The
+        request with the mark is sent last: its scores are not needed, and the server has already
+        computed most of its prompt. The first question of a run also asks for the tokens of the
+        prompt without a continuation, to find out whether options follow the same header as
+        replies.
         """
 
         async def tokenise(continuation: str | None, scored: bool) -> PromptTokens | ServerFault:
-            """Return the tokens of the prompt with a continuation; without one, the prompt of a reply."""
+            """Return the tokens of the prompt that ends with a continuation; with None, of the prompt before a reply.
+
+            If `scored`, the log-probabilities of the tokens are requested as well.
+            """
             name = "" if continuation is None else f"={continuation}"
             if name in answered_prompts:
                 return answered_prompts[name]
@@ -444,10 +512,13 @@ class OptionScorer:
         return replace(outcome, notes=(*outcome.notes, *(self._header_note or ())))
 
     async def _learn_likelihood_source(self) -> LikelihoodSource | ServerFault:
-        """Ask the server once, when first needed, how it scores continuations, if at all.
+        """Return how the server can be asked for log-likelihoods. The server is asked once.
 
-        While the server does not answer, prompt log-probabilities are tried. After the first successful question this
-        is final.
+        If the server does not answer, log-probabilities of prompts are tried for now, and the next
+        call asks again.
+
+        Returns:
+            The way; a fault if the server says that it cannot score continuations.
         """
         async with self._detecting:
             if self._likelihood_source is None:

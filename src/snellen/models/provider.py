@@ -1,6 +1,7 @@
-"""A service with a format of its own is a `Provider`: a record of what is particular to it. Everything else is shared.
+"""Services whose format is not OpenAI's. A `Provider` is a record with what is different for one of them.
 
-A package adds one by an entry point in the group `snellen.models` that names its `Provider`; model strings
+Everything else, such as retries and limits, is the same for all. A package adds a service by an
+entry point in the group `snellen.models` that names its `Provider`. Model strings
 `NAME:MODEL[@URL]` then reach it (docs/providers.md).
 """
 
@@ -44,11 +45,11 @@ OK = 200
 
 
 class AskedModel(Struct, frozen=True):
-    """What a provider makes a body of."""
+    """The request and the settings from which a provider makes the body of a request."""
 
     model: str
     request: Request
-    """Without a response prefix, and as the options of the model string change it."""
+    """The request after the options of the model string were applied. It does not end with an assistant message."""
     options: ClientOptions
     reasoning_tokens: int
     """Tokens that the reply may have for its reasoning; 0 for a model that does not reason."""
@@ -67,10 +68,11 @@ class AskedModel(Struct, frozen=True):
         return tuple(texts)
 
     def turns(self, write_text: Callable[[str], Any]) -> Iterator[tuple[Role, list[Any]]]:
-        """Yield role and content parts of each message, without system messages.
+        """Yield the role and the content parts of each message, without system messages.
 
         Args:
-            write_text: Returns a text as a content part of the provider. Images are converted by `image`.
+            write_text: Returns a text as a content part in the provider's format. Images are
+                converted by `image`.
         """
         for message in self.request.messages:
             if message.role == "system":
@@ -85,12 +87,12 @@ class AskedModel(Struct, frozen=True):
 
     @property
     def most_tokens(self) -> int:
-        """The longest reply, its reasoning included."""
+        """Maximum number of tokens of the reply, including its reasoning."""
         return self.request.decoding.max_new_tokens + self.reasoning_tokens
 
 
 class OutgoingRequest(Struct, frozen=True):
-    """A request that headers are made for."""
+    """A complete request, for a function that computes its headers, such as a signature."""
 
     method: str
     url: str
@@ -101,7 +103,9 @@ HeaderSource = Callable[[OutgoingRequest], Awaitable[Mapping[str, str]]]
 
 
 class Provider(Struct, frozen=True):
-    """How one service is asked and how it answers. Called with a model string, it opens the model.
+    """A service: how requests to it are written, and how its replies are read.
+
+    Calling it with a parsed model string returns the model.
 
     Examples:
         >>> parrot = Provider(
@@ -119,48 +123,57 @@ class Provider(Struct, frozen=True):
     """
 
     name: str
-    """As in model strings."""
+    """The scheme of its model strings: `parrot` in `parrot:MODEL`."""
     url: str
-    """Base of its addresses; `{field}` stands for an option of the model string."""
+    """Address of the service, to which paths are appended; `{region}` stands for the option `region`."""
     path: Callable[[str], str]
-    """From a model's name to what follows the base."""
+    """Returns the path for a model's name, which is appended to `url`."""
     key_variables: tuple[str, ...]
     """Environment variables that may hold the key, the first that is set."""
     write: Callable[[AskedModel], dict[str, Any]]
     """The body of a request."""
     read: Callable[[Any], Response | ServerFault]
-    """What a body of status 200 says. KeyError, TypeError, ValueError or msgspec's mean that it is malformed."""
+    """Returns the response in the decoded body of a reply with status 200, or a fault.
+
+    If it raises KeyError, TypeError, ValueError or an error of msgspec, the reply counts as malformed.
+    """
     image: Callable[[str, bytes], bytes]
-    """The JSON of a content part from a media type and bytes in base64."""
+    """Returns the JSON of a content part, given a media type and an image in base64."""
     image_types: frozenset[str]
     """Media types that it takes; others are sent as PNG."""
     headers: Callable[[str], dict[str, str]] = lambda key: {"authorization": f"Bearer {key}"}
-    """What goes with every request, from the key."""
+    """Returns the HTTP headers of every request, given the API key."""
     read_error: Callable[[HttpReply, float], ReportedError] = lambda reply, now: (
         read_reported_error(reply.body)
     )
-    """What a reply of another status says; the second is the time in seconds since 1970."""
+    """Returns the error in a reply with another status, given the reply and the time in seconds since 1970."""
     droppable: Mapping[str, tuple[str, ...]] = {}
-    """Fields that are left out for a model that refuses them: by the name in the refusal, where they stand; the first
-    name that a refusal has counts. An empty place leaves it to `write`, which sees what was refused."""
+    """Fields that may be left out if a model rejects them, by the name that the error message uses for them.
+
+    The value is the path of the field in the body, such as `("generationConfig", "seed")`. With an empty path, `write`
+    has to leave the field out itself (see `AskedModel.refused`). If a message contains several of the names, the first
+    one here counts.
+    """
     untaken: tuple[str, ...] = ()
-    """Which of temperature, top_p and seed it has no field for."""
+    """Those of `temperature`, `top_p` and `seed` that the service does not accept."""
     untaken_while_thinking: tuple[str, ...] = ()
-    """Which of them it takes only from a model that does not reason."""
+    """Those of them that it accepts only if the model does not reason."""
     version: int = 1
     """Increases when the same request would be sent differently."""
     options: type[ClientOptions] = ClientOptions
-    """Its own options of a model string, besides those of all."""
+    """The record of the options after `?` in its model strings."""
     open_batches: Callable[[BatchCalls], BatchEndpoint] | None = None
     """Its batch endpoint, if it has one; its `options` then have a field `batch`."""
     open_headers: Callable[[ModelSpec, Any], HeaderSource | None] = lambda spec, options: None
-    """What makes headers for every request anew, such as a signature or a token that expires; None where a key is
-    used."""
+    """Returns a function that computes the headers of each request, such as a signature or a token that expires.
+
+    It returns None if the service is used with an API key.
+    """
 
     def __call__(self, spec: ModelSpec) -> ProviderModel:
-        """Open the model of `NAME:MODEL[@URL]`. Does not contact the service yet.
+        """Return the model of a model string `NAME:MODEL[@URL]`. The service is not contacted yet.
 
-        Raises ModelError for an invalid string and for a missing API key.
+        Raises ModelError if the string is invalid or the API key is missing.
         """
         refuse_secrets(spec)
         options = read_options(spec, self.options)
@@ -185,7 +198,10 @@ class Provider(Struct, frozen=True):
 
     @property
     def _options_in_url(self) -> tuple[str, ...]:
-        """Return the names of the options that the service's URL contains, such as `{region}`; without them it has no URL."""
+        """Return the options that the service's URL contains, such as `region` for `{region}`; () if there are none.
+
+        Without a value for each of them, the URL is incomplete.
+        """
         names = []
         for name in self.options.__struct_fields__:
             if f"{{{name}}}" in self.url:
@@ -194,7 +210,7 @@ class Provider(Struct, frozen=True):
 
 
 class ServiceAddress(Struct, frozen=True):
-    """Where a provider is reached, and the key for it, or what makes the headers of each request instead."""
+    """The address of a service, and either the API key for it or a function that computes the headers."""
 
     url: str
     key: str = ""
@@ -202,7 +218,11 @@ class ServiceAddress(Struct, frozen=True):
 
 
 class ProviderModel(ShownByName):
-    """An `AsyncModel` of a provider. It replies, and cannot score: no such service gives likelihoods of a prompt."""
+    """An `AsyncModel` at the service of a `Provider`.
+
+    It generates replies, but cannot score options, because these services give no log-likelihoods
+    of a prompt.
+    """
 
     kinds: frozenset[RequestKind] = frozenset({"generate"})
 
@@ -255,7 +275,10 @@ class ProviderModel(ShownByName):
             await self._batch_calls.close()
 
     async def ask(self, request: Request, images: Images) -> Response:
-        """Return the response, or a failure in it. Raises ModelError for a fault that every request would share."""
+        """Return the response to a request. If only this request failed, the response has an `error`.
+
+        Raises ModelError for a fault that every request would have, such as a wrong API key.
+        """
         if request.kind not in self.kinds:
             return failed(
                 "model",
@@ -266,7 +289,7 @@ class ProviderModel(ShownByName):
         return replace(response, notes=(*notes, *response.notes))
 
     def _as_sent(self, request: Request) -> tuple[Request, list[str]]:
-        """Return the request with the settings that the service accepts, and notes on those that are not sent."""
+        """Return the request as it is sent to the service, and notes on the settings that are left out."""
         shaped = self._options.applied(request)
         notes = []
         for name in self._unsupported_settings(shaped):
@@ -277,7 +300,7 @@ class ProviderModel(ShownByName):
         return shaped, notes
 
     def _unsupported_settings(self, request: Request) -> list[str]:
-        """Return the settings of a request that the service has no field for."""
+        """Return the settings that are set in a request but that the service does not accept, such as `seed`."""
         decoding = request.decoding
         is_set = {
             "temperature": True,
@@ -291,7 +314,7 @@ class ProviderModel(ShownByName):
         return [name for name in untaken if is_set[name]]
 
     async def _send(self, request: Request, images: Images) -> Response | ServerFault:
-        """Send a request, and send it again at once without a field that the model refuses."""
+        """Send a request. If the model rejects a field that may be left out, send it again at once without the field."""
         while True:
             refused = self._refused
             outcome = await self._exchange(request, images, refused)
@@ -305,7 +328,7 @@ class ProviderModel(ShownByName):
     async def _exchange(
         self, request: Request, images: Images, refused: frozenset[str]
     ) -> Response | ServerFault:
-        """Send a request once, without the refused fields, and return the response with the seconds that it took."""
+        """Send a request once, without the fields in `refused`, and return the response with its duration in seconds."""
         path = self._provider.path(self._model)
         service = self._service
 
@@ -329,7 +352,10 @@ class ProviderModel(ShownByName):
         return replace(outcome, seconds=time.perf_counter() - started)
 
     def _body(self, request: Request, images: Images, refused: frozenset[str]) -> bytes:
-        """Return the JSON of a request without the refused fields. Raises DataError."""
+        """Return the JSON body of a request without the fields in `refused`.
+
+        Raises DataError if it cannot be written, for example because an image is damaged.
+        """
         provider = self._provider
         options = self._options
         call = AskedModel(
@@ -352,18 +378,22 @@ class ProviderModel(ShownByName):
 
     @property
     def batch_form(self) -> str:
-        """Names of the fields that the model refuses, as far as known."""
+        """Names of the fields that the model has rejected so far, separated by spaces; empty if there are none."""
         return " ".join(sorted(self._refused))
 
     async def batch_body(self, request: Request, images: Images) -> bytes:
-        """Return the body of a request as `ask` sends it. Raises DataError for an image that cannot be read."""
+        """Return the JSON body of a request as `ask` sends it. Raises DataError for an image that cannot be read."""
         shaped, _ = self._as_sent(request)
         return self._body(shaped, images, self._refused)
 
     def read_batched(self, request: Request, reply: HttpReply, form: str) -> Response | ServerFault:
-        """Return the response in the reply to a batched request, or what is wrong with it.
+        """Return the response in the service's reply to a request of a batch, or a fault.
 
-        `form` is the `batch_form` with which the request was written: the fields that it left out.
+        Args:
+            request: The request.
+            reply: The reply.
+            form: The value of `batch_form` when the request was written, which names the fields
+                that were left out.
         """
         refused = frozenset(form.split())
         outcome = self._read(reply, refused)
@@ -374,7 +404,7 @@ class ProviderModel(ShownByName):
         return without_key(replace(outcome, notes=all_notes), self._service.key)
 
     def adapt_batches(self, fault: ServerFault) -> bool:
-        """Leave out the field that a fault names; False if it is left out already."""
+        """From now on, leave out the field that a fault names. Returns False if it is left out already."""
         if fault.rejected_parameter in self._refused:
             return False
         self._refused |= {fault.rejected_parameter}
@@ -383,7 +413,12 @@ class ProviderModel(ShownByName):
     # --- reading ---
 
     def _read(self, reply: HttpReply, refused: frozenset[str]) -> Response | ServerFault:
-        """Return the response in an HTTP reply, or the fault. `refused` are the fields that the request left out."""
+        """Return the response in an HTTP reply, or a fault.
+
+        Args:
+            reply: The reply.
+            refused: The fields that the request was sent without.
+        """
         now = self.client.now()
         if reply.status != OK:
             error = self._provider.read_error(reply, now)
@@ -402,7 +437,7 @@ class ProviderModel(ShownByName):
         return outcome
 
     def _rejected(self, error: ReportedError, refused: frozenset[str]) -> str:
-        """Return the droppable field that an error complains about and that was not left out yet, or an empty text."""
+        """Return the name of a field that the error rejects and that can be left out; empty if there is none."""
         if not says_unsupported(error):
             return ""
         for name in self._provider.droppable:
@@ -412,7 +447,7 @@ class ProviderModel(ShownByName):
 
 
 def _lack(error: Exception) -> str:
-    """Return what a reply lacks, from the error that reading it raised."""
+    """Return what is wrong with a reply, as a part of a message, judged by the error that reading it raised."""
     match error:
         case KeyError():
             return f"it has no {error}"
@@ -428,7 +463,10 @@ def _left_out(refused: frozenset[str]) -> list[str]:
 
 
 def _leave_out(body: dict[str, Any], path: tuple[str, ...]) -> None:
-    """Remove the field at a path of keys from a body; nothing if the path is empty or does not exist."""
+    """Remove a field from a body, given by its path: ("generationConfig", "seed").
+
+    Nothing happens if the path is empty or does not exist.
+    """
     if not path:
         return
     *tables, name = path

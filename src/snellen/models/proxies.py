@@ -1,4 +1,4 @@
-"""The proxy that the environment names for a server."""
+"""Find the proxy that environment variables such as HTTPS_PROXY name for a server."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a model string asks beside the question: system prompt, sampling, reasoning, fields of the server's own.
+"""Options of a model string that change the requests: system prompt, sampling, reasoning, and further fields.
 
-All of it is part of the model's fingerprint, since answers depend on it.
+Replies depend on all of them, so they are part of the model's fingerprint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Effort = Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class SamplingOptions(Struct, frozen=True):
-    """What any model that writes replies can be told; docs/reference/request-options.md explains each."""
+    """Options for any model that generates replies; docs/reference/request-options.md explains each."""
 
     system: str = ""
     """A system prompt before the conversation."""
@@ -34,14 +34,20 @@ class SamplingOptions(Struct, frozen=True):
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
     """Longest answer, instead of the benchmark's or the run's."""
     reasoning_tokens: Annotated[int, Meta(ge=0)] | None = None
-    """Tokens that the reply may have for its reasoning besides those of its answer; None: as the model's name says."""
+    """Maximum number of tokens for reasoning, in addition to those of the answer.
+
+    If it is None, it depends on the name of the model (`declared_reasoning_tokens`).
+    """
     chat_template_kwargs: dict[str, Any] = {}
     """Settings of the chat template, such as `{"enable_thinking": false}`."""
     date: str = ""
     """The date that a chat template writes where it asks for today's, such as 2026-01-31; empty: 2024-07-26."""
 
     def applied(self, request: Request) -> Request:
-        """Return the request as these options change it."""
+        """Return the request with the system prompt and the sampling settings of these options.
+
+        Settings without a value here stay as they are in the request.
+        """
         messages = request.messages
         if self.system:
             messages = (Message("system", (TextPart(self.system),)), *messages)
@@ -58,7 +64,11 @@ class SamplingOptions(Struct, frozen=True):
         return replace(request, messages=messages, decoding=replace(request.decoding, **changed))
 
     def reasoning_budget(self, model: str) -> int:
-        """Tokens that a reply of `model` may have for its reasoning; 0 for one that is not known to reason."""
+        """Return the maximum number of tokens for reasoning; 0 if the model is not known to reason.
+
+        Args:
+            model: Name of the model, which decides if the user set no number.
+        """
         return (
             declared_reasoning_tokens(model)
             if self.reasoning_tokens is None
@@ -66,7 +76,9 @@ class SamplingOptions(Struct, frozen=True):
         )
 
     def facts(self, model: str) -> dict[str, str]:
-        """Return the options that replies depend on, for the model's fingerprint; those without a value are left out.
+        """Return the options that replies depend on, as texts by name, for the model's fingerprint.
+
+        Options that are not set are left out.
 
         Args:
             model: Name of the model, which determines how many tokens it may spend on reasoning.
@@ -95,7 +107,7 @@ DTYPES = {
 
 
 class ProcessorOptions(SamplingOptions, frozen=True):
-    """What a model whose processor runs in this process can be told besides."""
+    """Further options for a model whose image processor runs in this process, such as `max_pixels`."""
 
     min_pixels: Annotated[int, Meta(ge=1)] | None = None
     max_pixels: Annotated[int, Meta(ge=1)] | None = None
@@ -104,19 +116,22 @@ class ProcessorOptions(SamplingOptions, frozen=True):
     """Settings of the processor, such as `{"do_image_splitting": false}`."""
 
     def processor_settings(self) -> dict[str, Any]:
-        """Return the settings with which the processor is loaded, instead of those of its checkpoint."""
+        """Return the settings that replace those of the checkpoint when the image processor is loaded.
+
+        {} if there are none.
+        """
         bounds = {"min_pixels": self.min_pixels, "max_pixels": self.max_pixels}
         given = {name: bound for name, bound in bounds.items() if bound is not None}
         return {**self.processor_kwargs, **given}
 
     def processor_facts(self) -> dict[str, str]:
-        """Return these settings as a fact of the fingerprint; nothing without any."""
+        """Return the same settings as a fact for the model's fingerprint; {} if there are none."""
         settings = self.processor_settings()
         return {"processor settings": _spelt(settings)} if settings else {}
 
 
 class RequestOptions(SamplingOptions, frozen=True):
-    """What models behind a network can be told besides."""
+    """Further options for a model behind a network."""
 
     reasoning_effort: Effort = ""
     extra_body: dict[str, Any] = {}
@@ -125,7 +140,14 @@ class RequestOptions(SamplingOptions, frozen=True):
     """Keep the log-probabilities of the reply's tokens with so many alternatives for each; 0: do not ask."""
 
     def reasoning_budget(self, model: str) -> int:
-        """Return the tokens for reasoning; a reasoning effort makes any model a reasoning one, whatever its name."""
+        """Return the maximum number of tokens for reasoning; 0 if the model does not reason.
+
+        If the user set a reasoning effort, the model counts as one that reasons, whatever its name
+        is.
+
+        Args:
+            model: Name of the model.
+        """
         if self.reasoning_tokens is not None or not self.reasoning_effort:
             return super().reasoning_budget(model)
         return (
@@ -136,7 +158,7 @@ class RequestOptions(SamplingOptions, frozen=True):
 
 
 ANSWERED_BY = (*(field.name for field in fields(SamplingOptions)), "reasoning_effort", "extra_body")
-"""Options that answers depend on; log-probabilities are only kept."""
+"""Names of the options that replies depend on. `logprobs` is not among them, because it does not change a reply."""
 
 
 def _spelt(value: Any) -> str:
@@ -148,7 +170,11 @@ def _spelt(value: Any) -> str:
 
 
 def with_extra_fields(body: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """`body` with the fields of `extra`, which win; tables field by field. Keys that they name are filled in."""
+    """Return the body of a request with additional fields, which take precedence over those of the same name.
+
+    If both are tables, they are merged in the same way. References to environment variables such as
+    `${NAME}` in the additional fields are replaced by the variables' values.
+    """
     merged = dict(body)
     for name, value in filled_fields(extra).items():
         earlier = merged.get(name)
@@ -164,11 +190,11 @@ def with_extra_fields(body: dict[str, Any], extra: dict[str, Any]) -> dict[str, 
 
 
 DEFAULT_REASONING_TOKENS = 16_384
-"""For a model that is asked to reason and of which nothing is declared."""
+"""Maximum for a model that is asked to reason, if reasoning_budgets.toml does not list it."""
 
 
 class ReasoningModels(Struct, frozen=True):
-    """Models that reason alike."""
+    """Models with the same maximum number of tokens for reasoning, as reasoning_budgets.toml lists them."""
 
     names: tuple[str, ...]
     """Patterns of their names, in small letters."""
@@ -181,7 +207,7 @@ class _Table(Struct):
 
 @cache
 def reasoning_models() -> tuple[ReasoningModels, ...]:
-    """Return the declared kinds, in the order in which they are looked at."""
+    """Return the entries of reasoning_budgets.toml. The first one that matches a name applies."""
     return msgspec.toml.decode(
         (files("snellen.models") / "reasoning_budgets.toml").read_bytes(), type=_Table
     ).models
@@ -189,7 +215,7 @@ def reasoning_models() -> tuple[ReasoningModels, ...]:
 
 @cache
 def declared_reasoning_tokens(model: str) -> int:
-    """Tokens for the reasoning of the model with this name; 0 for one that is not known to reason."""
+    """Return the number of tokens that reasoning_budgets.toml gives for a model's name; 0 if no entry matches."""
     name = model.lower().rstrip("/").rsplit("/", 1)[-1]
     budgets = (
         kind.tokens

@@ -8,7 +8,11 @@ from snellen.common.seeds import rng_for
 
 
 class Retry(Struct, frozen=True):
-    """Exponential waiting with jitter. All times in seconds."""
+    """How often, and after which waits, a failed request is sent again.
+
+    Each wait is twice as long as the last one, with a random part (exponential backoff with
+    jitter). All times are in seconds.
+    """
 
     retries: int = 6
     first: float = 0.5
@@ -18,17 +22,24 @@ class Retry(Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """The longest that all waits for one request take together, where no server asks for longer ones."""
+        """The longest time that all waits for one request can take together, in seconds.
+
+        This holds as long as the server does not ask for longer waits.
+        """
         return sum(map(self._longest_wait, range(1, self.retries + 1)))
 
     def _longest_wait(self, attempt: int) -> float:
         return min(self.longest, self.first * 2.0 ** (attempt - 1))
 
     def wait(self, attempt: int, name: str, requested: float | None = None) -> float | None:
-        """Seconds to wait after attempt number `attempt` (from 1) failed, or None to give up.
+        """Return how many seconds to wait before a failed request is sent again, or None to give up.
 
-        `requested` is the server's Retry-After, which is honoured, plus jitter. `name` distinguishes requests, so
-        that those that failed together do not retry together.
+        Args:
+            attempt: The number of the attempt that failed, from 1.
+            name: Identifies the request. Two requests that failed at the same time get different
+                random parts, so that they are not sent again at the same time.
+            requested: The wait in seconds that the server asked for (Retry-After), if it did. The
+                result is then a little longer. If it is longer than `patience`, the result is None.
         """
         if attempt > self.retries:
             return None

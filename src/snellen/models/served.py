@@ -52,16 +52,19 @@ OTHERWISE = (
 )
 NO_LETTER = "no option letter is among the most likely tokens"
 MARKS = ("@", "#", "~", "^", "|", "=", "x")
-"""Replies by which the end of the header is found: each is a token of its own in most vocabularies."""
+"""Short texts that stand for a reply, to find the token after which replies begin.
+
+Most tokenizers never join one of these with the text before it.
+"""
 OTHER_HEADER = "options are scored after a different header than replies have"
 MARK_TOKENS = 2
-"""The most tokens that a mark has: a space before it may be one of its own."""
+"""Maximum number of tokens of a mark: the mark itself, and perhaps a space before it."""
 _OPENING = ("(", "[", "{", "<", '"', "'")
 _AROUND = " \t\n\r([{<*\"'`.:,)>]}"
 
 
 def likelihood_note(source: LikelihoodSource) -> str:
-    """Return the note on every response with scores from this source."""
+    """Return the note that every response with scores from this source gets, such as `likelihood by letters`."""
     return f"likelihood by {source}"
 
 
@@ -69,10 +72,18 @@ def likelihood_note(source: LikelihoodSource) -> str:
 
 
 def likelihood_source_of(reply: HttpReply, model: str) -> LikelihoodSource | ServerFault:
-    """Return how a server scores continuations, by its list of models.
+    """Return how a server can be asked for log-likelihoods, judged by its list of models.
 
-    Without an announcement, vLLM is asked for next tokens, SGLang at its own address, and any other server for prompt
-    log-probabilities. A worker whose class cannot score is a fatal fault.
+    A Snellen worker announces that it scores continuations itself. For vLLM the result is
+    `next_tokens`, for SGLang `generate`. For any other server it is `prompt_logprobs`, and also if
+    the list cannot be read.
+
+    Args:
+        reply: The server's list of models.
+        model: Name of the model.
+
+    Returns:
+        The way; a fatal fault if a worker announces that its class cannot score.
     """
     if reply.status != OK:
         return "prompt_logprobs"
@@ -113,7 +124,7 @@ class _Scores(Struct):
 
 
 def encode_extension(model: RequestedModel, request: Request, encode_image: ImageEncoder) -> bytes:
-    """Return the body that asks a Snellen worker for the scores of continuations."""
+    """Return the JSON body that asks a Snellen worker (`snellen worker`) for the scores of continuations."""
     body = {
         "model": model.model,
         "messages": chat.write_messages(request.messages, encode_image),
@@ -123,7 +134,7 @@ def encode_extension(model: RequestedModel, request: Request, encode_image: Imag
 
 
 def read_extension(reply: HttpReply, request: Request, now: float) -> Response | ServerFault:
-    """Return the scores of a Snellen worker, one per continuation, in order."""
+    """Return a response with the scores in the reply of a Snellen worker, one per continuation, in order."""
     if reply.status != OK:
         return chat.read_fault(reply, now)
     try:
@@ -145,13 +156,16 @@ def read_extension(reply: HttpReply, request: Request, now: float) -> Response |
 
 
 class PromptTokens(Struct, frozen=True):
-    """A prompt as the server tokenised it."""
+    """The tokens of a prompt, as the server reported them."""
 
     ids: tuple[int, ...]
     logprobs: tuple[float | None, ...] = ()
-    """In nats, of each token given those before it; the first has none. Empty when only ids were requested."""
+    """Log-probability of each token given the tokens before it, in nats; None for the first token.
+
+    Empty if only the ids were requested.
+    """
     lists_ids: bool = True
-    """Whether the server lists the ids separately."""
+    """Whether the server lists the ids by themselves. If not, they were read from the list of log-probabilities."""
 
 
 class _Candidate(Struct):
@@ -172,9 +186,11 @@ def logprobs_request_body(
     *,
     scored: bool = True,
 ) -> bytes:
-    """Return a body that asks for the tokens of a prompt with `continuation` at its end.
+    """Return the JSON body that asks for the tokens of a prompt which ends with `continuation`.
 
-    If `scored`, it asks for their log-probabilities too. At least one token must be generated.
+    With None, the prompt ends where a reply would begin. If `scored`, the log-probabilities of the
+    tokens are requested too. One token is generated and ignored, because servers do not accept
+    zero.
     """
     messages = with_continuation(request.messages, continuation)
     body: dict[str, Any] = {
@@ -196,10 +212,12 @@ def logprobs_request_body(
 def with_continuation(
     messages: tuple[Message, ...], continuation: str | None
 ) -> tuple[Message, ...]:
-    """Return a conversation with a text as the beginning of the model's reply, as a final assistant message.
+    """Return a conversation whose last message is the beginning of the model's reply, with `continuation` in it.
 
-    If the conversation already ends with the beginning of a reply ("Answer:"), the text is appended to it, with a blank
-    between them where one is needed. None returns the conversation as it is.
+    If the conversation already ends with the beginning of a reply, the continuation is appended to
+    it: "Answer:" and "cat" give "Answer: cat". The space between them is added only if neither has
+    one there, and not after an opening bracket or quote. With None, the conversation is returned as
+    it is.
     """
     if continuation is None:
         return messages
@@ -214,9 +232,10 @@ def with_continuation(
 
 
 def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptTokens | ServerFault:
-    """Return the tokens of a prompt, with their log-probabilities if it is `scored`.
+    """Return the tokens of a prompt from a server's reply, with their log-probabilities if `scored`.
 
-    A server that does not report them is a fatal fault.
+    A server that does not report log-probabilities of prompts gives a fatal fault, because scoring
+    cannot work with it.
     """
     if reply.status != OK:
         fault = chat.read_fault(reply, now)
@@ -265,7 +284,10 @@ def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptT
 
 
 def border_mark(continuations: Sequence[str]) -> str:
-    """Return a reply that begins with another character than each of the continuations."""
+    """Return a short text, such as "@", whose first character is not that of any of the continuations.
+
+    If all of `MARKS` are first characters of continuations, the first mark is returned.
+    """
     first_characters = {text.lstrip()[:1].lower() for text in continuations}
     for mark in MARKS:
         if mark not in first_characters:
@@ -274,23 +296,25 @@ def border_mark(continuations: Sequence[str]) -> str:
 
 
 def has_other_header(alone: PromptTokens, marked: PromptTokens) -> bool:
-    """Return whether a server writes different text at the end of a prompt before replies and before scored options.
+    """Return whether a server ends a prompt differently before a reply than before a scored option.
 
-    If it does, the log-likelihoods of options are not those of replies.
+    The header is what the chat template writes before the reply, such as "ASSISTANT:". If it
+    differs, the log-likelihoods of options are not those that the same texts would have as replies.
 
     Args:
-        alone: The tokens of a prompt that a reply follows.
-        marked: The tokens of the same prompt, in which a mark follows in the place of an option.
+        alone: The tokens of the prompt before a reply.
+        marked: The tokens of the same prompt with a mark in the place of an option.
     """
     shared = common_length([alone.ids, marked.ids])
-    # A blank at the end of a prompt may be a token of its own, and the mark has up to MARK_TOKENS tokens.
+    # The prompts may differ in their last tokens without having different headers: a space at the end of the prompt
+    # may be a separate token, and the mark has up to MARK_TOKENS tokens.
     differs_before_reply = shared < len(alone.ids) - 1
     differs_before_mark = shared < len(marked.ids) - MARK_TOKENS
     return differs_before_reply or differs_before_mark
 
 
 def common_length(texts: Sequence[Sequence[int]]) -> int:
-    """Return the number of tokens that all texts have in common at their beginning."""
+    """Return the number of tokens at the beginning that all texts have in common: 1 for (5, 6) and (5, 7)."""
     length = 0
     for tokens in zip(*texts, strict=False):
         if len(set(tokens)) > 1:
@@ -300,7 +324,7 @@ def common_length(texts: Sequence[Sequence[int]]) -> int:
 
 
 def no_tokens(continuation: str) -> ServerFault:
-    """Return the fault of a continuation without tokens of its own."""
+    """Return the fault for a continuation that adds no tokens to the prompt, such as an empty text."""
     return ServerFault(
         "bad_request", f"the continuation {continuation!r} has no tokens; there is nothing to score"
     )
@@ -309,12 +333,18 @@ def no_tokens(continuation: str) -> ServerFault:
 def border_scores(
     marked: PromptTokens, prompts: Sequence[PromptTokens], continuations: Sequence[str]
 ) -> Response | ServerFault:
-    """Return one score per continuation: the sum of log-probabilities after the tokens that all prompts share.
+    """Return a response with one score per continuation: the sum of the log-probabilities of its tokens, in nats.
+
+    The tokens that all prompts and the prompt with the mark have in common are the question. The
+    tokens after them are the continuation.
 
     Args:
         marked: The prompt with a mark in the place of a continuation.
         prompts: The prompt with each continuation.
-        continuations: The continuations.
+        continuations: Texts of the continuations.
+
+    Returns:
+        The response; a fault if a continuation has no tokens, or a token has no log-probability.
     """
     border = common_length([marked.ids, *(prompt.ids for prompt in prompts)])
     scores = []
@@ -359,9 +389,12 @@ class _LettersReply(Struct):
 def encode_letters(
     model: RequestedModel, request: Request, dialect: Dialect, encode_image: ImageEncoder
 ) -> bytes:
-    """Return the body of a request for the letter of an option, with the continuations as options after the question.
+    """Return the JSON body that asks for the letter of the right option.
 
-    Raises ValueError for more options than letters or candidates.
+    The continuations are listed after the question as options "(A) ...; (B) ...", and the model is
+    asked for a letter.
+
+    Raises ValueError if there are more options than candidates per token, which are 20.
     """
     if len(request.continuations) > TOP:
         raise ValueError(
@@ -386,10 +419,12 @@ def encode_letters(
 
 
 def read_letters(reply: HttpReply, count: int, now: float) -> Response | ServerFault:
-    """Return the log-probabilities of the first `count` letters at the position where the reply names one.
+    """Return a response with the log-probability of each of the first `count` letters.
 
-    A letter that is not among the candidates gets just less than the least likely candidate, an upper bound;
-    if no letter is, all scores are equal and nothing is chosen.
+    It is read at the first token of the reply that is not only spaces or brackets. Different tokens
+    for the same letter, such as "A" and "(A", are added up. A letter that is not among the
+    candidates gets a score just below that of the least likely candidate, because it is at most as
+    likely. If no letter is among them, all scores are equal, so no option is chosen.
     """
     if reply.status != OK:
         fault = chat.read_fault(reply, now)

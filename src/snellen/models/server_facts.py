@@ -44,7 +44,10 @@ _FURTHER_FIELDS = {
 
 
 def read_listed_facts(reply: HttpReply, model: str) -> dict[str, str]:
-    """Return the facts about a model in a server's list of models; empty where the list does not have it."""
+    """Return what a server's list of models states about a model, such as its `root`; {} if it is not listed.
+
+    If the list has a single model, it is taken, because such a server may accept any name.
+    """
     listed = _decoded(reply).get("data")
     if not isinstance(listed, list):
         return {}
@@ -64,23 +67,31 @@ def read_listed_facts(reply: HttpReply, model: str) -> dict[str, str]:
 
 
 def further_paths(listed: Mapping[str, str], model: str) -> tuple[str, ...]:
-    """Return the paths, from the server's root, at which a server may state more than its list of models.
+    """Return paths of a server, from its root, that may state more about the model than its list of models.
 
-    They are to be asked in this order, until one states something.
+    The list shows which kind of server it is. The paths are to be tried in order, until one of them
+    states something.
+
+    Args:
+        listed: What the list of models states about the model (`read_listed_facts`).
+        model: Name of the model.
+
+    Returns:
+        The paths; () for a server of another kind.
     """
     owner = listed.get("owned_by", "")
     if owner == "sglang":
         return SGLANG_PATH, OLD_SGLANG_PATH
     if owner == "library":
         return (OLLAMA_PATH,)
-    # TGI names the model where others name themselves.
+    # TGI writes the name of the model into `owned_by`, where other servers write their own name.
     if owner and owner in (model, listed.get("id")):
         return (TGI_PATH,)
     return ()
 
 
 def read_further_facts(path: str, reply: HttpReply, model: str) -> dict[str, str]:
-    """Return the facts about a model in the reply from one of its `further_paths`."""
+    """Return what a reply from one of the `further_paths` states about a model; {} if it states nothing."""
     stated = _decoded(reply)
     if path != OLLAMA_PATH:
         return _facts(stated, _FURTHER_FIELDS[path])
@@ -94,7 +105,7 @@ def read_further_facts(path: str, reply: HttpReply, model: str) -> dict[str, str
 
 
 def _decoded(reply: HttpReply) -> dict[str, Any]:
-    """Return the object in a reply; empty where there is none."""
+    """Return the JSON object in a reply; {} if the reply is an error or has none."""
     if reply.status != OK:
         return {}
     try:

@@ -33,7 +33,7 @@ class ServerFault(Struct, frozen=True):
 
 
 class ReportedError(Struct, frozen=True):
-    """What a server says about an error; fields are empty where it says nothing.
+    """The error that a server reports in the body of its reply. Fields are empty if the server does not fill them.
 
     Examples:
         >>> ReportedError("too many requests", code="rate_limit", retry_after=3.0).retry_after
@@ -48,7 +48,11 @@ class ReportedError(Struct, frozen=True):
 
 
 def read_reported_error(body: bytes) -> ReportedError:
-    """Return the error in a body, in any of the JSON forms that servers use: `{"error": ...}`, `{"message": ...}`."""
+    """Return the error that the JSON body of a reply reports.
+
+    Servers write it as `{"error": "..."}`, `{"error": {"message": ..., "code": ...}}` or
+    `{"message": ...}`. All fields of the result are empty if the body is not JSON.
+    """
     try:
         content = msgspec.json.decode(body)
     except JSON_FAULTS:
@@ -62,7 +66,11 @@ def read_reported_error(body: bytes) -> ReportedError:
 
 
 def no_completion(body: bytes, error: Exception) -> ServerFault:
-    """Return the fault of a reply that is not a chat completion. One that is not JSON (a gateway's page) is quoted."""
+    """Return the fault for a reply that should be a chat completion and is not.
+
+    If the reply is not JSON, for example the error page of a gateway, the message quotes its
+    beginning.
+    """
     beginning = " ".join(body[:200].decode("utf-8", "replace").split())[:60]
     reason = (
         str(error)
@@ -75,9 +83,10 @@ def no_completion(body: bytes, error: Exception) -> ServerFault:
 
 
 def fault_of_reported(error: ReportedError) -> ServerFault:
-    """Return the fault that a server reports under status 200, in a body, a choice or an event of a stream.
+    """Return the fault for an error that a server reports with the HTTP status 200.
 
-    Routers (OpenRouter) write the status of the provider behind them as the code.
+    It may be in the body, in a choice, or in an event of a stream. Routers such as OpenRouter
+    forward a provider's HTTP status as the `code` of the error.
     """
     detail = f"HTTP 200 with an error: {error.message or error.code or 'no reason given'}"
     if error.code in _FILTER_CODES or error.code == "403":
@@ -112,10 +121,18 @@ def fault_of_status(
     address_hint: str,
     rejected_parameter: str = "",
 ) -> ServerFault:
-    """Return the fault that a reply with an error status describes. `now` is seconds since 1970.
+    """Return the fault for a reply with an error status.
 
-    `address_hint` says what to check when there is no such model; `rejected_parameter` is what a bad request was
-    refused for, if that is known.
+    The status decides whether the request may be sent again (such as 429 and 503) and whether the
+    run must end (such as 401 and 404).
+
+    Args:
+        reply: The reply.
+        error: The error in its body.
+        now: The time in seconds since 1970, for a `Retry-After` that names a date.
+        address_hint: What the user should check after a 404.
+        rejected_parameter: The parameter that a bad request was rejected for; empty if it is not
+            known.
     """
     reason = (
         error.message
@@ -158,7 +175,10 @@ def fault_of_status(
 
 
 def _retry_after(reply: HttpReply, now: float) -> float | None:
-    """Seconds that the headers ask for: Retry-After, or Azure's form in milliseconds."""
+    """Return the seconds to wait that the headers ask for; None if they ask for none.
+
+    The header `retry-after-ms`, which Azure sends, takes precedence over `retry-after`.
+    """
     milliseconds = parse_retry_after(reply.headers.get("retry-after-ms", ""), now)
     if milliseconds is not None:
         return milliseconds / 1000

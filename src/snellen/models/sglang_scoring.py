@@ -1,18 +1,21 @@
-"""Log-likelihoods from SGLang's own address `/generate`: what is sent and how replies are read. No I/O.
+"""Get log-likelihoods of options from SGLang's own address `/generate`. No I/O.
 
-SGLang's chat completions give no log-probabilities of the prompt; `/generate` does. It takes tokens, which `/tokenize`
-writes of the same conversation with the server's own chat template (typed against the sources of SGLang 0.5.23).
+SGLang's chat completions give no log-probabilities of the prompt, but `/generate` does. It takes
+token ids instead of messages. `/tokenize` makes them of the same conversation with the server's own
+chat template (typed against the sources of SGLang 0.5.23).
 
-A question costs one request for its prompt, and one for each option of several tokens. The first gives the
-log-probabilities of the options' first tokens (`token_ids_logprob`) and the length of the prompt with its images. The
-others ask for log-probabilities from the prompt's last token on (`logprob_start_len`), so the server takes what is before
-it from its cache and computes only the option.
+A question needs one request for its prompt, and one for each option of several tokens. The reply to
+the first one has the log-probabilities of the options' first tokens (`token_ids_logprob`) and the
+length of the prompt, which includes the tokens of images. Each of the others asks for
+log-probabilities from the last token of the prompt on (`logprob_start_len`). The server then takes
+the prompt from its cache, and computes only the option.
 
-SGLang continues the prompt of a reply, whatever the template writes of a finished conversation. So where the template
-opens a thought before replies, options would be scored inside that thought, and are not scored at all.
+SGLang scores an option as the beginning of a reply. If the chat template begins reasoning before
+each reply (`<think>`), the option would be scored inside the reasoning. Such a model is refused.
 
-Which tokens are scored is decided as for `prompt_logprobs` (see `served`): those after the tokens that the prompts with
-each option, and with a mark in its place, have in common.
+Which tokens are scored is decided as for `prompt_logprobs` (see `served`): the tokens that the
+prompts with each option, and with a mark such as "@" instead of an option, have in common are the
+question. The tokens after them are the option.
 """
 
 from __future__ import annotations
@@ -56,8 +59,10 @@ UNCHANGED = {
     "frequency_penalty": 0.0,
     "presence_penalty": 0.0,
 }
-"""Sampling parameters that leave the model's probabilities as they are. All are sent: a server may have been started with
-others as its defaults (`--preferred-sampling-params`)."""
+"""Sampling parameters that do not change the model's probabilities.
+
+All of them are sent, because the server may have been started with other defaults (`--preferred-sampling-params`).
+"""
 SHARED_FIELDS = (
     "lora_path",
     "mm_processor_kwargs",
@@ -103,7 +108,7 @@ class _Models(Struct):
 
 
 class ScoredQuestion(Struct, frozen=True):
-    """What all requests to `/generate` about a question have in common."""
+    """The parts that all requests to `/generate` about one question have in common."""
 
     context: tuple[int, ...]
     """The tokens of the prompt, with a placeholder for each image."""
@@ -116,18 +121,18 @@ class ScoredQuestion(Struct, frozen=True):
 
 
 class ReadPrompt(Struct, frozen=True):
-    """A prompt that the server has computed."""
+    """What the server has computed for the prompt of a question."""
 
     length: int
-    """Its tokens, those of images included."""
+    """Number of tokens of the prompt, including those of images."""
     next_logprobs: Mapping[int, float]
-    """Log-probabilities, in nats, of the tokens that were asked for, as the next one."""
+    """Log-probability, in nats, of each requested token as the first one after the prompt."""
 
 
 def conversation_body(
     model: RequestedModel, request: Request, continuation: str, encode_image: ImageEncoder
 ) -> bytes:
-    """Return a body that asks for the tokens of a prompt with `continuation` at its end."""
+    """Return the JSON body that asks for the token ids of a conversation whose reply begins with `continuation`."""
     messages = with_continuation(request.messages, continuation)
     # `add_generation_prompt` is left out: with it, SGLang writes another prompt than for a chat completion.
     body: dict[str, Any] = {
@@ -141,7 +146,11 @@ def conversation_body(
 
 
 def read_conversation_tokens(reply: HttpReply, now: float) -> tuple[int, ...] | ServerFault:
-    """Return the tokens that a server has written of a conversation. A server too old for that is a fatal fault."""
+    """Return the token ids that a server has made of a conversation.
+
+    If the server is too old to tokenise conversations, the fault is fatal, because no question can
+    be scored.
+    """
     tokens = token_replies.read_tokens(reply, now)
     if reply.status == OK or not isinstance(tokens, ServerFault):
         return tokens
@@ -159,17 +168,17 @@ def read_conversation_tokens(reply: HttpReply, now: float) -> tuple[int, ...] | 
 
 
 def tokens_as_text_body(model: RequestedModel, tokens: Sequence[int]) -> bytes:
-    """Return a body that asks for the text of tokens, special tokens included."""
+    """Return the JSON body that asks for the text of token ids, including special tokens."""
     body = {"model": model.model, "tokens": tokens, "skip_special_tokens": False}
     return msgspec.json.encode(body)
 
 
 def opened_thought_of(text: str, mark: str) -> str:
-    """Return the mark of an open thought before the reply with which a conversation ends; empty if there is none.
+    """Return the text with which a chat template begins reasoning directly before a reply; empty if it does not.
 
     Args:
-        text: The conversation as the server writes it.
-        mark: The reply with which it ends.
+        text: A conversation that ends with a reply, as the server renders it.
+        mark: That reply, such as "@".
 
     Examples:
         >>> opened_thought_of("user: x assistant: <think> @", "@")
@@ -185,7 +194,7 @@ def opened_thought_of(text: str, mark: str) -> str:
 
 
 def scored_in_thought(opening: str) -> ServerFault:
-    """Return the fault of a server whose template opens a thought before replies."""
+    """Return the fatal fault for a server whose chat template begins reasoning (`opening`) before each reply."""
     return ServerFault(
         "model",
         f"the server's chat template opens a thought ({opening}) before a reply, and SGLang would score options inside "
@@ -198,7 +207,7 @@ def scored_in_thought(opening: str) -> ServerFault:
 def context_and_endings(
     prompts: Sequence[Sequence[int]],
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """Return the tokens that all prompts have in common at their beginning, and what each has after them.
+    """Return the tokens that all prompts have in common at their beginning, and the tokens of each prompt after them.
 
     >>> context_and_endings([[1, 2, 5], [1, 2, 7], [1, 2, 8, 9]])
     ((1, 2), [(5,), (7,), (8, 9)])
@@ -219,11 +228,14 @@ def image_urls(request: Request, encode_image: ImageEncoder) -> tuple[str, ...]:
 
 
 def adapter_of(model: str, listed: HttpReply | None) -> str:
-    """Return the adapter that a model's name asks for, as SGLang's chat completions read it: `base:adapter`.
+    """Return the adapter (LoRA) that is named in a model's name after a colon: `birds` for `base:birds`.
+
+    SGLang's chat completions read names in the same way. Empty if the name has no adapter.
 
     Args:
         model: Name of the model, as it is sent.
-        listed: The server's list of models, whose own name may have a colon; None if it is not known.
+        listed: The server's list of models; None if it is not known. It shows whether a colon is
+            part of the model's own name.
 
     Examples:
         >>> adapter_of("base:birds", None), adapter_of("base", None)
@@ -238,7 +250,10 @@ def adapter_of(model: str, listed: HttpReply | None) -> str:
 
 
 def _served_name(listed: HttpReply) -> str:
-    """Return the name of the model in a list of models that may have its adapters too; empty if there is none."""
+    """Return the name of the base model in a server's list of models, which may also contain its adapters.
+
+    Returns an empty text if the list cannot be read or has no such model.
+    """
     if listed.status != OK:
         return ""
     try:
@@ -249,18 +264,19 @@ def _served_name(listed: HttpReply) -> str:
 
 
 def prompt_body(question: ScoredQuestion, next_tokens: Sequence[int]) -> bytes:
-    """Return a body that asks for the log-probabilities of tokens after a prompt, and for its length."""
+    """Return the JSON body that asks for the log-probabilities of `next_tokens` after the prompt, and for its length."""
     fields = {"input_ids": question.context, "token_ids_logprob": next_tokens}
     return _generate_body(question, fields)
 
 
 def option_body(question: ScoredQuestion, ending: Sequence[int], prompt_length: int) -> bytes:
-    """Return a body that asks for the log-probabilities of an option's tokens after a prompt.
+    """Return the JSON body that asks for the log-probabilities of an option's tokens after the prompt.
 
     Args:
         question: The question.
-        ending: The tokens of the option.
-        prompt_length: Tokens of the prompt as the server read it, those of images included.
+        ending: The token ids of the option.
+        prompt_length: Number of tokens of the prompt as the server counts it, including those of
+            images.
     """
     # SGLang gives no log-probability for the token at which it starts, so it starts at the prompt's last one.
     fields = {
@@ -284,7 +300,10 @@ def _generate_body(question: ScoredQuestion, fields: dict[str, Any]) -> bytes:
 def read_computed_prompt(
     reply: HttpReply, next_tokens: Sequence[int], now: float
 ) -> ReadPrompt | ServerFault:
-    """Return the length of a prompt, and the log-probabilities of tokens after it."""
+    """Return the length of a prompt and the log-probabilities of tokens after it, from the reply to `prompt_body`.
+
+    The fault is fatal if the server does not return the log-probabilities of all `next_tokens`.
+    """
     generated = _read_generated(reply, now)
     if isinstance(generated, ServerFault):
         return generated
@@ -305,16 +324,17 @@ def read_computed_prompt(
 def read_option(
     reply: HttpReply, context: Sequence[int], text: str, now: float
 ) -> list[float] | ServerFault:
-    """Return the log-probabilities, in nats, of an option's tokens.
+    """Return the log-probabilities, in nats, of the tokens of an option.
 
-    A server that reads prompts with images as text may divide the option into other tokens than `/tokenize` did; these
-    are scored as well. If it joins the option's beginning and the end of the prompt to one token, the option cannot be
-    scored.
+    If the prompt has images, the server may turn it into text and tokenise it again. The option may
+    then have other tokens than `/tokenize` gave; they are scored as they are. But if the beginning
+    of the option and the end of the prompt have become one token, the option cannot be scored, and
+    the result is a fault.
 
     Args:
         reply: The reply to `option_body`.
-        context: The tokens of the prompt.
-        text: The option, for messages.
+        context: The token ids of the prompt.
+        text: The text of the option, for messages.
         now: Time in seconds since 1970.
     """
     generated = _read_generated(reply, now)
@@ -354,7 +374,7 @@ def _read_generated(reply: HttpReply, now: float) -> _Generated | ServerFault:
 
 
 def option_scores(logprobs: Sequence[Sequence[float]], continuations: Sequence[str]) -> Response:
-    """Return the score of each continuation: the sum of the log-probabilities of its tokens."""
+    """Return a response with the score of each continuation: the sum of the log-probabilities of its tokens."""
     scores = []
     for values, text in zip(logprobs, continuations, strict=True):
         scores.append(ContinuationScore(math.fsum(values), len(values), len(text.encode())))

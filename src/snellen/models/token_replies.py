@@ -1,4 +1,4 @@
-"""Read what servers say of tokens: those of a text, and the text of some. No I/O."""
+"""Read the replies of servers that turn text into token ids, or token ids into text. No I/O."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ class _TextOfSglang(Struct):
 
 
 def read_tokens(reply: HttpReply, now: float) -> tuple[int, ...] | ServerFault:
-    """Return the tokens that a server has made of a prompt or a conversation."""
+    """Return the token ids in the reply of a server that tokenised a prompt or a conversation.
+
+    Returns a fault if the server reports an error, or if the reply has no list `tokens`.
+    """
     if reply.status != OK:
         return chat.read_fault(reply, now)
     try:
@@ -35,7 +38,11 @@ def read_tokens(reply: HttpReply, now: float) -> tuple[int, ...] | ServerFault:
 
 
 def read_token_text(reply: HttpReply, now: float) -> str | ServerFault:
-    """Return the text that a server has made of tokens: vLLM calls it `prompt`, SGLang `text`."""
+    """Return the text in the reply of a server that was given token ids.
+
+    The text is in the field `prompt` of vLLM's replies, and in the field `text` of SGLang's.
+    Returns a fault if the server reports an error, or if the reply has neither field.
+    """
     if reply.status != OK:
         return chat.read_fault(reply, now)
     try:

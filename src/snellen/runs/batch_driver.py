@@ -125,7 +125,7 @@ def drive_batches(
     progress: ProgressCallback = lambda update: None,
     waits: bool = True,
 ) -> None:
-    """Run all items with models of which at least one submits batches.
+    """Run all items with models, at least one of which submits its requests in batches.
 
     Args:
         model: The evaluated model.
@@ -192,7 +192,9 @@ def _close(model: BatchingModel, loop: EventLoop) -> None:
 def _advance_all(
     active_items: Iterable[ActiveItem], store: RunStore, progress: ProgressCallback
 ) -> list[ActiveItem]:
-    """Pass the responses that have arrived to units of work, such as samples under a protocol.
+    """Pass the responses that have arrived to the units of work that wait for them.
+
+    A unit of work is, for example, a sample under a protocol.
 
     Args:
         active_items: The units of work.

@@ -75,7 +75,7 @@ class BatchEnding(
 
 
 class CountedFailures(Struct, frozen=True, tag="count", rename={"submission_id": "mark"}):
-    """Event: the failed requests of a batch were handled by a session. A later session submits them again."""
+    """Event: a session has handled the failed requests of a batch. A later session submits them again."""
 
     submission_id: str
 

@@ -254,7 +254,7 @@ class SampleItem(Struct, frozen=True):
 
 
 class ProgressUpdate(Struct, frozen=True):
-    """Counts since the last update, for progress bars."""
+    """What has happened after the last update: finished questions, sent requests, failures. For progress bars."""
 
     questions: int = 0
     """Questions that were finished."""
@@ -278,7 +278,7 @@ def progress_of_finished(item: WorkItem, *, is_stored: bool) -> ProgressUpdate:
 
 
 def progress_since(store: RunStore, before: tuple[int, int]) -> ProgressUpdate:
-    """Return the progress update that says how many requests were sent and how many failed since an earlier moment.
+    """Return how many requests were sent, and how many of them failed, after an earlier moment.
 
     Args:
         store: The store of the run's requests and responses. It counts a request that fails again only once.
@@ -293,7 +293,10 @@ ProgressCallback = Callable[[ProgressUpdate], object]
 
 
 class ActiveItem:
-    """A unit of work in progress: the requests that it needs now, and their responses so far."""
+    """A unit of work in progress: the requests that it needs now, and their responses so far.
+
+    A unit of work is, for example, a sample under a protocol.
+    """
 
     def __init__(self, item: WorkItem) -> None:
         """Start a unit of work, such as a sample under a protocol. The first call of `advance` gets its requests."""
@@ -483,8 +486,10 @@ def send_together(
 ) -> None:
     """Send requests to a model in one call, store the responses, and pass them to the units of work.
 
-    Responses that come in parts are stored part by part, so that an error in a later part loses none of them. Of equal requests only the first is sent, and its response is shared with the others. Requests that the budget does
-    not allow are not sent, and get no response.
+    A model may return its responses in parts. Each part is stored at once, so that an error in a
+    later part loses none of them. If several requests are equal, only the first is sent, and its
+    response is used for all. Requests that the budget does not allow are not sent, and get no
+    response.
 
     Args:
         model: The model of the requests' role.
@@ -535,9 +540,10 @@ def send_together(
 def answers_in_parts(
     model: Model, kind: RequestKind, requests: list[Request], images: Images
 ) -> Iterator[dict[int, Response]]:
-    """Yield the checked responses to some requests by the index of their request, as soon as the model has them.
+    """Yield the checked responses to some requests, as soon as the model has them.
 
-    Most models return all responses at once.
+    Each part is a dictionary from the index of a request to its response. Most models return all
+    responses at once.
 
     Args:
         model: The model.

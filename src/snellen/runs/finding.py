@@ -393,7 +393,7 @@ def _unknown_pattern(pattern: str, error: UnknownNameError) -> SnellenError:
 
 
 def _check_own_data(name: str, benchmark: Benchmark) -> None:
-    """Check that a name means a built benchmark, and not data of the working folder that are called so as well.
+    """Check that a name can only mean a built benchmark, and not also a table or folder in the working folder.
 
     Args:
         name: The name, as the user gave it.
@@ -468,10 +468,9 @@ def select_to_build(name: str) -> Sequence[BenchmarkSpec]:
 
 
 def _describe_own_build(name: str) -> str:
-    """Return what to type for a benchmark of the user's own that is built, and is no name of the catalogue.
+    """Return what to type to run, or to build again, a benchmark of the user that is not in the catalogue.
 
-    Returns:
-        The lines that run it and that build it again; empty if no such benchmark is built.
+    Empty if no such benchmark is built.
     """
     if name not in own_benchmarks():
         return ""
@@ -524,7 +523,10 @@ def is_ready(spec: BenchmarkSpec) -> bool:
 
 
 def _may_meet(condition: Condition | None, spec: BenchmarkSpec) -> bool:
-    """Return whether samples of a benchmark may meet a condition, judged by the benchmark's facts alone."""
+    """Return whether samples of a benchmark may satisfy a condition, judged by facts about the whole benchmark.
+
+    If the condition also depends on tags of single samples, the result is True.
+    """
     if condition is None:
         return True
     facts = spec.facts()
@@ -538,7 +540,7 @@ def held_out_benchmarks(
     cards: str = "",
     announce: Announce = announce_nothing,
 ) -> tuple[str, ...]:
-    """Return the names of benchmarks whose data a model was trained on, and announce each with the reason.
+    """Return the names of benchmarks whose data a model was trained on, and tell the user the reason for each.
 
     Args:
         patterns: Names, globs, suites or folders of benchmarks.

@@ -1,7 +1,7 @@
-"""Stop a run on Ctrl-C, SIGTERM or SIGHUP without losing replies in flight, since they are paid for.
+"""Stop a run on Ctrl-C, SIGTERM or SIGHUP without losing replies in flight, which would have to be paid again.
 
-After the first signal nothing more is sent, and replies in flight are awaited for at most `GRACE_SECONDS`. A second
-signal stops at once.
+After the first signal no more requests are sent, and replies in flight are awaited for at most
+`GRACE_SECONDS`. A second signal stops the run at once.
 """
 
 from __future__ import annotations

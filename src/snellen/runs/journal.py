@@ -106,7 +106,7 @@ def read_journal(
 def read_entries(
     paths: Sequence[Path], authors: Mapping[str, str]
 ) -> Iterator[tuple[int, JournalEntry]]:
-    """Yield the exchanges in the journals of a run without their texts, in the order of arrival.
+    """Yield the exchanges in the journals of a run, in order of arrival, without their texts.
 
     Args:
         paths: The journals.

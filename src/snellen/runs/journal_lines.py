@@ -64,7 +64,7 @@ class EntryResponse(Struct, frozen=True, gc=False):
 
 
 class JournalEntry(Struct, frozen=True, gc=False):
-    """An exchange without the texts of request and reply, read in a third of the time."""
+    """An exchange without the texts of request and reply. It can be read in a third of the time."""
 
     protocol: str
     request: EntryRequest
@@ -79,7 +79,7 @@ _DEFAULT_DECODING = msgspec.Raw(_encoder.encode(Decoding()))
 
 
 class StoredRequest(Struct, frozen=True, dict=True):
-    """A request whose parts are kept as JSON, which suffices to compute its key."""
+    """A request whose parts stay encoded as JSON. This is enough to compute its key."""
 
     benchmark: str
     sample_id: str
@@ -109,7 +109,7 @@ class StoredResponse(Struct, frozen=True, gc=False):
 
 
 class StoredExchange(Struct, frozen=True, gc=False):
-    """The parts of an exchange that a resumed run needs, read and keyed in three quarters of the time."""
+    """The parts of an exchange that a resumed run needs. They can be read in three quarters of the time."""
 
     protocol: str
     request: StoredRequest

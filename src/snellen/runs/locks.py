@@ -41,7 +41,7 @@ def locked_run(folder: Path) -> Iterator[int]:
 
 @contextmanager
 def locked_share(folder: Path, shares: int) -> Iterator[None]:
-    """Lock a run folder together with other commands, each of which runs one share of the run.
+    """Lock a run folder in such a way that commands with other shares of the same run can lock it too.
 
     Args:
         folder: The folder of the run.

@@ -313,10 +313,11 @@ def _find_templates(
 
 
 def _default_prompts(plan: RunPlan, announce: Announce) -> dict[str, PromptSet]:
-    """Return the sets of prompts of published numbers that are used although the run names none, by benchmark.
+    """Return the prompts of published numbers that are used although the user named no prompts, by benchmark.
 
-    They are used in suites that say so, by protocols that ask for replies in one wording. The user is told which
-    benchmarks and protocols of such suites ask in Snellen's own words.
+    They are used in suites that ask for it, by protocols that ask for a reply with a single prompt.
+    If a benchmark or protocol of such a suite is asked in Snellen's own words instead, the user is
+    told.
 
     Args:
         plan: The run, whose templates are not found yet.
@@ -406,10 +407,10 @@ def _published_prompts(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, Pro
 def _announce_unverified_prompts(
     benchmarks: Sequence[SelectedBenchmark], announce: Announce
 ) -> None:
-    """Tell the user which benchmarks of a run "as published" are not asked in the words of their makers.
+    """Tell the user which benchmarks of a run "as published" do not use the prompts of their authors.
 
-    Some are asked in the words of others whose figures are printed, and some, of which no prompt with a source is
-    declared, in Snellen's own.
+    For some benchmarks, the published number was obtained by others, with a prompt of theirs. For
+    some, no prompt with a known source is declared, so Snellen's own prompt is used.
     """
     own_words = []
     words_of_others = []

@@ -295,7 +295,7 @@ class RayPool:
         self.disproved: DoubtfulGroups = frozenset()
         """Groups of requests in which a worker of this session found a wrong answer."""
         self.distrusted: DoubtfulGroups = frozenset()
-        """The disproved groups, and those of answers that an earlier session withdrew."""
+        """These groups, and the groups in which an earlier session of the run found a wrong answer."""
         self.answered_by_reference: set[str] = set()
         """Keys of requests of distrusted groups that a worker has answered by the slow reference method."""
         self._waiting: OrderedDict[str, deque[_Waiting]] = OrderedDict()

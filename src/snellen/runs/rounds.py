@@ -22,7 +22,9 @@ GROWTH_OF_WORKERS = 2.0
 
 
 def empty_parts(plan: RunPlan, rules: Mapping[str, str]) -> dict[str, RandomPart]:
-    """Return, for each benchmark of a plan, the part without any image.
+    """Return, for each benchmark of a plan, a random part of it that has no image yet.
+
+    It is the start of an adaptive run, in whose rounds the parts become larger.
 
     Args:
         plan: The plan of the run.

@@ -73,14 +73,14 @@ def model_difference(earlier: RoleModel, now: RoleModel, *, only_replies: bool) 
 
 
 def _compared(fingerprint: Mapping[str, str]) -> dict[str, str]:
-    """Return the facts by which two sessions have the same model: all but the address at which it is reached."""
+    """Return the facts that must be equal if two sessions used the same model: all except its address."""
     facts = as_current_scoring(fingerprint)
     facts.pop(ADDRESS, None)
     return facts
 
 
 def only_replies(role: str, *manifests: RunManifest) -> bool:
-    """Return whether the model of a role only replies in these runs, and scores no options."""
+    """Return whether the model of a role only generated replies in these runs, and scored no options."""
     if role != EVALUATED:
         return True
     try:

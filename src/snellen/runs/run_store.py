@@ -228,12 +228,14 @@ class RunStore:
     def has_answered(self, protocol: str, request: Request) -> bool:
         """Return whether a request was answered for this sample and presentation under a protocol.
 
-        The same request may have been answered for another sample only.
+        A presentation is one way of showing a sample, for example with its options in another
+        order. The same request may have been answered for another sample only; then the result is
+        False.
         """
         return presentation_identity(protocol, request) in self._answered_presentations
 
     def count_answered_presentations(self, protocol: str, sample: Sample) -> int:
-        """Return how many presentations of a sample were answered under a protocol."""
+        """Return how many presentations of a sample, such as orders of its options, were answered under a protocol."""
         identity = protocol_sample_identity(protocol, sample.benchmark, sample.id)
         return self._presentation_counts.get(identity) or 0
 

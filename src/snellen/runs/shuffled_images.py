@@ -1,4 +1,4 @@
-"""Show a sample the images of another sample, as a control."""
+"""Show a sample with the images of another sample, to test whether a model uses the images at all."""
 
 from __future__ import annotations
 

@@ -40,9 +40,10 @@ def unfinished_items(
 
 
 def _seems_finished(item: SampleItem, store: RunStore) -> bool:
-    """Return whether a sample has as many replies as its protocol needs.
+    """Return whether the store has as many replies for a sample as its protocol needs.
 
-    Some protocols do not send a fixed number of requests per question. For these, the result is always False.
+    The result is always False for protocols that do not send a fixed number of requests per
+    question.
     """
     declared = declaration_of(item.protocol)
     if declared.presentations is None or declared.stops_early:

@@ -54,9 +54,10 @@ def read_withdrawn(folder: Path, worker: int) -> frozenset[str]:
 
 
 def withdraw(folder: Path, worker: int, models: Mapping[str, Model | AsyncModel]) -> frozenset[str]:
-    """Return the keys of the requests in a run whose answers may be wrong, and write them to a file.
+    """Return the keys of the requests of a run whose answers may be wrong, and write them to a file.
 
-    Answers may be wrong if a model found a wrong answer to a request of the same group.
+    An answer may be wrong if the model gave a wrong answer to another request of the same group. A
+    group has requests of the same kind with the same number of images.
 
     Args:
         folder: The folder of the run.

@@ -78,9 +78,9 @@ def _items_of_benchmark(plan: RunPlan, selected: SelectedBenchmark) -> Iterator[
 
 
 def _prompt_form(sample: Sample) -> Formulation:
-    """Return whether the prompt of a sample is for questions with options or for open questions.
+    """Return which kind of prompt a sample has: its own formulation if it has options, otherwise "text".
 
-    A dialogue without options has the prompt of open questions.
+    A dialogue without options therefore has the prompt of open questions.
     """
     if any(turn.options for turn in sample.rounds):
         return sample.formulation

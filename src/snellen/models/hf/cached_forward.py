@@ -1,8 +1,9 @@
-"""Forward passes that continue from a cache: run prompts, select rows, extend them.
+"""Forward passes that continue from a cache: run prompts, select rows, add tokens to them.
 
-Prompts are padded on the right, so each is run exactly as without a cache. A shorter one leaves a hole in the cache,
-which trees do not see. The module also has scores and replies by full forward passes without
-sharing, which are the last rung of the ladder.
+Prompts are padded on the right, so that each gets the same results as without padding. In the
+cache, the padding of a shorter prompt leaves a hole, which is hidden by a mask. The module also
+scores and generates by full forward passes without sharing, for models for which no faster way is
+exact.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ Side = Literal["left", "right"]
 
 
 def pad_rows(rows: Sequence[EncodedPrompt], pad: int, side: Side) -> Tensors:
-    """Return one batch of `rows`, with tokens padded on `side`. Nothing else is padded.
+    """Return several prompts as one batch, with token ids padded on `side` to the longest prompt.
 
-    Raises ValueError for rows of different form, because padding of images, tiles or sizes would be visible to the
-    model.
+    Only inputs with one entry per token are padded. ValueError is raised for prompts with inputs of
+    different shapes, because the model would see padding of images, tiles or sizes.
     """
     import torch
 
@@ -53,7 +54,7 @@ def pad_rows(rows: Sequence[EncodedPrompt], pad: int, side: Side) -> Tensors:
 
 
 def to_device(model: Any, batch: Tensors) -> Tensors:
-    """Return the batch on the model's device, with images in the model's dtype."""
+    """Return a batch on the model's device, with floating-point inputs such as images in the model's number format."""
     import torch
 
     device = input_device(model)
@@ -74,7 +75,7 @@ def _padded(values: Sequence[int], pad: int, missing: int, side: Side) -> list[i
 
 
 def _pad_tokens(values: Any, missing: int, side: Side) -> Any:
-    """Return a tensor [1, tokens, ...] with zeros for `missing` more tokens on one side ("left" or "right")."""
+    """Return a tensor of shape (1, tokens, ...) with `missing` zeros added along the tokens, on one side."""
     import torch
 
     padding = values.new_zeros((1, missing, *values.shape[2:]))
@@ -83,7 +84,7 @@ def _pad_tokens(values: Any, missing: int, side: Side) -> Any:
 
 
 def _concatenate(values: Sequence[Any]) -> Any:
-    """Return inputs of the same form, concatenated along the batch."""
+    """Return the inputs of several rows, concatenated along the batch dimension. Lists are joined."""
     import torch
 
     if not isinstance(values[0], torch.Tensor):
@@ -95,11 +96,11 @@ def _concatenate(values: Sequence[Any]) -> Any:
 
 
 Row = tuple[EncodedPrompt, tuple[int, ...]]
-"""A context, and the scored tokens after it."""
+"""A prompt, and the token ids of the continuation that is scored after it."""
 
 
 def continuation_rows(prompts: Sequence[ContinuedPrompt]) -> list[Row]:
-    """Return a row for each continuation of each prompt, in order."""
+    """Return a row for each continuation of each prompt: the prompt and the continuation, in order."""
     rows: list[Row] = []
     for prompt in prompts:
         rows.extend((prompt.context, tail) for tail in prompt.tails)
@@ -126,10 +127,16 @@ def score_rows(layout: ModelLayout, rows: Sequence[Row]) -> list[list[float]]:
 def write_token_by_token(
     layout: ModelLayout, rows: Sequence[EncodedPrompt], pick: TokenPicker, longest: int
 ) -> list[list[int]]:
-    """Return the new tokens of every request, at most `longest`.
+    """Return the token ids of a reply to each prompt, at most `longest` of them.
 
-    Each token is from a full forward pass over the prompt and all earlier tokens. This is the slow reference with which
-    faster ways are compared.
+    Each token is chosen after a full forward pass over the prompt and all earlier tokens. This is
+    the slow reference with which faster ways are compared.
+
+    Args:
+        layout: The model.
+        rows: The prompts.
+        pick: Returns, for some requests, the function that chooses the next token of each.
+        longest: Maximum number of tokens of a reply.
     """
     replies = []
     with inference():
@@ -143,9 +150,9 @@ def write_token_by_token(
 
 
 def _next_logits(layout: ModelLayout, context: EncodedPrompt, tail: Sequence[int]) -> Any:
-    """Return the logits [1, vocabulary] that predict the token after `context` and `tail`."""
+    """Return the logits of the token that follows a prompt and the tokens `tail`; shape (1, vocabulary)."""
     if layout.encoder_decoder:
-        # The last token of a row is predicted and not read, so any token serves.
+        # The decoder does not read the last token of a row, it only predicts it. So any token can stand there.
         [logits] = decoder_logits(layout, [(context, (*tail, layout.pad))])
         return logits[-1:]
     text = extend(context, tail, layout.reply_type)
@@ -170,7 +177,10 @@ def token_scores(logits: Any, tail: Sequence[int]) -> Any:
 
 
 def logits_to_keep(model: Any, positions: int) -> dict[str, Any]:
-    """Return the setting that computes logits of only the last `positions`, if the model supports it."""
+    """Return the setting that makes a model compute the logits of only the last `positions`, to save memory.
+
+    {} if the model does not have this setting.
+    """
     supported = "logits_to_keep" in inspect.signature(model.forward).parameters
     return {"logits_to_keep": positions} if supported else {}
 
@@ -235,13 +245,17 @@ def decoder_logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
 
 
 TokenChooser = Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]
-"""Function from logits [rows, vocabulary] and each row's tokens so far to each row's next token, and whether it ends."""
+"""Function that chooses the next token of each row.
+
+It is given logits of shape (rows, vocabulary) and the tokens of each row so far. It returns the token of each row, and
+for each row whether this token ends the reply.
+"""
 TokenPicker = Callable[[Sequence[int]], TokenChooser]
-"""Function from the indices of a batch's requests to a function that chooses their tokens."""
+"""Function that is given the indices of the requests in a batch, and returns the `TokenChooser` for them."""
 
 
 class GrowingReplies:
-    """The tokens generated so far for the requests of a batch."""
+    """The tokens generated so far for each request of a batch, and whether each reply has ended."""
 
     def __init__(self, count: int, choose: TokenChooser) -> None:
         self.tokens: list[list[int]] = [[] for _ in range(count)]
@@ -249,9 +263,12 @@ class GrowingReplies:
         self._choose = choose
 
     def choose(self, logits: Any) -> list[int]:
-        """Choose the next token of each request from `logits` [requests, vocabulary], append it and return all.
+        """Choose the next token of each request, append it to its reply, and return all chosen tokens.
 
-        Requests that have ended stay unchanged.
+        Replies that have ended stay unchanged.
+
+        Args:
+            logits: Logits of the next token; shape (requests, vocabulary).
         """
         tokens, ends = self._choose(logits, self.tokens)
         for row, token in enumerate(tokens):
@@ -266,21 +283,21 @@ NO_CACHE = "it returns no cache"
 
 @dataclass(frozen=True)
 class CachedState:
-    """The state of a model after the text of each row."""
+    """The state of a model after it has read the text of each row of a batch."""
 
     cache: Any
     mask: Any
-    """[rows, tokens], 1 for a token, 0 for a hole."""
+    """Shape (rows, tokens): 1 for a token, 0 for padding (a hole)."""
     position: Any
-    """[rows], the position of the next token."""
+    """Position of the next token of each row; shape (rows)."""
     logits: Any
-    """[rows, vocabulary], predicting the next token."""
+    """Logits of the next token; shape (rows, vocabulary)."""
     tile_mask: Any = None
-    """[rows, 1, images, tiles], which tiles the last token sees (Mllama)."""
+    """Which tiles of images the last token sees; shape (rows, 1, images, tiles). Only Mllama has it."""
 
 
 def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
-    """Run prompts from the beginning, including their images, and return the state after them."""
+    """Run prompts from their beginning, including their images, and return the state after them, one row per prompt."""
     import torch
 
     model = layout.model
@@ -311,10 +328,13 @@ def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
 
 
 def select_rows(state: CachedState, rows: Sequence[int]) -> CachedState:
-    """Return the given rows, possibly repeated, with a new cache."""
+    """Return a state with the given rows of a state, and with a cache of its own.
+
+    A row may be given several times: rows [0, 0, 1] give two copies of the first row.
+    """
     import torch
 
-    # On the CPU, since the layers of a cache are where their blocks are, which may be several devices.
+    # The index is on the CPU, because the layers of a cache may be on several devices, like the layers of the model.
     index = torch.tensor(rows)
     is_every_row = list(rows) == list(range(state.mask.shape[0]))
     cache = copy_cache(state.cache) if is_every_row else select_cache_rows(state.cache, index)
@@ -328,9 +348,14 @@ def select_rows(state: CachedState, rows: Sequence[int]) -> CachedState:
 
 
 def advance(layout: ModelLayout, state: CachedState, texts: Sequence[Sequence[int]]) -> CachedState:
-    """Return the state after new tokens: row i goes on with the tokens `texts[i]`. Texts have equal length.
+    """Add tokens to each row, run the model on them, and return the new state.
 
-    The rows of `state` have no holes, and its cache is used up.
+    The rows of `state` must have no holes. Its cache is changed, so it must not be used again.
+
+    Args:
+        layout: The model.
+        state: The state.
+        texts: Token ids to add to each row, the same number for all rows.
     """
     import torch
 
@@ -348,10 +373,11 @@ def advance(layout: ModelLayout, state: CachedState, texts: Sequence[Sequence[in
 
 
 def logits_of_texts(layout: ModelLayout, state: CachedState, texts: Sequence[Sequence[int]]) -> Any:
-    """Return the logits [rows, longest text, vocabulary] at each token of texts that follow the rows of a state.
+    """Return the logits at each token of texts that follow the rows of a state.
 
-    Shorter texts are padded at their ends, which no token sees. The rows of `state` have no holes, and its cache is used
-    up.
+    Their shape is (rows, longest text, vocabulary). Shorter texts are padded at their ends, which
+    does not change the logits before. The rows of `state` must have no holes. Its cache is changed,
+    so it must not be used again.
     """
     import torch
 
@@ -364,7 +390,14 @@ def logits_of_texts(layout: ModelLayout, state: CachedState, texts: Sequence[Seq
 def _continued(
     layout: ModelLayout, state: CachedState, ids: Any, logits_setting: dict[str, Any]
 ) -> Any:
-    """Return the output of a forward pass over `ids` [rows, tokens] after a state without holes."""
+    """Return the output of a forward pass over further tokens, which follow a state without holes.
+
+    Args:
+        layout: The model.
+        state: The state. Its cache is changed.
+        ids: Token ids; shape (rows, tokens).
+        logits_setting: Which logits to compute, as from `logits_to_keep`.
+    """
     import torch
 
     steps = torch.arange(ids.shape[1], device=ids.device)
@@ -380,14 +413,16 @@ def run_language_model(
     positions: Any,
     logits_setting: dict[str, Any],
 ) -> Any:
-    """Run a forward pass of the language model after `state`, whose cache is consumed, and return its output.
+    """Run the language model on further tokens after a state, and return its output.
+
+    The cache of `state` is changed, so it must not be used again.
 
     Args:
         layout: The model.
         state: The state to continue.
-        ids: New tokens, [rows, tokens].
-        mask: Which tokens each new token sees; None if every token sees all tokens before it.
-        positions: Positions of the new tokens, [rows, tokens].
+        ids: Token ids; shape (rows, tokens).
+        mask: Which tokens each new token sees; None if it sees all tokens before it.
+        positions: Positions of the new tokens; shape (rows, tokens).
         logits_setting: Which logits to compute, as from `logits_to_keep`.
     """
     # M-RoPE has three positions per token (time, height, width), which are equal for text.
@@ -404,7 +439,8 @@ def run_language_model(
         use_cache=True,
         **settings,
     )
-    # The head may be on another device than the inputs, to which accelerate brings back what the whole model returns.
+    # The head may be on another device than the inputs. If the whole model is called, accelerate moves the output back,
+    # but here only a part of it is called.
     output.logits = output.logits.to(ids.device)
     return output
 
@@ -419,7 +455,13 @@ def cache_of(output: Any) -> Any:
 
 
 def _last_only(layout: ModelLayout, model: Any, lengths: Any) -> dict[str, Any]:
-    """Return the setting that computes logits only at the rows' last positions, if the model supports it."""
+    """Return the setting that computes logits only where a row ends; {} if the model does not support it.
+
+    Args:
+        layout: The model, whose setting `all_logits` forbids this.
+        model: The module that is called.
+        lengths: Number of tokens of each row; shape (rows).
+    """
     if layout.all_logits:
         return {}
     last_positions = (lengths - 1).unique()
@@ -429,7 +471,15 @@ def _last_only(layout: ModelLayout, model: Any, lengths: Any) -> dict[str, Any]:
 def _logits_at_last_token(
     logits: Any, lengths: Any, logits_setting: dict[str, Any], longest: int
 ) -> Any:
-    """Return the logits [rows, vocabulary] at each row's last token. Logits of anything before the text are skipped."""
+    """Return the logits at the last token of each row; shape (rows, vocabulary).
+
+    Args:
+        logits: Computed logits; shape (rows, positions, vocabulary). Without a setting, they may
+            have further positions before the text, which are skipped.
+        lengths: Number of tokens of each row; shape (rows).
+        logits_setting: The setting with which the logits were computed, as from `_last_only`.
+        longest: Number of tokens of the longest row.
+    """
     import torch
 
     computed_positions = next(iter(logits_setting.values()), None)

@@ -1,8 +1,10 @@
-"""Copies, rows and lengths of a model's cache, layer by layer.
+"""Copy the key-value caches of models, select rows of them, and find out what their layers hold.
 
-What a layer holds decides, not which model filled it. A layer of attention holds keys and values, which grow by new
-tensors. A layer of linear attention, of a convolution or of a state space holds one state for all tokens, which each
-forward pass changes in place: it must be copied before a text is continued twice, and cannot be cut back.
+This is decided by what a layer holds, not by the name of the model. A layer of attention holds keys
+and values. When tokens are added, it replaces its tensors by longer ones. A layer of linear
+attention, of a convolution or of a state space holds a single state for all tokens, which each
+forward pass changes in place. Such a state must be copied before two texts continue from it, and
+cannot be cut back to fewer tokens.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ GROWN_BY_NEW_TENSORS = (
 
 
 def copy_cache(cache: Any) -> Any:
-    """Return a cache that can grow without changing `cache`.
+    """Return a copy of a cache that can get more tokens without changing the original.
 
-    Keys and values are shared until growth replaces them. Other states, which may be updated in place, are copied.
+    Keys and values are not copied, because layers of attention replace their tensors when tokens
+    are added. All other states are copied.
     """
     twin = copy.copy(cache)
     for name, value in vars(cache).items():
@@ -40,9 +43,14 @@ def copy_cache(cache: Any) -> Any:
 
 
 def select_cache_rows(cache: Any, rows: Any) -> Any:
-    """Return a new cache with the given rows, a tensor of indices that may repeat.
+    """Return a new cache with the given rows of a cache.
 
-    Raises ValueError if a layer has a state whose rows cannot be selected.
+    Args:
+        cache: The cache.
+        rows: A tensor of row indices [selected rows], in which an index may occur several times.
+
+    Raises:
+        ValueError: A layer has a state whose rows cannot be selected.
     """
     twin = copy_cache(cache)
     count = cache_rows(cache)
@@ -64,7 +72,10 @@ def select_cache_rows(cache: Any, rows: Any) -> Any:
 
 
 def states_beside_layers(cache: Any) -> tuple[str, ...]:
-    """Return the names of lists of tensors that a cache has in addition to its layers, as MiniMax's does."""
+    """Return the names of a cache's lists of tensors, other than `layers`, that have one entry per row.
+
+    MiniMax's cache has such an attribute. The result is () for most models.
+    """
     count = cache_rows(cache)
     names = []
     for name, value in vars(cache).items():
@@ -88,9 +99,15 @@ ROOM = 32
 
 
 def with_room(cache: Any, longest: int) -> Any:
-    """Return a copy of `cache` whose plain layers have room for replies of up to `longest` tokens.
+    """Return a copy of a cache whose attention layers have room for several further tokens.
 
-    Ordinary layers copy all keys and values for each token. Tensors that others hold are not changed.
+    An ordinary layer copies all its keys and values for each new token, which takes long for long
+    prompts. The tensors of `cache` are not changed.
+
+    Args:
+        cache: The cache.
+        longest: Maximum number of tokens that will be added. At most `ROOM` tokens of room are
+            allocated at once.
     """
     layer_with_room = _roomy_layer()
     twin = copy_cache(cache)
@@ -123,7 +140,15 @@ def _roomy_layer() -> Any:
             return self.keys, self.values
 
         def _appended(self, name: str, new: Any) -> Any:
-            """Return the keys or values with those of new tokens; copied only if the room is used up."""
+            """Return the layer's keys or values, followed by those of the new tokens.
+
+            They are written into the allocated room. Everything is copied only when the room is
+            used up, or when the layer's tensor was replaced.
+
+            Args:
+                name: "keys" or "values".
+                new: Keys or values of the new tokens; shape (rows, heads, new tokens, width).
+            """
             before = getattr(self, name)
             length = before.shape[-2]
             added = new.shape[-2]
@@ -143,9 +168,10 @@ def _roomy_layer() -> Any:
 
 
 def holds_all_tokens(cache: Any) -> bool:
-    """Return whether each layer holds all keys and values that it was given, and nothing else.
+    """Return whether each layer holds the keys and values of all tokens that it was given, and nothing else.
 
-    A sliding window drops some by their places in the cache, and a recurrent layer holds a state in their place.
+    This is false for a sliding window, which drops old tokens, and for recurrent layers, which hold
+    a state instead.
     """
     if states_beside_layers(cache):
         return False
@@ -153,9 +179,10 @@ def holds_all_tokens(cache: Any) -> bool:
 
 
 def plain_layers(cache: Any) -> bool:
-    """Return whether each layer holds the keys and values of all tokens, and nothing else.
+    """Return whether all layers hold keys and values of the same number of tokens, and nothing else.
 
-    Layers of an image hold nothing if there is none (Mllama).
+    This is also false if a layer holds nothing, as Mllama's layers for images do if there is no
+    image.
     """
     if not holds_all_tokens(cache):
         return False
@@ -165,7 +192,7 @@ def plain_layers(cache: Any) -> bool:
 
 
 def holds_tokens(layer: Any) -> bool:
-    """Return whether a layer has keys and values; those of an image have none where there is no image (Mllama)."""
+    """Return whether a layer has keys and values. Mllama's layers for images have none if there is no image."""
     return layer.keys is not None
 
 

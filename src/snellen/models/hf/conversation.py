@@ -57,7 +57,10 @@ def formats() -> dict[str, PromptFormat]:
 
 
 def control_tokens(tokenizer: Any, *more: str) -> tuple[str, ...]:
-    """Return the tokens that a tokenizer does not read as text, and `more`, the longest first."""
+    """Return the tokens that have a special meaning for a model, such as `<image>`, the longest first.
+
+    They are the tokenizer's special tokens and those in `more`.
+    """
     tokens = {str(token) for token in tokenizer.all_special_tokens}
     for token in getattr(tokenizer, "added_tokens_decoder", {}).values():
         if token.special:
@@ -90,9 +93,10 @@ class Clip:
 
 
 def with_clips(content: Sequence[Part]) -> Iterator[Part | Clip]:
-    """Yield the parts of a message, with consecutive frames of ascending times joined to a clip.
+    """Yield the parts of a message, in which consecutive frames of a video are joined to one clip.
 
-    A single frame, and an image without a time, stays an image.
+    Frames are images with a time. A clip ends at a text, at an image without a time, and at a frame
+    that is not later than the last one. A single frame stays an image.
     """
     frames: list[ImageRef] = []
     for part in (*content, None):  # None ends the last clip
@@ -124,7 +128,7 @@ class ChatPrompt:
     clips: tuple[Clip, ...] = ()
     """Clips given as video. Their frames are not in `images`."""
     finished: str | None = None
-    """Text of a complete conversation in place of `text`, if its header of the reply differs."""
+    """The text that a complete conversation has instead of `text`, if it is different; None if it is the same."""
 
     def with_reply(self, continuation: str) -> str:
         """Return the full text with `continuation` as the reply."""
@@ -220,7 +224,7 @@ class Conversation:
         return tuple(oddities)
 
     def write(self, messages: Sequence[Message]) -> ChatPrompt:
-        """Return the prompt for `messages`. A final assistant message is left open."""
+        """Return the prompt for a conversation. If it ends with an assistant message, the reply continues it."""
         join = self._join_of(messages)
         if not self._template:
             text = self._by_format(messages)
@@ -230,7 +234,14 @@ class Conversation:
         return self._prompt(messages, text, join)
 
     def _prompt(self, messages: Sequence[Message], text: str, join: str, **more: Any) -> ChatPrompt:
-        """Return a prompt with the images and clips of `messages`. `more` are other fields of the prompt."""
+        """Return a prompt with this text, and with the images and clips of the messages.
+
+        Args:
+            messages: The messages.
+            text: The text of the prompt.
+            join: The separator between it and the reply.
+            more: Further fields of `ChatPrompt`.
+        """
         images = []
         clips = []
         for message in messages:
@@ -248,7 +259,7 @@ class Conversation:
         return message.content
 
     def _join_of(self, messages: Sequence[Message]) -> str:
-        """Return the separator between a prompt of `messages` and its reply."""
+        """Return the text between the prompt of a conversation and its reply, such as a space; it may be empty."""
         if messages[-1].role != "assistant":
             return self.join
         opening = messages[-1].text
@@ -257,12 +268,16 @@ class Conversation:
         return " "
 
     def write_scored(self, messages: Sequence[Message]) -> ChatPrompt:
-        """Return the prompt before scored continuations: for a template, the complete conversation up to their beginning.
+        """Return the prompt before continuations that are scored.
 
-        If that differs from the prompt of a reply only by an empty thought, the prompt of a reply is used, so that
-        options follow the same header as replies. A thought that the prompt opens is left out.
+        With a chat template, this is the beginning of the complete conversation, up to where a
+        reply stands. It may differ from the prompt before a generated reply by an empty piece of
+        reasoning (`<think></think>`). Then the prompt before a reply is used, so that options
+        follow the same header as replies. If the template begins reasoning before replies, that
+        beginning is left out.
 
-        Raises ValueError if the template changes or drops replies.
+        Raises ValueError if the template changes or drops replies, so that they cannot be found in
+        its output.
         """
         if not self._template:
             return self.write(messages)
@@ -291,7 +306,10 @@ class Conversation:
 
     @cached_property
     def opened_thought(self) -> str:
-        """The text that closes the thought which the template opens before a reply; empty if it opens none."""
+        """The mark that ends reasoning, such as `</think>`, if the template begins reasoning before each reply.
+
+        Empty if it does not.
+        """
         question = Message("user", (TextPart("x"),))
         prompt = self.write((question,)).text.rstrip()
         for opening, closing in THOUGHTS:
@@ -300,11 +318,16 @@ class Conversation:
         return ""
 
     def finish(self, messages: Sequence[Message], prompt: ChatPrompt, reply: str) -> str:
-        """Return the complete conversation as the template writes it with `reply` as the answer to `messages`.
+        """Return the complete conversation, as the chat template writes it, with `reply` as its last message.
 
-        It begins with `prompt`, which `write_scored` returned, and the reply.
+        Args:
+            messages: The messages before the reply.
+            prompt: The prompt that `write_scored` returned for them.
+            reply: The reply.
 
-        Raises ValueError if it begins differently, because the scored tokens would then not be those of the template.
+        Raises:
+            ValueError: The result does not begin with the prompt and the reply. The scored tokens
+                would then not be those that the model was trained on.
         """
         shown_talk = prompt.with_reply(self.as_text(reply))
         if not self._template:

@@ -1,8 +1,9 @@
-"""Greedy or sampled replies, none of which depends on its neighbours in the batch.
+"""Choose the tokens of replies, greedily or at random. No reply depends on the others in its batch.
 
-Sampling is the argmax of logits plus Gumbel noise, which is a draw from their softmax (Gumbel-max:
-Maddison et al., "A* sampling", 2014, section 2). The noise of a request comes from its own
-generator, seeded by its key, which includes the decoding seed.
+A random token is the one with the largest sum of its logit and Gumbel noise. This is the same as
+drawing from the softmax (Gumbel-max: Maddison et al., "A* sampling", 2014, section 2). Each request
+gets its noise from its own generator, whose seed is computed from the request's key. The key
+contains the user's seed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from snellen.records import Decoding, Request, Response, Usage
 
 
 def decoding_group(request: Request) -> tuple[Any, ...]:
-    """Return the decoding settings that requests of one batch must share."""
+    """Return the decoding settings of a request, which must be equal for all requests of a batch."""
     decoding: Decoding = request.decoding
     return (decoding.max_new_tokens, decoding.temperature, decoding.top_p, decoding.stop)
 
@@ -35,7 +36,7 @@ def decoding_group(request: Request) -> tuple[Any, ...]:
 def token_picker(
     layout: ModelLayout, tokenizer: TextTokens, requests: Sequence[Request]
 ) -> TokenPicker:
-    """Return a function that chooses the next tokens of `requests`, which share their decoding settings."""
+    """Return the function that chooses the next tokens of some requests, all with the same decoding settings."""
     end_tokens = layout.end_tokens
     stops = requests[0].decoding.stop
 
@@ -65,7 +66,10 @@ def token_picker(
 
 
 def with_listener(pick: TokenPicker, tell: Callable[[list[int]], None]) -> TokenPicker:
-    """Return a picker that makes the same choices for one request, and calls `tell` with its tokens after each."""
+    """Return a function that chooses the same tokens as `pick` for a single request, and reports them.
+
+    After each token, `tell` is called with all token ids of the reply so far.
+    """
 
     def pick_and_tell(members: Sequence[int]) -> TokenChooser:
         choose = pick(members)
@@ -88,7 +92,14 @@ def generate_plainly(
     rows: Sequence[EncodedPrompt],
     requests: Sequence[Request],
 ) -> list[list[int]]:
-    """Return the new tokens of each request by the model's own `generate`, in one batch."""
+    """Return the token ids of a reply to each prompt, by the model's own `generate`, in one batch.
+
+    Args:
+        layout: The model.
+        tokenizer: Decodes tokens, to find stop strings.
+        rows: The prompts.
+        requests: The requests of these prompts, all with the same decoding settings.
+    """
     import torch
 
     transformers = import_transformers()
@@ -121,10 +132,15 @@ def generate_plainly(
 def generate_rows(
     layout: ModelLayout, rows: Sequence[EncodedPrompt], longest: int, **watchers: Sequence[Any]
 ) -> list[list[int]]:
-    """Return up to `longest` new tokens of each row by the model's own `generate`, in one batch.
+    """Return at most `longest` new token ids for each row, by the model's own `generate`, in one batch.
 
-    Tokens are the most likely ones, unless one of `watchers` (the lists `logits_processor` and `stopping_criteria` of
-    transformers) changes that.
+    The likeliest tokens are chosen, unless `watchers` change the scores.
+
+    Args:
+        layout: The model.
+        rows: The prompts.
+        longest: Maximum number of new tokens.
+        watchers: The lists `logits_processor` and `stopping_criteria` of transformers.
     """
     transformers = import_transformers()
     model = layout.model
@@ -152,10 +168,10 @@ def generate_rows(
 
 @contextlib.contextmanager
 def _without_stored_settings(layout: ModelLayout) -> Iterator[None]:
-    """Give the model empty generation settings within this context.
+    """Replace the model's generation settings by empty ones inside the block.
 
-    `generate` would otherwise take every setting that it does not receive from the stored ones, such as the first and
-    last tokens and the n-grams that Florence-2's settings force and forbid.
+    `generate` takes each setting that it is not given from the model's own ones. Those of
+    Florence-2, for example, force the first and last tokens and forbid repeated n-grams.
     """
     models = [layout.model]
     if layout.language_model is not layout.model:
@@ -171,9 +187,10 @@ def _without_stored_settings(layout: ModelLayout) -> Iterator[None]:
 
 
 def gumbel_noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
-    """Return a function that shifts logits [requests, vocabulary] so that their argmax is the next token.
+    """Return a function that changes logits so that the largest one belongs to the token to choose.
 
-    Adding Gumbel noise and taking the argmax is the same as sampling from the softmax. At temperature 0 nothing is added.
+    It adds Gumbel noise to logits of shape (requests, vocabulary). The largest sum then belongs to
+    a token that is drawn from the softmax. At temperature 0 nothing is added.
     """
     import torch
 
@@ -184,7 +201,7 @@ def gumbel_noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
     tiny = torch.finfo(torch.float32).tiny
 
     def add_noise(logits: Any) -> Any:
-        """Add Gumbel noise to logits [requests, vocabulary]; their largest is then a token drawn by its probability."""
+        """Return logits [requests, vocabulary] with Gumbel noise, after temperature and top-p were applied."""
         scores = _nucleus(logits / decoding.temperature, decoding.top_p)
         vocabulary = scores.shape[1]
         # Each request has its own generator, so that its draws do not depend on the batch.

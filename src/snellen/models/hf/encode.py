@@ -1,7 +1,4 @@
-"""Encode prompt text and images as token ids and tensors.
-
-`tokens` says where a continuation begins.
-"""
+"""Encode the text and the images of prompts as token ids and tensors. `tokens` finds where a continuation begins."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ TICKS = 1000
 
 @dataclass(frozen=True)
 class EncodedPrompt:
-    """Model inputs of a prompt: token ids, and all other inputs with a batch dimension of 1."""
+    """The model's inputs for one prompt: token ids, and all other inputs as tensors with a batch dimension of 1."""
 
     ids: tuple[int, ...]
     extras: Tensors
@@ -56,10 +53,10 @@ class EncodedPrompt:
 
     @cached_property
     def form(self) -> str:
-        """Text that is the same for prompts which can share a batch in which only tokens are padded.
+        """A text that is equal for prompts which can be run in one batch with only their tokens padded.
 
-        This is the number of images and clips, and the names, number formats and shapes of all inputs except the ids,
-        without the number of rows and of tokens.
+        It contains the number of images and clips, and the name, number format and shape of each
+        input except the token ids. The dimensions for rows and tokens are left out.
         """
         forms = [f"{len(self.digests)} seen"]
         for name, value in sorted(self.extras.items()):
@@ -71,7 +68,8 @@ class EncodedPrompt:
 def _form_of(value: Any, skipped: int) -> str:
     """Return the number format and shape of a tensor as text: `torch.float32 (3, 336, 336)`.
 
-    A list or tuple gives the forms of its items, and any other value the name of its type.
+    For a list or tuple, this is done for each of its items. For any other value, the result is the
+    name of its type.
 
     Args:
         value: One of the model's inputs.
@@ -99,7 +97,7 @@ class Visuals:
         return not self.images and not self.clips
 
     def copies(self) -> Visuals:
-        """Return the same with copies of all images."""
+        """Return these images and clips with a copy of each image, for a processor that may change them."""
         images = [image.copy() for image in self.images]
         clips = []
         for clip in self.clips:
@@ -107,7 +105,10 @@ class Visuals:
         return Visuals(images, clips, self.times)
 
     def inputs(self) -> dict[str, Any]:
-        """Return the arguments for a processor. It must not sample frames, because the benchmark has chosen them."""
+        """Return the images and clips as arguments for a processor.
+
+        The processor is told not to choose frames of a clip, because the benchmark has chosen them.
+        """
         arguments: dict[str, Any] = {"images": list(self.images) or None}
         if self.clips:
             arguments["videos"] = [list(clip) for clip in self.clips]
@@ -117,9 +118,9 @@ class Visuals:
 
 
 def _metadata(times: Sequence[float]) -> dict[str, Any]:
-    """Return a processor's metadata of a clip whose frames have these times in seconds.
+    """Return the metadata of a clip in the format of a processor, given the times of its frames in seconds.
 
-    The last frame is assumed to last as long as the average of the others.
+    The last frame is assumed to last as long as the others do on average.
     """
     frames = len(times)
     mean_frame_duration = (times[-1] - times[0]) / (frames - 1)
@@ -147,7 +148,7 @@ class ContinuedPrompt:
 
 
 def as_long_as(extras: Tensors, length: int) -> frozenset[str]:
-    """Return the names of the inputs that have one entry for each of `length` tokens: of shape [1, length, ...]."""
+    """Return the names of the inputs that have one entry per token: those of shape [1, `length`, ...]."""
     names = []
     for name, value in extras.items():
         shape = tuple(getattr(value, "shape", ()))
@@ -157,14 +158,17 @@ def as_long_as(extras: Tensors, length: int) -> frozenset[str]:
 
 
 class Encoder:
-    """Turns prompts into model inputs with one processor.
+    """Makes model inputs from prompts, with one processor.
 
     Args:
         processor: The processor.
-        inputs: Names of the model's inputs; other outputs of the processor are dropped. None keeps all.
-        closes: Whether a prompt keeps its closing token, as the text of an encoder does.
-        tokens: Tokenises text; None for the processor's tokenizer with its special tokens.
-        keep: Maximum number of cached images, and of expected images.
+        inputs: Names of the model's inputs. Other outputs of the processor are dropped; with None,
+            all are kept.
+        closes: Whether the closing token at the end of a prompt is kept, as for the text of an
+            encoder.
+        tokens: Tokenises text. With None, the processor's tokenizer is used, and adds its special
+            tokens.
+        keep: Maximum number of cached images, and of images that are being prepared.
     """
 
     def __init__(
@@ -179,7 +183,7 @@ class Encoder:
         self._processor = processor
         self._named = inputs
         for name in inputs or ():
-            # What a processor makes on demand alone, such as the kinds of tokens (Cosmos 3), is asked for.
+            # Some processors make an input only on demand, such as the types of tokens (Cosmos 3). Demand it.
             if getattr(processor, f"return_{name}", None) is False:
                 setattr(processor, f"return_{name}", True)
         self._per_token: dict[frozenset[str], frozenset[str]] = {}
@@ -211,7 +215,8 @@ class Encoder:
         ids, extras = self._process(visuals, prompt.text)
         spelled = self.tokens.spell(prompt.text)
         if visuals.are_empty and not self._has_all_text(prompt, spelled, ids):
-            # IDEFICS-1's processor takes a text alone for a list of characters, whose blanks it strips.
+            # Without images, IDEFICS-1's processor reads a text as a list of characters, and strips the spaces.
+            # So the text is passed in a list.
             self._lists_text = True
             ids, extras = self._process(visuals, prompt.text)
         if not self._has_all_text(prompt, spelled, ids):
@@ -234,11 +239,17 @@ class Encoder:
         return encoded
 
     def _has_all_text(self, prompt: ChatPrompt, spelled: TokenizedText, ids: Sequence[int]) -> bool:
-        """Return whether the processor kept all text of a prompt: its tokens occur in `ids` in order.
+        """Return whether the processor kept all text of a prompt: its tokens occur in `ids` in the same order.
 
-        Tokens that represent something other than text are ignored. In a prompt with images, only text after the last
-        image is checked, if the placeholder of images is known. The text of an encoder is not checked, because it may
-        be changed on purpose: Florence-2's processor spells tasks out.
+        Special tokens are ignored. In a prompt with images, only the text after the last image is
+        checked, and nothing if the processor is foreign code, which may write images in any way.
+        Nothing is checked in a prompt with clips, nor in the text of an encoder, which a processor
+        may change on purpose: Florence-2's replaces the name of a task by a sentence.
+
+        Args:
+            prompt: The prompt.
+            spelled: Its tokens, made by the tokenizer alone.
+            ids: The token ids that the processor made.
         """
         if self._closes or prompt.clips:
             return True
@@ -258,9 +269,9 @@ class Encoder:
         return True
 
     def repeats(self, prompt: ChatPrompt, images: Images) -> bool:
-        """Return whether the model's processor gives the same output for the same prompt and images twice.
+        """Return whether the processor makes the same inputs when it encodes the same prompt twice.
 
-        It does not if it crops or flips images at random; then replies depend on chance.
+        It does not if it crops or flips images at random. Replies then cannot be repeated.
         """
         visuals, _ = self._visuals(prompt, images)
         first_ids, first_extras = self._process(visuals.copies(), prompt.text)
@@ -286,9 +297,19 @@ class Encoder:
     def continue_with(
         self, prompt: ChatPrompt, encoded: EncodedPrompt, continuations: Sequence[str]
     ) -> ContinuedPrompt:
-        """Return the shared context and the scored tokens of each continuation. Raises ValueError without continuations.
+        """Return a prompt as tensors with the token ids of each continuation.
 
-        `encoded` is `prompt` as tensors. The prompt's last tokens may change when a continuation follows it.
+        The last tokens of the prompt may be different when a continuation follows. They are
+        replaced.
+
+        Args:
+            prompt: The prompt.
+            encoded: The same prompt as tensors.
+            continuations: Texts of the continuations.
+
+        Raises:
+            ValueError: There are no continuations, or one has no tokens, or the processor ends the
+                prompt with other tokens than the tokenizer.
         """
         split = self.tokens.split(prompt, continuations)
         # Keep the tokens that the prompt has in common with the texts, and replace the others.
@@ -307,10 +328,11 @@ class Encoder:
         return ContinuedPrompt(context, split.tails)
 
     def _marks_reply(self, ids: Sequence[int], prompt_ids: Sequence[int]) -> bool:
-        """Return whether the processor adds a control token after the prompt, as Fuyu's and Chameleon's do.
+        """Return whether the processor adds a control token after the prompt, as those of Fuyu and Chameleon do.
 
-        Then no part of a reply merges with the last word of the prompt. Fuyu's token is the piece of a control byte,
-        which its tokenizer does not list as special.
+        After such a token, the first word of a reply cannot be joined with the last word of the
+        prompt. Fuyu's token is that of a control byte, which its tokenizer does not list as
+        special.
         """
         added = ids[-1]
         is_special = added in self.tokenizer.all_special_ids
@@ -324,7 +346,10 @@ class Encoder:
         return is_special and before_added == prompt_end
 
     def reply_with(self, encoded: EncodedPrompt, continuations: Sequence[str]) -> ContinuedPrompt:
-        """Return context and scored tokens for an encoder-decoder, whose decoder scores continuations from their start."""
+        """Return a prompt with the token ids of each continuation, for an encoder-decoder model.
+
+        Its decoder reads a continuation from the start, with no prompt before it.
+        """
         return ContinuedPrompt(encoded, self.tokens.of_texts(continuations))
 
     def _process(self, visuals: Visuals, text: str) -> tuple[tuple[int, ...], Tensors]:

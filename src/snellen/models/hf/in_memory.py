@@ -96,7 +96,7 @@ def _check_processor(processor: Any) -> None:
 
 
 class InMemoryModel(ShownByName):
-    """A transformers model of the user, with whatever weights it has when it is asked."""
+    """A transformers model that the user has loaded. Its weights may change between evaluations, as in a training."""
 
     kinds: frozenset[RequestKind] = ALL_KINDS
 
@@ -117,7 +117,7 @@ class InMemoryModel(ShownByName):
         return self._current_adapter().fingerprint()
 
     def _current_adapter(self) -> HFModel:
-        """Return an adapter for the weights and settings as they are now."""
+        """Return the adapter (`HFModel`) for the present weights and settings; a new one if they have changed."""
         facts = content_facts("weights", dict(self._model.state_dict()))
         facts = settings_facts(self._model, self._processor) | facts
         facts = model_facts(self._model, self._processor) | facts
@@ -129,7 +129,7 @@ class InMemoryModel(ShownByName):
         return self._adapter
 
     def _adapt(self, facts: dict[str, str]) -> HFModel:
-        """Return a new adapter for the model with these facts."""
+        """Return a new adapter (`HFModel`) for the model, whose properties are `facts`."""
         sees_images = getattr(self._processor, "image_processor", None) is not None
         # Which shortcuts are exact depends on the modules and settings, not on the values of the weights, so a model in
         # training is checked once. Spot checks on real requests go on in each run.
@@ -147,9 +147,11 @@ class InMemoryModel(ShownByName):
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Put the model into evaluation mode, with the caches of the adapter around the forward methods of its encoders.
+        """Put the model into evaluation mode inside the block, with caches around the `forward` of its encoders.
 
-        Outside they are taken off: a copy of the model would call the original's, and they would pile up over steps.
+        At the end, the caches are taken off again. Otherwise a copy of the model would call the
+        `forward` of the original, and each evaluation during a training would add another layer of
+        caches.
         """
         # A module has a `forward` of its own only where somebody has replaced that of its class.
         own_forwards = {module: vars(module).get("forward") for module in self._model.modules()}
@@ -172,7 +174,7 @@ class InMemoryModel(ShownByName):
 
     @property
     def adapter(self) -> HFModel:
-        """The adapter for the weights of the last `fingerprint`."""
+        """The adapter for the weights that the model had when `fingerprint` was called last."""
         return self._adapter or self._current_adapter()
 
     def findings(self) -> tuple[str, ...]:
@@ -208,9 +210,10 @@ class InMemoryModel(ShownByName):
 
 @contextmanager
 def evaluation_mode(model: Any) -> Iterator[None]:
-    """Switch off dropout and the like inside the context.
+    """Switch off dropout and similar modules inside the block.
 
-    Modules keep their own modes: a trainer may have frozen some of them in evaluation mode.
+    At the end, only those modules return to training mode that were in it before: a trainer may
+    have frozen others.
     """
     training = [module for module in model.modules() if module.training]
     model.eval()

@@ -56,8 +56,8 @@ def accelerator() -> str:
 def input_device(model: Any) -> Any:
     """Return the device on which a model takes its inputs.
 
-    The weights of a model that accelerate has spread may be kept elsewhere, on the disk for instance; its hooks say
-    where they are brought to.
+    If accelerate has spread the weights over several devices or the disk, this is the device on
+    which its hooks run the model.
     """
     import torch
 
@@ -75,18 +75,21 @@ def kind_of(model: Any) -> Kind:
 
 
 def free_memory(device: Any) -> int:
-    """Bytes that are free where `device` keeps its tensors."""
+    """Return the free bytes of the memory in which `device` keeps its tensors."""
     return _memory(device)[0]
 
 
 def total_memory(device: Any) -> int:
-    """Return the bytes of memory where `device` keeps its tensors."""
+    """Return the size in bytes of the memory in which `device` keeps its tensors."""
     _, total = _memory(device)
     return total
 
 
 def _memory(device: Any) -> tuple[int, int]:
-    """Return free and total bytes. A device that cannot say (MPS) shares the machine's memory."""
+    """Return the free and the total bytes of a device's memory.
+
+    For a CPU, and for a device that cannot report it (MPS), this is the memory of the machine.
+    """
     import torch
 
     read_memory = getattr(torch.get_device_module(device), "mem_get_info", None)
@@ -109,11 +112,13 @@ def copy_to_device(values: Any, device: Any) -> Any:
 
 @contextlib.contextmanager
 def inference() -> Iterator[None]:
-    """Run the model in this context without gradients, and without two features of cuDNN.
+    """Run a model inside the block without gradients, and without two features of cuDNN.
 
-    cuDNN rounds convolutions in float32 to TF32 for some shapes and not for others: on an H100 a row in a batch differed
-    by 9e-4 nats from the same row alone, and an image by 8e-4 from what a CPU computes. Its attention is compiled anew
-    for each length of a text, so for each generated token: that took two thirds of the time.
+    The first one is rounding of float32 to TF32 in convolutions, which cuDNN does for some shapes
+    and not for others: on an H100, a row in a batch differed by 9e-4 nats from the same row by
+    itself, and an image by 8e-4 from what a CPU computes. The second one is cuDNN's attention. It
+    is compiled again for each length of a text, which means for each generated token; this took two
+    thirds of the time.
     """
     import torch
 
@@ -144,7 +149,7 @@ def double(values: Any) -> Any:
 
 
 def unless_out_of_memory(run: Callable[[], R]) -> R | None:
-    """Return the result of `run`, or None after it ran out of memory, which is then free again.
+    """Return the result of `run`; None if it ran out of memory. The memory is then free again.
 
     Other errors are raised.
     """
@@ -179,7 +184,10 @@ class HfOptions(ProcessorOptions, frozen=True):
     """Options after `?` in an hf: model string."""
 
     dtype: Dtype = "auto"
-    """auto: as stored on an accelerator, float32 on a CPU, where half precision is slow and inaccurate."""
+    """Number format of the weights. `auto` is the stored one on an accelerator, and float32 on a CPU.
+
+    On a CPU, half precision is slow and inaccurate.
+    """
     device: str = "auto"
     device_map: str = ""
     attn_implementation: str = "auto"
@@ -193,14 +201,14 @@ class HfOptions(ProcessorOptions, frozen=True):
     peft: str = ""
     """Folder or repository of a PEFT adapter (LoRA and the like) that is put into the model."""
     scoring: Literal["fast", "exact"] = "fast"
-    """exact: full forward passes one by one, nothing shared."""
+    """With `exact`, there is a full forward pass for each option or token, and nothing is shared or cached."""
     clips: Literal["auto", "video", "images"] = "auto"
     """How the model is given the frames of a clip: as one video, or as images. auto: as video where it takes one."""
 
     def rows(self, automatic: int) -> int:
-        """Return the rows per batch: `automatic` unless the user set a size.
+        """Return the number of rows in a batch: the user's number or, if there is none, `automatic`.
 
-        Raises ValueError for a size that is not a positive number.
+        Raises ValueError if the user's number is not a positive integer.
         """
         size = automatic if self.batch_size == "auto" else int(self.batch_size)
         if size < 1:
@@ -210,7 +218,7 @@ class HfOptions(ProcessorOptions, frozen=True):
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model with its processor, and the facts that its answers depend on."""
+    """A model with its processor, and the facts that its replies depend on."""
 
     model: Any
     processor: Any
@@ -221,7 +229,10 @@ class LoadedModel:
 
 
 ClassChooser = Callable[[Any, str, dict[str, Any]], Any]
-"""(transformers, folder or repository, arguments of from_pretrained) -> the class to load."""
+"""Function that returns the class to load.
+
+It is given the module `transformers`, the folder or repository, and the arguments of `from_pretrained`.
+"""
 
 
 def load_pretrained(

@@ -1,4 +1,4 @@
-"""Images made ready in threads of their own while the model works on those before them."""
+"""Prepare images in other threads, while the model works on the images before them."""
 
 from __future__ import annotations
 
@@ -64,9 +64,10 @@ class Lookahead(Generic[P]):
                     result.set_exception(error)
 
     def take(self, image: ImageRef) -> P | None:
-        """Return a prepared image, once. None if preparing it was not started or failed.
+        """Return a prepared image, and forget it. If it is being prepared now, wait for it.
 
-        Then the caller prepares the image itself, and gets the error.
+        None if its preparation has not begun or has failed. The caller then prepares the image
+        itself, and gets the error if there is one.
         """
         result = self._expected.pop(image.digest, None)
         if result is None or result.cancel() or result.exception() is not None:

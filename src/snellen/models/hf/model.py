@@ -168,7 +168,7 @@ class HFModel(ShownByName):
         return facts
 
     def findings(self) -> tuple[str, ...]:
-        """Return what spot checks on the requests so far found, and how clips were given, for the manifest of the run."""
+        """Return sentences for the run's manifest: what spot checks have found so far, and how clips were given."""
         lines = []
         for form, count in self._clips_seen.items():
             requests = "request" if count == 1 else "requests"
@@ -187,11 +187,14 @@ class HFModel(ShownByName):
         return frozenset[AnswerGroup]().union(*(check.disproved for check in self._spot_checks()))
 
     def distrust(self, group: AnswerGroup) -> None:
-        """Answer requests of a group by the plain path from now on."""
+        """Answer all further requests of a group in the plain way: one row at a time, without a cache."""
         self._distrusted.add(group)
 
     def doubts(self, request: Request) -> bool:
-        """Return whether the answer to an earlier request may be wrong, since a spot check found one like it to be."""
+        """Return whether the earlier answer to a request may be wrong.
+
+        It may if a spot check found a wrong answer in the group of the request.
+        """
         sent = self._prompter.sent(request)
         return any(check.doubts(sent) for check in self._spot_checks())
 
@@ -199,9 +202,10 @@ class HFModel(ShownByName):
         return [proof.spot_checks for proof in self._proofs.values() if proof.spot_checks]
 
     def seen_pixels(self, image: Any) -> Sequence[Any]:
-        """Return an image as the network receives it: an array of channels x height x width for each tile.
+        """Return an image as the network receives it.
 
-        Empty if the processor's output is not an image.
+        The result has one array of shape (channels, height, width) for each tile. It is empty if
+        the output of the processor is not an image.
         """
         return self._encoder.seen_pixels(image)
 
@@ -244,9 +248,10 @@ class HFModel(ShownByName):
     def generate_streaming(
         self, request: Request, images: Images, listener: ReplyListener
     ) -> Response:
-        """Return a reply written token by token; `listener` is called with the text so far after each token.
+        """Return a reply, and call `listener` with the text so far after each token.
 
-        If a spot check finds a difference, the reply is written again by the plain path, from its first token.
+        If a spot check finds that the reply is wrong, it is generated again in the plain way. The
+        listener is then called with a shorter text.
         """
         started = time.perf_counter()
         request = self._prompter.sent(request)
@@ -385,18 +390,19 @@ class HFModel(ShownByName):
         run: Callable[[FastPaths], list[R]],
         agrees: Callable[[SpotChecks, Row, R, CheckReason], bool],
     ) -> list[R]:
-        """Return the results of a group of requests, and compare some of them with the reference.
+        """Return the results of a group of requests, after some of them were compared with the reference.
 
-        After a difference, the whole group is run again by the plain path, and so are later requests with as many images.
-        `doubts` names the earlier ones. The reference takes more memory than the path it checks; if there is not enough,
-        nothing is checked or counted.
+        If a result differs, the whole group is run again in the plain way, and so are all later
+        requests of the same kind with the same number of images. `doubts` then says which earlier
+        answers may be wrong. The reference needs more memory than the fast way. If there is not
+        enough, the request is not checked, and not counted as checked.
 
         Args:
             requests: The requests of the group.
             rows: Their prompts as tensors.
             images: Where their images are read.
-            run: Returns the result of each request by the given fast paths.
-            agrees: Whether the result of a row equals the reference.
+            run: Returns the result of each request, given the fast paths to use.
+            agrees: Returns whether a result agrees with the reference.
         """
         proof = self._proof_of(_context(rows[0]))
         checks = proof.spot_checks
@@ -437,7 +443,7 @@ class HFModel(ShownByName):
         return results
 
     def _check_processor(self, request: Request, images: Images, checks: SpotChecks) -> None:
-        """Warn if the processor makes different inputs of `request` a second time."""
+        """Warn if the processor makes different inputs when it encodes a request for a second time."""
         with without_warnings():
             repeats = self._encoder.repeats(self._prompter.write(request), images)
         if not repeats:
@@ -449,7 +455,10 @@ class HFModel(ShownByName):
             )
 
     def _proof_of(self, row: EncodedPrompt) -> _Proof:
-        """Return how a prompt is run. For clips, this is determined when the first such prompt is sent."""
+        """Return how a prompt has to be run, which depends on whether it shows images, clips or both.
+
+        For clips, this is found out when the first prompt with a clip is sent.
+        """
         content = _content_of(row)
         if content == "both":
             return _Proof(PLAIN)
@@ -466,9 +475,9 @@ class HFModel(ShownByName):
         return self._proofs["clips"]
 
     def _prove(self, shows: Shows) -> _Proof:
-        """Determine which fast paths the model allows, logging one line if not all.
+        """Find out which fast paths are exact for the model, and log one line if not all of them are.
 
-        Raises ModelError if the model cannot process prompts with this content.
+        Raises ModelError if the model cannot process prompts with this content at all.
         """
         engine = self._engine
         name = self.name
@@ -562,7 +571,11 @@ def _context(row: EncodedPrompt | ContinuedPrompt) -> EncodedPrompt:
 
 
 def _group_of(row: EncodedPrompt) -> tuple[Any, ...]:
-    """Return what prompts must have in common to be answered together: their content, and the names of their inputs."""
+    """Return a key that is equal for prompts that can be run together.
+
+    They have the same content (such as clips), the same number of images, and inputs with the same
+    names.
+    """
     return _content_of(row), len(row.digests), frozenset(row.extras)
 
 
@@ -576,7 +589,10 @@ def _content_of(row: EncodedPrompt) -> Literal["images", "clips", "both"]:
 def _each_if_not_all(
     indices: list[int], run: Callable[[list[int]], list[Response]]
 ) -> list[Response]:
-    """Run all together or, if that raises, in halves, so that a bad request fails only itself."""
+    """Return the results of all requests together. If that raises an error, run each half by itself, and so on.
+
+    In this way, a request that cannot be run fails alone.
+    """
     try:
         return run(indices)
     except (*REFUSALS, ModelError, MemoryError) as error:
@@ -638,7 +654,7 @@ def _pad_token(loaded: LoadedModel) -> int:
 
 @dataclass(frozen=True)
 class _Proof:
-    """How prompts of a kind are run, as the self-check found, and the spot checks on them."""
+    """How prompts with a certain content have to be run, and the spot checks on them."""
 
     fast_paths: FastPaths
     spot_checks: SpotChecks | None = None

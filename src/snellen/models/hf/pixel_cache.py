@@ -1,4 +1,4 @@
-"""Pixels as an image processor makes them, computed once for all prompts that show an image."""
+"""Cache the pixels that an image processor makes of an image, for all prompts that show this image."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tensors = dict[str, Any]
 
 @dataclass(frozen=True)
 class Pixels:
-    """The output of an image processor for one image, and the arguments that it was called with."""
+    """The output of an image processor for one image, with the arguments of the call."""
 
     depth: int
     settings: Tensors
@@ -20,13 +20,21 @@ class Pixels:
 
 
 class PixelCache:
-    """Wraps an image processor, or a video processor, and caches its output for each image or clip.
+    """Image processor (or video processor) that caches its output for each image (or clip).
 
-    A processor computes pixels once per prompt, even if 20 prompts show the same image.
+    Without it, an image is processed again for each prompt, even if 20 prompts show the same image.
     """
 
     def __init__(self, processor: Any, keep: int, names: dict[int, str]) -> None:
-        """`names` are the digests of decoded images by their `id`, for as long as the caller keeps the images."""
+        """Wrap an image processor.
+
+        Args:
+            processor: The processor.
+            keep: Maximum number of cached outputs.
+            names: The digest of each decoded image, by the `id` of the image object. The caller
+                keeps these objects alive, because Python may use the `id` of a deleted object
+                again.
+        """
         self._processor = processor
         self._cached: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._names = names
@@ -39,11 +47,11 @@ class PixelCache:
 
     @property
     def is_known(self) -> bool:
-        """Whether the processor is from transformers, so that it keeps no state between calls."""
+        """Whether the processor is from transformers. Such a processor keeps no state between calls."""
         return type(self._processor).__module__.startswith("transformers.")
 
     def __call__(self, images: Any = None, *args: Any, **settings: Any) -> Any:
-        """Return the processor's output for `images`, cached if all of them have a digest."""
+        """Return the processor's output for some images; a cached one if the digests of all images are known."""
         digests = self._digests_of(images)
         if args or digests is None:
             return self._processor(images, *args, **settings)
@@ -62,9 +70,9 @@ class PixelCache:
         return mapping_type(dict(features))
 
     def tiles(self, image: Any) -> list[Any]:
-        """Return the processor's pixels of an image: arrays of channels x height x width, one for each tile.
+        """Return the pixels that the processor makes of an image: an array (channels, height, width) for each tile.
 
-        The result is empty if the output is neither pixels, tiles nor patches in the order of Qwen2-VL.
+        [] if the output is neither pixels nor tiles nor patches in the order of Qwen2-VL.
         """
         if self._processor is None:
             return []
@@ -80,9 +88,10 @@ class PixelCache:
         return [_image_of_patches(pixels, grid[0].tolist(), self._processor)]
 
     def compute(self, image: Any) -> Pixels | None:
-        """Return the pixels of a single image, passed like the last single image; None before there was one.
+        """Return the output for a single image, with the same arguments as in the last call for a single image.
 
-        This changes no state, so another thread may call it.
+        None if there was no such call yet. Nothing is cached, so another thread may call this in
+        advance.
         """
         if self._call is None:
             return None
@@ -91,7 +100,7 @@ class PixelCache:
         return Pixels(depth, settings, features)
 
     def keep(self, digest: str, pixels: Pixels) -> None:
-        """Cache the result of `compute` for the image with this digest."""
+        """Cache a result of `compute` for the image with this digest."""
         digests = _nested(digest, pixels.depth, tuple)
         self._keep_pixels(_pixel_key(digests, pixels.settings), pixels.features)
 
@@ -101,7 +110,10 @@ class PixelCache:
             self._cached.popitem(last=False)
 
     def _digests_of(self, images: Any) -> Any:
-        """Return the digests of images in the same nested lists as the images; None if an image is unknown."""
+        """Return the digests of images, in tuples that are nested like the lists of images.
+
+        None if the digest of an image is unknown.
+        """
         if isinstance(images, (list, tuple)):
             digests = tuple(self._digests_of(image) for image in images)
             return None if None in digests else digests
@@ -109,13 +121,13 @@ class PixelCache:
 
 
 def _pixel_key(digests: Any, settings: Tensors) -> tuple[Any, ...]:
-    """Return a hashable key for images, by their digests, and a processor's settings."""
+    """Return the key under which the output for some images, with certain settings, is cached."""
     settings_by_name = sorted(settings.items(), key=lambda item: item[0])
     return (digests, repr(settings_by_name))
 
 
 def _depth_of_one(digests: Any) -> int | None:
-    """Return in how many tuples a single digest is nested; None for several digests."""
+    """Return in how many tuples a single digest is nested: 2 for `(("a",),)`. None if there are several digests."""
     depth = 0
     while isinstance(digests, tuple):
         if len(digests) != 1:
@@ -128,7 +140,7 @@ def _depth_of_one(digests: Any) -> int | None:
 def _nested(
     value: Any, depth: int, container: type[list[Any]] | type[tuple[Any, ...]] = list
 ) -> Any:
-    """Return `value` inside `depth` lists (or tuples) of one element."""
+    """Return a value inside `depth` lists (or tuples) of one element: `[["a"]]` for "a" and 2."""
     for _ in range(depth):
         value = container([value])
     return value

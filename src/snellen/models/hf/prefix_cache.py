@@ -1,4 +1,8 @@
-"""Prefixes kept from call to call: CircularEval asks for the next order only when the first was answered."""
+"""Cache the beginnings of prompts (prefixes) from one call of the model to the next.
+
+For example, CircularEval sends a question in another order of options only after the first order
+was answered.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ RECENT = 4
 
 @dataclass(frozen=True)
 class _CachedPrefix:
-    """One row of a state, without holes."""
+    """The state of the model after one prefix: a single row, without padding between its tokens."""
 
     tokens: tuple[int, ...]
     state: CachedState
@@ -32,11 +36,12 @@ class _CachedPrefix:
 
 
 class PrefixCache:
-    """Prefixes cached within `room` bytes, one for each set of images.
+    """Cache of prefixes, of at most `room` bytes, with one prefix for each set of images.
 
-    A prefix serves texts that begin with the same tokens and see the same images, whose digest is its
-    key. When the cache is full, recently used prefixes stay and nothing is added: a window larger than the
-    cache would otherwise evict each prefix just before it is needed.
+    A prefix can be used for texts that begin with the same tokens and show the same images. Its key
+    is a digest of the images. When the cache is full, recently used prefixes stay, and no new ones
+    are added: if more prefixes are used in turn than fit, each would otherwise be removed just
+    before it is needed.
     """
 
     def __init__(self, room: int) -> None:
@@ -45,10 +50,10 @@ class PrefixCache:
         self._cached: dict[str, _CachedPrefix] = {}
         self._call = 0
         self.served = 0
-        """Number of groups that needed no prefill."""
+        """Number of groups of requests whose prefix was found in the cache."""
 
     def begin(self) -> None:
-        """Start a new call."""
+        """Begin a new call of the model. Prefixes that were not used in the last few calls may be removed."""
         self._call += 1
 
     def clear(self) -> None:
@@ -56,7 +61,10 @@ class PrefixCache:
         self._cached.clear()
 
     def release_memory(self) -> bool:
-        """After running out of memory, drop everything and halve the room. False if the cache was empty already."""
+        """After running out of memory, remove all prefixes and halve the maximum size.
+
+        Returns False if the cache was empty, so that no memory was gained.
+        """
         had_prefixes = bool(self._cached)
         self._cached.clear()
         if had_prefixes:
@@ -66,16 +74,18 @@ class PrefixCache:
     def split_cached(
         self, items: Sequence[PrefixItem], groups: Sequence[SharingGroup], shared: bool
     ) -> tuple[list[SharingGroup], CachedState | None, list[SharingGroup]]:
-        """Separate the groups with a cached prefix from the others.
+        """Separate the groups whose prefix is cached from the others.
 
         Args:
             items: The tokenised requests.
-            groups: Groups of them.
-            shared: Whether part of a cached prefix may be used; otherwise only an identical one is.
+            groups: Groups of them with a common prefix.
+            shared: Whether a part of a cached prefix may be used; otherwise only an identical
+                prefix is.
 
         Returns:
-            The groups with a cached prefix, each with `prefix` set to what is cached; the state after those prefixes, None
-            if there is no such group; and the other groups.
+            The groups whose prefix is cached, with `prefix` set to the number of cached tokens; the
+            state of the model after these prefixes, one row per group, or None if there is no such
+            group; and the other groups.
         """
         cached_groups: list[SharingGroup] = []
         cached_prefixes: list[_CachedPrefix] = []
@@ -101,7 +111,13 @@ class PrefixCache:
     def add(
         self, items: Sequence[PrefixItem], groups: Sequence[SharingGroup], state: CachedState
     ) -> None:
-        """Cache the rows of `state`, the state after the prefixes of `groups`, as far as there is room."""
+        """Add the prefixes of some groups to the cache, as long as there is room.
+
+        Args:
+            items: The tokenised requests.
+            groups: Groups of them with a common prefix.
+            state: The state of the model after these prefixes, one row per group.
+        """
         if state.tile_mask is not None or not plain_layers(state.cache):
             return
         for row, group in enumerate(groups):
@@ -117,7 +133,10 @@ class PrefixCache:
                 self._cached[first.key] = _CachedPrefix(prefix_tokens, row_state, size, self._call)
 
     def _make_room(self, size: int) -> bool:
-        """Evict prefixes not used recently, the oldest first, until `size` bytes are free. False if there are too few."""
+        """Remove prefixes that were not used recently, the oldest first, until `size` bytes are free.
+
+        Returns False if that is not enough.
+        """
         stale = []
         occupied = 0
         for key, cached in self._cached.items():
@@ -132,9 +151,10 @@ class PrefixCache:
 
 
 def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedState:
-    """Return one row of a state, cut to `length` tokens.
+    """Return one row of a state, with its first `length` tokens.
 
-    It is copied unless it is the only row, since a slice would keep its neighbours in memory.
+    The row is copied unless it is the only one (`alone`). A slice of a tensor would keep the memory
+    of the other rows in use.
     """
     cache = copy_cache(state.cache)
     for layer in cache.layers:
@@ -152,7 +172,12 @@ def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedSta
 
 
 def _joined(prefixes: Sequence[_CachedPrefix], lengths: Sequence[int]) -> CachedState:
-    """Return one state with a row for each cached prefix, of which the first `lengths[row]` tokens are used."""
+    """Return one state with a row for each cached prefix.
+
+    Args:
+        prefixes: The prefixes.
+        lengths: How many tokens of each prefix are used. Shorter rows are padded at the end.
+    """
     import torch
 
     states = [prefix.state for prefix in prefixes]

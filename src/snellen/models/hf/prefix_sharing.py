@@ -1,4 +1,7 @@
-"""Score and generate for a batch of groups of requests whose shared prefixes were run: by trees, or by rows."""
+"""Score and generate for groups of requests whose common beginning (prefix) was run once.
+
+What follows the prefix is run as a tree in one row per group, or in one row per request.
+"""
 
 from __future__ import annotations
 
@@ -63,20 +66,21 @@ def generate_by_tree(
     pick: TokenPicker,
     longest: int,
 ) -> dict[int, list[int]]:
-    """Generate replies as branches of the trees.
+    """Generate replies to requests with common prefixes, as branches of the trees.
 
-    Every member of a group has one continuation of one token, which stands for the text to generate.
+    Each request has a single continuation of one token, which stands in the place of the reply. The
+    node that predicts it is where the reply begins.
 
     Args:
         layout: The model.
         groups: Groups of requests, one per row.
         trees: The tree of each group.
         tree_state: The state after prefixes and trees.
-        pick: Chooses the next tokens.
+        pick: Returns, for some requests, the function that chooses the next token of each.
         longest: Maximum number of tokens of a reply.
 
     Returns:
-        The new tokens of each request, by its index.
+        The token ids of the reply to each request, by its index.
     """
     import torch
 
@@ -131,7 +135,15 @@ def generate_by_tree(
 
 
 def _branch_index(live: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any, Any]:
-    """Return three tensors with one entry per live branch: its row, its index in the row, and its reply."""
+    """Return where each running branch is, as three tensors with one entry per branch.
+
+    Args:
+        live: For each row, the numbers of the replies that its branches generate.
+        device: Device of the tensors.
+
+    Returns:
+        The row of each branch, its index in the row, and the number of its reply.
+    """
     import torch
 
     positions = []
@@ -148,7 +160,7 @@ def score_by_rows(
     groups: Sequence[SharingGroup],
     prefixes: CachedState,
 ) -> dict[int, Scores]:
-    """Return the token scores of requests, with one row for each prompt and then one row for each continuation.
+    """Return the token scores of requests, first with one row for each prompt, then with one for each continuation.
 
     Args:
         layout: The model and its special tokens.
@@ -209,7 +221,7 @@ def generate_by_rows(
 
 
 def _logits_at_node(tree_state: TreeState, trees: Sequence[Tree], row: int, node: int) -> Any:
-    """Return the logits [vocabulary] at a predicting node of a row's tree, or at the end of its prefix."""
+    """Return the logits at a node of a row's tree, or at the end of its prefix (PREFIX_END); shape (vocabulary)."""
     if node == PREFIX_END:
         return tree_state.prefix.logits[row]
     row_logits = tree_state.logits[row]
@@ -220,7 +232,7 @@ def _logits_at_node(tree_state: TreeState, trees: Sequence[Tree], row: int, node
 def _blocks(
     items: Sequence[PrefixItem], groups: Sequence[SharingGroup]
 ) -> list[list[tuple[int, int]]]:
-    """Divide prompts into batches of equal length.
+    """Divide prompts into batches of prompts with the same number of tokens, which need no padding.
 
     Args:
         items: The tokens of all prompts.
@@ -287,9 +299,13 @@ def _after_prompts(
 
 
 def _row_scores(first: Any, later: Any, tail: Sequence[int]) -> list[float]:
-    """Return the log-probabilities of the tokens of a continuation.
+    """Return the log-probabilities of the tokens of a continuation, in nats.
 
-    `first` [vocabulary] predicts its first token; `later` [tokens, vocabulary] predicts the others, None if there are none.
+    Args:
+        first: Logits of its first token; shape (vocabulary).
+        later: Logits of its second and further tokens; shape (tokens, vocabulary). None if it has
+            only one token.
+        tail: Token ids of the continuation.
     """
     import torch
 
@@ -307,14 +323,19 @@ def _tree_scores(
     group: SharingGroup,
     tree: Tree,
 ) -> dict[int, Scores]:
-    """Return the scores of a group's members.
+    """Return the scores of the requests of a group.
 
     Args:
-        prefix_logits: [vocabulary], at the end of the group's prefix.
-        node_logits: [nodes, vocabulary], of which the last `tree.scored` are used; None if the tree has no nodes.
+        prefix_logits: Logits at the end of the group's prefix; shape (vocabulary).
+        node_logits: Logits at the last nodes; shape (nodes, vocabulary). Only the last
+            `tree.scored` are used. None if no tree has nodes.
         items: The tokenised requests.
         group: The group.
         tree: The tree of the group.
+
+    Returns:
+        For each request by its index in `items`: the log-probabilities of the tokens of each
+        continuation, in nats.
     """
     import torch
 

@@ -1,8 +1,9 @@
-"""Test prompts that show which fast paths a model allows, and a comparison of its replies with the reference.
+"""Test prompts that show which fast paths are exact for a model, and the comparison of its replies.
 
-The reference of a reply is one row without a cache, with a full forward pass for every token. Greedy tokens alone would
-show little, because a path that is off by a nat changes few of them, so the log-probabilities by which tokens were
-chosen are compared as well.
+The reference for a reply is one row without a cache, with a full forward pass for every token. It
+would not be enough to compare the chosen tokens: a fast path whose log-probabilities are wrong by a
+nat still chooses mostly the same tokens. So the log-probabilities of the chosen tokens are compared
+too.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ QUESTIONS = (
 )
 REPLIES = ("yes", "a red square and two circles")
 REPEATS = 4
-"""How often each prompt is encoded twice, to see whether a processor is random."""
+"""How many times a prompt is encoded again, to see whether the processor is random."""
 
 Shows = Literal["text", "images", "clips"]
 """Content of a prompt: text only, images, or clips given as video."""
 FRAMES, SECONDS = 4, 4.0
-"""Number of frames of a test clip, and seconds between two. They are so far apart that times exceed other positions."""
+"""Number of frames of a test clip, and seconds from one frame to the next.
+
+They are so far apart that the positions that a model derives from times are larger than all other positions.
+"""
 
 
 class _Noise(dict[str, bytes]):
@@ -74,16 +78,23 @@ class _Noise(dict[str, bytes]):
 def build_probe(
     conversation: Conversation, encoder: Encoder, encoder_decoder: bool, shows: Shows = "images"
 ) -> list[ContinuedPrompt]:
-    """Return prompts with two questions about one image or clip, one about another, and two about two of them each.
+    """Return test prompts: two questions about one image, one about another image, and two about two images each.
 
-    Prompts with two are left out if the processor rejects them. With `shows="text"` there are no images.
+    With `shows="clips"` each image is a clip. With `shows="text"` there are three prompts without
+    images. The prompts with two images are left out if the processor rejects them.
 
-    Raises ValueError if the processor rejects the prompts, UnrepeatableError if it encodes the same prompt differently.
+    Raises:
+        ValueError: The processor rejects the prompts.
+        UnrepeatableError: The processor makes different inputs when it encodes the same prompt
+            again.
     """
     noise = _Noise()
 
     def encode(images: Sequence[ImageRef], question: str) -> ContinuedPrompt:
-        """Return a prompt of images and a question with its test continuations. Raises UnrepeatableError if the processor is random."""
+        """Return the prompt of a question about images, with its test continuations, as tensors.
+
+        Raises UnrepeatableError if the processor is random.
+        """
         parts = [*(ImagePart(image) for image in images), TextPart(question)]
         prompt = conversation.write([Message("user", tuple(parts))])
         if not all(encoder.repeats(prompt, noise) for _ in range(REPEATS)):
@@ -96,7 +107,7 @@ def build_probe(
             return encoder.reply_with(encoded, REPLIES)
         return encoder.continue_with(prompt, encoded, REPLIES)
 
-    # Of different shape: what pads them to one size may change what is seen of them (Emu3).
+    # The two images have different shapes. A processor that pads them to one size may change them (Emu3).
     first = noise.shown(shows, 1, (96, 72))
     second = noise.shown(shows, 2, (64, 80))
     prompts = [
@@ -106,7 +117,7 @@ def build_probe(
     ]
     if shows == "text":
         return prompts
-    # Of the same shapes as the first two, so that different images share a batch.
+    # These have the same shapes as the first two, so that prompts with different images can be in one batch.
     third = noise.shown(shows, 3, (96, 72))
     fourth = noise.shown(shows, 4, (64, 80))
     try:
@@ -122,7 +133,11 @@ def build_probe(
 
 
 def with_repetition(prompt: ContinuedPrompt) -> ContinuedPrompt:
-    """Return the prompt with its longest continuation repeated at the end, which shows if reading the others has effects."""
+    """Return a prompt with its longest continuation repeated at the end.
+
+    If its scores differ from those of the first occurrence, scoring one continuation has changed
+    the cache for the next.
+    """
     longest = max(prompt.tails, key=len)
     return replace(prompt, tails=(*prompt.tails, longest))
 
@@ -174,7 +189,7 @@ class GreedyPicker:
 
 @dataclass(frozen=True)
 class ProbeReply:
-    """A reply of a path, and the log-probabilities by which it chose the tokens."""
+    """The token ids of a reply, and the log-probability of each token when it was chosen, in nats."""
 
     tokens: list[int]
     scores: list[float]
@@ -224,7 +239,7 @@ def reply_flaw(
     tolerance: Tolerance,
     stepwise: bool = False,
 ) -> str:
-    """Return how a reply of at most REPLY tokens differs from the reference; empty if it does not."""
+    """Return how a test reply differs from the reference, such as "writes another token"; empty if it does not."""
     if not reply.tokens:
         return "stops early"
     if len(reply.tokens) < REPLY and reply.tokens[-1] not in layout.end_tokens:
@@ -252,10 +267,20 @@ def choose_writing(
     tolerance: Tolerance,
     cached: bool = True,
 ) -> tuple[Writing, dict[str, str]]:
-    """Return the fastest way to write replies to `rows` that equals the reference, and why faster ones are refused.
+    """Return the fastest way to generate replies that agrees with the reference, and why faster ways do not.
 
-    Without `cached`, ways that cache parts of a text are not tried. Raises ValueError if not even a forward pass for
-    each token equals the reference.
+    Args:
+        engine: Runs the model.
+        rows: The test prompts as tensors.
+        fast_paths: What may be shared between requests.
+        tolerance: How far log-probabilities may differ.
+        cached: Whether to try ways that cache parts of a text.
+
+    Returns:
+        The way; and the reason against each faster way, by its name.
+
+    Raises:
+        ValueError: Not even one forward pass for each token agrees with the reference.
     """
     rows_by_form: dict[str, list[EncodedPrompt]] = {}
     for row in rows:
@@ -294,7 +319,10 @@ def choose_writing(
 def batch_flaw(
     engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, tolerance: Tolerance
 ) -> str:
-    """Return how the first wrong reply differs from the reference if `rows` are answered together; empty if none does."""
+    """Return how the first wrong reply differs from the reference if prompts are answered together.
+
+    Empty if all replies agree with it.
+    """
     engine.prefix_cache.clear()
     if fast_paths.writing == "shared":
         picker = GreedyPicker(engine.layout.end_tokens)

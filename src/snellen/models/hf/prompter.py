@@ -1,4 +1,4 @@
-"""Requests as prompts of one model, for every engine in this process: chat template, tokens, and thoughts in replies."""
+"""Write the prompts of a model that runs in this process, and separate reasoning from its replies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ logger = logging.getLogger("snellen")
 
 
 class Prompter:
-    """Writes prompts with a model's processor, and reads its replies.
+    """Writes the prompts of one model, and separates the reasoning from its replies.
+
+    Raises ModelError if the chat template is random, or does not accept a question.
 
     Args:
         name: Name of the model, for messages.
@@ -70,17 +72,18 @@ class Prompter:
         """Shapes of conversations and replies whose finished text was checked."""
 
     def facts(self) -> dict[str, str]:
-        """Return the facts about prompts that answers depend on."""
+        """Return the facts about prompts that replies depend on, for the model's fingerprint."""
         facts = {"prompt": self.conversation.name}
         if self.conversation.date:
             facts["date"] = str(self.conversation.date)
         return facts
 
     def sent(self, request: Request) -> Request:
-        """Return a request as the options change it.
+        """Return a request after the options of the model string were applied.
 
-        A model that reasons may write more tokens, so that reasoning does not use up those of the reply; unless the
-        request gives the beginning of the reply.
+        If the model reasons, its reply may have more tokens, so that reasoning does not use up
+        those of the answer. A request that ends with the beginning of the reply gets no further
+        tokens.
         """
         request = self._options.applied(request)
         continues_reply = request.messages[-1].role == "assistant"
@@ -90,9 +93,9 @@ class Prompter:
         return replace(request, decoding=replace(request.decoding, max_new_tokens=limit))
 
     def write(self, request: Request) -> ChatPrompt:
-        """Return the prompt that the answer to a request follows: a reply, or scored continuations.
+        """Return the prompt before the reply to a request or, if options are scored, before the continuations.
 
-        Raises ValueError if the template refuses or changes the conversation.
+        Raises ValueError if the chat template rejects the conversation or changes its content.
         """
         if request.kind == "generate":
             return self.conversation.write(request.messages)
@@ -103,9 +106,11 @@ class Prompter:
         return [self.conversation.as_text(text) for text in request.continuations]
 
     def require_finished(self, request: Request, prompt: ChatPrompt) -> None:
-        """Raise ValueError unless each scored text has the tokens that it has in the complete conversation.
+        """Raise ValueError unless each continuation has the same tokens as in the complete conversation.
 
-        Checked once for each shape of a conversation (roles and types of parts) and each text.
+        The chat template may write other text around a complete reply than around its beginning.
+        This is checked once for each continuation and each shape of a conversation (roles and types
+        of parts).
         """
         shape = []
         for message in request.messages:
@@ -126,8 +131,9 @@ class Prompter:
     def without_thoughts(self, response: Response, request: Request) -> Response:
         """Return a response with the model's reasoning moved from its text to the field `reasoning`.
 
-        If the chat template opened the reasoning in the prompt, the text begins with it; that is not so if the request gave
-        the beginning of the reply.
+        The chat template may have written the mark that begins the reasoning (`<think>`) into the
+        prompt. Then the text begins with the reasoning, without the mark. This is not so if the
+        conversation ends with the beginning of the reply.
         """
         continues_reply = request.messages[-1].role == "assistant"
         closing_mark = "" if continues_reply else self.conversation.opened_thought

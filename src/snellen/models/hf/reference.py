@@ -1,7 +1,8 @@
-"""The reference: one row at a time, no cache, no padding, log-softmax in float64.
+"""The reference: one row at a time, without cache and padding, with log-softmax in float64.
 
-A batch is not a reference: where rows change one another it is wrong by itself. Nor is code that shares a fault with
-the path that it checks, so inputs are put together here by code that no path uses.
+Faster ways of running a model are compared with it. A batch could not be the reference, because in
+some models the rows of a batch change one another. The inputs are also put together by code that no
+faster way uses, because shared code would have the same mistakes.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ Scores = list[list[float]]
 
 @dataclass(frozen=True)
 class ReferenceReply:
-    """What full forward passes over a prompt and a reply say about the reply."""
+    """The log-probabilities of a reply's tokens, and how far they are from the likeliest tokens."""
 
     scores: list[float]
     """Log-probability of each token of the reply, in nats."""
     deficits: list[float]
-    """By how much the likeliest token was likelier at each place, in nats; 0 throughout for a greedy reply."""
+    """For each token of the reply, how much higher the log-probability of the likeliest token was, in nats.
+
+    All are 0 for a reply of the likeliest tokens (greedy).
+    """
 
 
 def reference_scores(layout: ModelLayout, prompts: Sequence[ContinuedPrompt]) -> list[Scores]:
@@ -40,10 +44,17 @@ def reference_scores(layout: ModelLayout, prompts: Sequence[ContinuedPrompt]) ->
 def reference_reply(
     layout: ModelLayout, context: EncodedPrompt, reply: Sequence[int], *, stepwise: bool = False
 ) -> ReferenceReply:
-    """Return scores and deficits of the tokens of `reply` after `context`.
+    """Return the log-probabilities of the tokens of `reply` after a prompt.
 
-    They are from one forward pass over both or, with `stepwise`, from one pass for each token over the text before it.
-    If the scores of a text depend on the text after it, only `stepwise` tells what a reply should have been.
+    In some models, the scores of a text depend on the text after it. Only `stepwise` then shows
+    what the model should have replied.
+
+    Args:
+        layout: The model.
+        context: The prompt.
+        reply: Token ids of the reply.
+        stepwise: Whether to run one forward pass for each token, over the text before it, instead
+            of one for the whole reply.
     """
     import torch
 
@@ -65,10 +76,16 @@ def reference_reply(
 
 
 def _logits(layout: ModelLayout, context: EncodedPrompt, after: Sequence[int]) -> Any:
-    """Return the logits [tokens, vocabulary] at each token of a text, from a forward pass over nothing else.
+    """Return the logits [tokens, vocabulary] at each token of a text, from a forward pass over this text alone.
 
-    The text is `context` and `after`; for a decoder, its first token and `after`. All logits are computed, because what
-    a model makes of a request for the last ones is not to be trusted here.
+    All logits are computed. Asking the model for only the last ones would be faster, but some
+    models then return wrong logits, and the reference must not depend on it.
+
+    Args:
+        layout: The model.
+        context: The prompt.
+        after: Token ids after it. In an encoder-decoder model, they follow the decoder's start
+            token, and the logits are those of the decoder.
     """
     import torch
 
@@ -83,10 +100,11 @@ def _logits(layout: ModelLayout, context: EncodedPrompt, after: Sequence[int]) -
 
 
 def _inputs(layout: ModelLayout, context: EncodedPrompt, after: Sequence[int]) -> Tensors:
-    """Return the inputs of one row: `context` and the text tokens `after`.
+    """Return the model's inputs for one row: the prompt `context`, followed by the text tokens `after`.
 
-    Inputs with one entry per token are extended: labels [1, tokens] by that of a reply, and others, which say what a
-    token sees, by that of the last token.
+    Inputs with one entry per token become longer by an entry for each added token. Inputs of shape
+    [1, tokens], which label tokens, get the label of text. Inputs with more dimensions, which say
+    what a token sees, repeat the entry of the last token.
     """
     import torch
 

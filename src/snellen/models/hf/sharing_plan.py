@@ -1,4 +1,8 @@
-"""How a window of tokenised requests is run, and the plan of what they share. Pure, without torch."""
+"""Decide which requests are run together and which beginnings of prompts they share. Pure Python, without torch.
+
+Requests about one image begin with the same tokens. This common beginning (prefix) is run once for
+all of them.
+"""
 
 from __future__ import annotations
 
@@ -24,24 +28,27 @@ by one full forward pass per token, which is the reference."""
 
 @dataclass(frozen=True)
 class FastPaths:
-    """How requests are run. Encoders run once per image, or once per prompt, in every way but the plain one."""
+    """How requests are run, from the fastest way ("tree") to the plain reference ("plain").
+
+    In every way but the plain one, image encoders run once per image, or once per prompt.
+    """
 
     way: Way
     shared: bool = False
-    """An image's keys and values may serve another question too."""
+    """Whether different questions about an image may share its keys and values."""
     ragged: bool = False
-    """Prefixes of unequal length may share a batch of trees, and prefixes of one call may serve the next."""
+    """Whether a batch may hold prefixes of different length, and prefixes of one call may be used in the next one."""
     writing: Writing = "shared"
     """How replies are written."""
 
     @property
     def uses_cache(self) -> bool:
-        """Whether a prompt is run once for all its continuations."""
+        """Whether a prompt is run once, and all its continuations go on from the cache."""
         return self.way in ("tree", "rows")
 
     @property
     def shares(self) -> bool:
-        """Whether anything is done differently from the reference."""
+        """Whether this differs in any way from the reference, which runs one row at a time without a cache."""
         return self.way != "plain" or self.writing != "token by token"
 
     @property
@@ -69,7 +76,7 @@ class FastPaths:
 
 
 PLAIN = FastPaths("plain", writing="token by token")
-"""The last rung: one row at a time, no cache, no padding, all logits."""
+"""The slowest way, which is used if no other is exact: one row at a time, no cache, no padding, all logits."""
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------------
@@ -79,22 +86,25 @@ PLAIN = FastPaths("plain", writing="token by token")
 
 
 PREFIX_END = -1
-"""In a tree, the last token of the prefix."""
+"""The index that stands for the last token of the prefix, which is not a node of the tree itself."""
 
 
 @dataclass(frozen=True)
 class PrefixItem:
-    """A tokenised request."""
+    """The tokens of a request."""
 
     key: str
-    """Digest of what must be equal besides the tokens for a prefix to be shared: the images."""
+    """Digest of the images. Two requests can share a prefix only if they have the same images."""
     tokens: tuple[int, ...]
     image_end: int = 0
-    """Number of tokens up to and including the last image's: a shared prefix has at least these."""
+    """Number of tokens up to the end of the last image. A shared prefix contains at least these tokens."""
     tails: tuple[tuple[int, ...], ...] = ()
-    """The continuations that are scored after `tokens`; none for generation."""
+    """Token ids of each continuation that is scored after `tokens`; () if a reply is generated."""
     form: str = ""
-    """Shapes of all inputs that are not per token: requests of different form never share a batch."""
+    """The shapes of all inputs that do not have one entry per token, as text.
+
+    Requests with different shapes are never run in one batch.
+    """
 
 
 @dataclass(frozen=True)
@@ -102,13 +112,13 @@ class SharingGroup:
     """Requests that share their first `prefix` tokens."""
 
     members: tuple[int, ...]
-    """Positions in the window, sorted by their tokens."""
+    """Indices of the requests in the list that is planned, sorted by their tokens."""
     prefix: int
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What fits in one forward."""
+    """How many requests and tokens fit into memory in one forward pass."""
 
     rows: int
     """Requests."""
@@ -122,17 +132,23 @@ class Budget:
 
 @dataclass(frozen=True)
 class Tree:
-    """The tokens after a prefix as a trie: a node stands for all texts with the same beginning."""
+    """The tokens after a prefix as a tree (trie), in which texts that begin with the same tokens share nodes.
+
+    For example, the texts (5, 6) and (5, 7) need three nodes: 5, then 6 and 7 after it.
+    """
 
     tokens: tuple[int, ...]
     parents: tuple[int, ...]
-    """The node before each node, or PREFIX_END."""
+    """For each node, the index of the node before it; PREFIX_END if it follows the prefix directly."""
     depths: tuple[int, ...]
     """Distance from the prefix: 0 for a token that follows it directly."""
     scored: int
-    """Number of nodes that predict a scored token; they come last."""
+    """Number of nodes at which the logits of a scored token are read. These are the last nodes."""
     predictors: tuple[tuple[tuple[int, ...], ...], ...]
-    """predictors[m][t][j] is the node that predicts token j of tail t of member m, or PREFIX_END."""
+    """Where the log-probability of each scored token is read.
+
+    `predictors[m][t][j]` is the node before token j of continuation t of the group's request m, or PREFIX_END.
+    """
 
 
 def plan_sharing(
@@ -178,9 +194,10 @@ def plan_sharing(
 
 
 def build_tree(items: Sequence[PrefixItem], group: SharingGroup) -> Tree:
-    """Return the trie of all tokens after the prefix of `group`: rests of prompts, then continuations.
+    """Return the tree of all tokens after the prefix of a group: the rest of each prompt, then its continuations.
 
-    A final scored token needs no node of its own, because no token after it is predicted.
+    The last token of a continuation gets no node unless another text goes on after it, because
+    nothing is predicted from it.
     """
     nodes: dict[tuple[int, int], int] = {}
     predictors = []
@@ -199,7 +216,7 @@ def build_tree(items: Sequence[PrefixItem], group: SharingGroup) -> Tree:
 def reusable_length(
     items: Sequence[PrefixItem], group: SharingGroup, cached: Sequence[int], shared: bool
 ) -> int:
-    """Return how many tokens of a cached prefix a group can reuse; 0 if too few to be worth it.
+    """Return how many tokens of a cached prefix a group can reuse; 0 if they are too few to be worth it.
 
     Args:
         items: The tokenised requests.
@@ -231,7 +248,11 @@ def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
 
 
 def _groups_by_prefix(items: Sequence[PrefixItem], shared: bool) -> list[SharingGroup]:
-    """Return groups of requests with a common prefix, of any size. Sorted requests are added as long as they fit."""
+    """Return groups of requests whose prompts begin with the same tokens. Groups can have any size.
+
+    The requests are sorted by their tokens. Each one is added to the last group as long as they
+    have a prefix that is long enough in common; otherwise it begins a new group.
+    """
 
     def by_tokens(index: int) -> tuple[Any, ...]:
         item = items[index]
@@ -263,12 +284,14 @@ def _prefix_with(items: Sequence[PrefixItem], group: SharingGroup, index: int, s
 
 
 def _min_shared_length(item: PrefixItem) -> int:
-    """Return the minimum length of a shared prefix: the images, or half of a text without images."""
+    """Return how long a prefix must be to be shared: up to the end of the images; without images, half of the prompt."""
     return item.image_end or (len(item.tokens) + 1) // 2
 
 
 def _split(items: Sequence[PrefixItem], group: SharingGroup, budget: Budget) -> list[SharingGroup]:
-    """Split a group of requests into parts that fit into memory together. A request that alone is too large is a part.
+    """Split a group of requests into parts that fit into memory.
+
+    A request that is too large by itself becomes a part of its own.
 
     Args:
         items: The tokens of all requests.
@@ -291,7 +314,7 @@ def _split(items: Sequence[PrefixItem], group: SharingGroup, budget: Budget) -> 
 
 
 def _fits(items: Sequence[PrefixItem], groups: Sequence[SharingGroup], budget: Budget) -> bool:
-    """Return whether groups can be one batch: inputs of the same shapes, within the budget."""
+    """Return whether groups can be run in one batch: their inputs have the same shapes, and they fit into memory."""
     forms = {items[group.members[0]].form for group in groups}
     if len(forms) > 1:
         return False
@@ -305,7 +328,10 @@ def _fits(items: Sequence[PrefixItem], groups: Sequence[SharingGroup], budget: B
 
 
 def _tokens_after_prefix(items: Sequence[PrefixItem], members: Sequence[int], prefix: int) -> int:
-    """Return an upper bound of the tokens after a prefix; tokens that members share further on count for each."""
+    """Return an upper bound on the number of tokens after a prefix.
+
+    Tokens that several requests have in common after the prefix are counted for each of them.
+    """
     total = 0
     for member in members:
         item = items[member]
@@ -315,9 +341,13 @@ def _tokens_after_prefix(items: Sequence[PrefixItem], members: Sequence[int], pr
 
 
 def _walk(nodes: dict[tuple[int, int], int], start: int, tokens: Sequence[int]) -> list[int]:
-    """Return the nodes on the path from `start` along `tokens`, with `start` first. Missing nodes are added.
+    """Return the nodes on the path from `start` along some tokens, beginning with `start`. Missing nodes are added.
 
-    `nodes` maps (parent node, token) to a node of the trie.
+    Args:
+        nodes: The index of each node, by the index of the node before it and its token. It is
+            updated.
+        start: Index of the first node.
+        tokens: The tokens on the path.
     """
     path = [start]
     for token in tokens:
@@ -329,11 +359,15 @@ def _walk(nodes: dict[tuple[int, int], int], start: int, tokens: Sequence[int]) 
 def _with_predictors_last(
     edges: list[tuple[int, int]], predictors: list[tuple[tuple[int, ...], ...]]
 ) -> Tree:
-    """Return the tree with its predicting nodes last, so that only their logits need computing.
+    """Return a tree in which the nodes whose logits are needed come last.
+
+    The model can then compute the logits of the last nodes alone.
 
     Args:
-        edges: (Parent node, token) of each node; parents come before their children.
-        predictors: For each member and each of its continuations, the node that predicts each token.
+        edges: For each node, the index of the node before it and its token. A node comes after the
+            node before it.
+        predictors: For each request and each of its continuations, the node at which each token is
+            predicted.
     """
     depths: list[int] = []
     for parent, _ in edges:

@@ -1,9 +1,12 @@
-"""Spot checks during a run: the reference answers some of the real requests again, one row at a time.
+"""Spot checks during a run: some of the real requests are answered again by the reference, one row at a time.
 
-The self-check sees a handful of texts when a model is loaded. The requests of a run are the texts that count. The first
-requests are checked as far as that costs little, the first of each stratum, and a random share of the others, so that
-the run can state how many of its answers may differ. After a difference the model answers the requests of that group by the plain path, and withdraws its earlier
-answers to them.
+The self-check at the start sees only a few texts, and the model may behave differently on the
+requests of a run. Three kinds of requests are checked: the first ones of a run, as far as that
+takes little time; the first one in each range of lengths for each group of requests; and a random
+share of the others, from which the run can state how many of its answers may differ.
+
+If an answer differs from the reference, the model answers all requests of that group in the plain
+way from then on, and withdraws its earlier answers to them, so that these requests are sent again.
 """
 
 from __future__ import annotations
@@ -23,16 +26,19 @@ from snellen.models.hf.tolerance import Tolerance, largest_difference
 from snellen.records import Request, RequestKind
 
 CHECKED_SHARE = 0.05
-"""Tokens that random checks read, as a share of those that the run reads."""
+"""Tokens that the reference reads in random checks, as a share of the tokens that the run reads."""
 STATED_BOUND = 0.01
-"""Random checks end when at most this share of the requests can differ."""
+"""Random checks end when it is certain enough that at most this share of the requests differ (`largest_share`)."""
 CONFIDENCE = 0.95
 FIRST_REQUESTS = 16
-"""Requests of each kind that are checked at the beginning of a run: in a batch, one may change another."""
+"""Maximum number of requests of each kind that are checked because they are the first ones of a run."""
 FIRST_SHARE = 0.5
-"""Tokens that these checks may read, as a share of those that the run has read, so that short runs stay fast."""
+"""Tokens that the reference may read in these checks, as a share of those that the run has read so far.
+
+This keeps short runs fast.
+"""
 RANGES_PER_DOUBLING = 4
-"""Ranges of lengths between a number of tokens and its double."""
+"""Number of ranges of lengths between, for example, 100 tokens and 200 tokens."""
 KEY_RANGE = 16.0**32
 """Number of different keys of requests."""
 CheckedRow = EncodedPrompt | ContinuedPrompt
@@ -42,10 +48,10 @@ CheckReason = Literal["random", "stratum", "first"]
 
 
 def largest_share(checks: int) -> float:
-    """Return the largest share of requests that may differ although none of the randomly chosen ones did.
+    """Return the largest share of requests that may differ, after none of `checks` random checks found a difference.
 
-    It is the upper end of the exact one-sided 95 % interval of Clopper and Pearson (1934) for no event in `checks`
-    trials, 1 - 0.05 ** (1 / checks).
+    This is the upper end of the exact one-sided 95% confidence interval (Clopper and Pearson 1934)
+    for no event in `checks` trials: 1 - 0.05 ** (1 / checks). Without checks it is 1.
 
     Examples:
         >>> round(largest_share(59), 3)
@@ -58,13 +64,15 @@ def largest_share(checks: int) -> float:
 
 @dataclass
 class SpotChecks:
-    """Selects requests of one run, checks their answers, and remembers what it found."""
+    """Chooses which requests of a run to check, checks their answers, and remembers the results."""
 
     layout: ModelLayout
     tolerance: Tolerance
     stepwise: bool = False
-    """Whether a reply is checked by one forward pass for each of its first tokens, and not by one for all: here later
-    text changes the logits before it."""
+    """Whether a reply is checked by one forward pass for each of its first tokens instead of one for the whole reply.
+
+    This is for models in which later text changes the logits before it.
+    """
     checked: dict[str, int] = field(default_factory=dict)
     """Requests checked, by kind."""
     random_checks: dict[str, int] = field(default_factory=dict)
@@ -78,7 +86,7 @@ class SpotChecks:
     disproved: set[AnswerGroup] = field(default_factory=set)
     """Groups in which a check found a difference."""
     asked_plainly: set[str] = field(default_factory=set)
-    """Keys of the requests of these groups that the plain path answered."""
+    """Keys of the requests of these groups that were answered in the plain way, which is right."""
     _seen: set[tuple[AnswerGroup, int]] = field(default_factory=set)
     _read_tokens: Counter[RequestKind] = field(default_factory=Counter)
     """Tokens that the run has read."""
@@ -87,14 +95,20 @@ class SpotChecks:
     """Tokens that the reference has read for the first requests."""
 
     def note_answered(self, requests: Sequence[Request], rows: Sequence[CheckedRow]) -> None:
-        """Count the tokens of requests that the fast paths have answered, before some of them are checked."""
+        """Count the tokens of requests that were just answered. Call this before some of them are checked."""
         for request, row in zip(requests, rows, strict=True):
             self._read_tokens[request.kind] += _fast_tokens(row)
 
     def reason_to_check(self, request: Request, row: CheckedRow) -> CheckReason | None:
-        """Return why to check a request; None if it is not to be checked.
+        """Return why a request should be checked; None if it should not.
 
-        A stratum is a group and a range of lengths, four of which double the length. Sampled replies are not checked.
+        The random choice follows from the request's key, so it is the same when a run is repeated.
+        A stratum is a group of requests and a range of lengths. Sampled replies are never checked,
+        because they cannot be compared.
+
+        Args:
+            request: The request, which was answered.
+            row: Its prompt as tensors.
         """
         kind = request.kind
         if kind == "generate" and request.decoding.temperature > 0:
@@ -119,13 +133,13 @@ class SpotChecks:
         return "first"
 
     def check_scores(self, prompt: ContinuedPrompt, scores: Scores, reason: CheckReason) -> bool:
-        """Score a request again in the plain way, and return whether its scores agree within the tolerance.
+        """Score a request again by the reference, and return whether its scores agree within the tolerance.
 
         Args:
             prompt: The prompt and its continuations.
-            scores: For each continuation, the log-probabilities of its tokens.
-            reason: Why this request is checked. One of the first requests is checked by one of its continuations, a
-                different one each time; others by all of them.
+            scores: For each continuation, the log-probabilities of its tokens, in nats.
+            reason: Why this request is checked. For "first", only one of its continuations is
+                scored again, a different one each time, to save time; otherwise all are.
         """
         if reason == "first":
             checked = self._first_checks["loglikelihood"] % len(prompt.tails)
@@ -137,7 +151,13 @@ class SpotChecks:
         return difference <= self.tolerance.token
 
     def check_reply(self, row: EncodedPrompt, tokens: Sequence[int], reason: CheckReason) -> bool:
-        """Return whether a greedy reply agrees with the reference within the tolerance."""
+        """Return whether a reply consists of the tokens that the reference finds likeliest, within the tolerance.
+
+        Args:
+            row: The prompt as tensors.
+            tokens: Token ids of the reply.
+            reason: Why this request is checked.
+        """
         # Check up to the end of the reply, or to a token that stands for an image, which cannot be read back without one.
         checked: list[int] = []
         for token in tokens:
@@ -165,13 +185,16 @@ class SpotChecks:
         return difference <= self.tolerance.token
 
     def doubts(self, request: Request) -> bool:
-        """Return whether an earlier answer to a request may be wrong: its group was disproved, and the plain path did
-        not answer it."""
+        """Return whether an earlier answer to a request may be wrong.
+
+        It may if a check found a wrong answer in the request's group, and this request was not
+        answered in the plain way.
+        """
         return answer_group(request) in self.disproved and request.key not in self.asked_plainly
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """One sentence for each kind of request, for the manifest of the run."""
+        """Sentences on what was checked and found, for the manifest of the run; () if nothing was checked."""
         lines = []
         if self.unrepeatable:
             lines.append(
@@ -212,28 +235,35 @@ class SpotChecks:
         return sentence
 
     def _count(self, kind: str, reason: CheckReason) -> None:
-        """Count a check after the reference has answered: not one for which memory did not suffice."""
+        """Count a check.
+
+        This is called after the reference has answered, so that a check that ran out of memory does
+        not count.
+        """
         self.checked[kind] = self.checked.get(kind, 0) + 1
         if reason == "random":
             self.random_checks[kind] = self.random_checks.get(kind, 0) + 1
 
 
 def _first_check_tokens(row: CheckedRow) -> int:
-    """Return how many tokens the reference reads, at most, for one of the first requests."""
+    """Return an upper bound on the tokens that the reference reads if a request is checked as one of the first."""
     if isinstance(row, EncodedPrompt):
         return _reference_tokens(row)
     return len(row.context.ids) + max(len(tail) for tail in row.tails)
 
 
 def _fast_tokens(row: CheckedRow) -> int:
-    """Return how many tokens the fast paths read for a request, at least."""
+    """Return a lower bound on the tokens that the fast paths read: the prompt once, and all continuations."""
     if isinstance(row, EncodedPrompt):
         return max(len(row.ids), 1)
     return max(len(row.context.ids) + sum(len(tail) for tail in row.tails), 1)
 
 
 def _reference_tokens(row: CheckedRow) -> int:
-    """Return how many tokens the reference reads for a request, at least."""
+    """Return a lower bound on the tokens that the reference reads: the prompt again for each continuation.
+
+    For a reply, the prompt is read at least twice.
+    """
     if isinstance(row, EncodedPrompt):
         return max(2 * len(row.ids), 1)
     tokens = 0

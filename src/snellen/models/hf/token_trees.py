@@ -28,26 +28,32 @@ from snellen.models.hf.sharing_plan import PREFIX_END, Tree
 
 @dataclass(frozen=True)
 class TreeState:
-    """State of a language model after prefixes and the trees that follow them, one prefix and tree per row."""
+    """State of the language model after several prefixes and the trees that follow them. Each row has one of each."""
 
     prefix: CachedState
     """The state before the trees. Its cache is not changed by them."""
     cache: Any
     sees: Any
-    """[rows, nodes, tokens], true if a node sees a token of its row; trees are aligned at the end."""
+    """Whether each node sees (attends to) each token of its row; shape (rows, nodes, tokens).
+
+    Smaller trees have padding before their nodes, so that all trees end at the last index.
+    """
     position: Any
     """[rows, nodes], the position of each node."""
     logits: Any
-    """[rows, most scored, vocabulary] for the last nodes, which predict scored tokens; None without nodes."""
+    """Logits at the last nodes, at which scored tokens are predicted; shape (rows, largest `scored`, vocabulary).
+
+    None if no tree has nodes.
+    """
 
 
 @dataclass(frozen=True)
 class Branches:
-    """Ends of the texts that are being generated. Texts with the same prefix are branches in one row of the cache."""
+    """The texts that are being generated. Texts with the same prefix are branches in one row of the cache."""
 
     cache: Any
     mask: Any
-    """[rows, branches, tokens], 0 if a branch sees a token, otherwise the lowest number.
+    """Attention mask of shape (rows, branches, tokens): 0 if a branch sees a token, else the lowest possible number.
 
     None if each row has one branch, which sees all tokens.
     """
@@ -57,9 +63,14 @@ class Branches:
 
 
 def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree]) -> TreeState:
-    """Run the tree of each row after the prefix in that row, in one forward pass.
+    """Run the nodes of all trees in one forward pass, each tree after the prefix in its row.
 
-    Only a copy of the cache grows, so `state` can be continued again.
+    The tokens are added to a copy of the cache, so `state` can be continued again.
+
+    Args:
+        layout: The model.
+        state: The state after the prefixes, one per row.
+        trees: The tree of each row.
     """
     import torch
 
@@ -90,7 +101,7 @@ def branches_of(
     trees: Sequence[Tree],
     branch_starts: Sequence[Sequence[int]],
 ) -> Branches:
-    """Return branches along which texts can be generated, after nodes of the trees.
+    """Return branches along which texts can be generated, each beginning after a node of a tree.
 
     Rows with fewer branches than others are padded with branches that see nothing.
 
@@ -98,8 +109,8 @@ def branches_of(
         layout: The model.
         tree_state: The state after the trees.
         trees: The tree of each row.
-        branch_starts: For each row, the index of the node after which each branch begins. PREFIX_END is the end of the
-            prefix.
+        branch_starts: For each row, the index of the node after which each branch begins.
+            PREFIX_END stands for the end of the prefix.
     """
     import torch
 
@@ -126,17 +137,18 @@ def branches_of(
 
 
 def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[Branches, Any]:
-    """Add a token to each branch, and run the model on these tokens.
+    """Add one token to each branch, and run the model on these tokens in one forward pass.
 
     The tokens are added to the cache of `branches`, which must not be used again.
 
     Args:
         layout: The model.
         branches: The branches.
-        ids: Token ids, [rows, branches].
+        ids: The token id for each branch; shape (rows, branches).
 
     Returns:
-        The longer branches, and the logits of what follows each, [rows, branches, vocabulary].
+        The longer branches, and the logits of the next token of each; shape (rows, branches,
+        vocabulary).
     """
     import torch
 
@@ -191,7 +203,15 @@ def select_branches(branches: Branches, chosen: Sequence[Sequence[int]]) -> Bran
 
 
 def additive_mask(layout: ModelLayout, sees: Any) -> Any:
-    """Return an attention mask: 0 where a token is seen, and the lowest number of the model's format elsewhere."""
+    """Return an attention mask, which is added to attention scores.
+
+    It is 0 where a token is seen, and elsewhere the lowest number of the model's number format. It
+    has the shape of `sees`.
+
+    Args:
+        layout: The model.
+        sees: A tensor of Booleans of any shape, true where a token is seen.
+    """
     import torch
 
     dtype = layout.model.dtype
@@ -229,7 +249,10 @@ def _tree_tensors(trees: Sequence[Tree], width: int, pad: int, device: Any) -> t
 
 
 def _sees_ancestors(tree: Tree) -> Any:
-    """Return a matrix [nodes, nodes] that is true where a node sees another: its ancestors and itself."""
+    """Return which nodes of a tree each node sees: itself, and all nodes on the path to it.
+
+    The result is a tensor of Booleans of shape (nodes, nodes), with a row for the node that sees.
+    """
     import torch
 
     sees = torch.eye(len(tree.tokens), dtype=torch.bool)

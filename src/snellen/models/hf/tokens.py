@@ -1,7 +1,9 @@
-"""Text in a tokenizer's tokens, images as their placeholders, and the border where a continuation begins.
+"""Tokenise prompts with their continuations, and find the token at which a continuation begins.
 
-A continuation is never tokenised alone: "(A" may be one token after "is " and two after "is (". Prompt and continuation
-are tokenised together, and separated by their character offsets.
+An image is a placeholder in the text. A continuation is never tokenised by itself, because its
+tokens depend on the text before it: "(A" may be one token after "is " and two tokens after "is (".
+So prompt and continuation are tokenised together, and then separated by the position of each token
+in the text.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from snellen.models.hf.conversation import ChatPrompt
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """Token ids with their character ends; `closing` is the number of special tokens at the end."""
+    """The tokens of a text: their ids, and for each the number of characters up to its end.
+
+    `closing` is the number of special tokens at the end, which the tokenizer has added.
+    """
 
     ids: tuple[int, ...]
     ends: tuple[int, ...]
@@ -29,11 +34,17 @@ class TokenizedText:
 
 
 def continuation_boundary(texts: Sequence[TokenizedText], characters: int) -> int:
-    """Return the number of leading context tokens: those that all texts share and that end within `characters`.
+    """Return how many tokens at the beginning of some texts belong to the prompt.
 
-    Each text is a prompt with one of its continuations. A token that straddles the boundary belongs to the
-    continuation. If it straddles for one continuation and not for another, both are scored from the earlier token, so
-    that all scores are of the same text given the same context.
+    Each text is the same prompt with another continuation. The tokens counted are those that all
+    texts have in common and that end within the prompt. A token that covers the end of the prompt
+    and the beginning of a continuation belongs to the continuation. If this is so for one
+    continuation, all others are scored from this place on as well, so that all scores are given the
+    same prompt.
+
+    Args:
+        texts: The texts.
+        characters: Number of characters of the prompt.
     """
     first = texts[0]
     count = len(first.ids)
@@ -54,7 +65,7 @@ class SplitText:
     prompt: tuple[int, ...]
     """The prompt that a reply follows."""
     context: tuple[int, ...]
-    """The prompt before continuations, whose last tokens may differ."""
+    """The tokens before the scored ones. Its last tokens may differ from those of `prompt`."""
     tails: tuple[tuple[int, ...], ...]
     """The scored tokens of each continuation, after `context`."""
 
@@ -71,17 +82,21 @@ class TextTokens:
         self._tokenizer = tokenizer
         self._complete = complete
         self.aligned = bool(getattr(tokenizer, "is_fast", False))
-        """Whether the tokenizer tells where in the text a token ends."""
+        """Whether the tokenizer reports the position of each token in the text."""
 
     def adds_specials(self, text: str) -> bool:
-        """Return whether the tokenizer should add special tokens: not if the template already wrote the opening token."""
+        """Return whether the tokenizer should add special tokens to a text.
+
+        It should not if the chat template has already written the opening token (BOS), which would
+        then be there twice.
+        """
         if self._complete:
             return False
         opening = getattr(self._tokenizer, "bos_token", None)
         return not (opening and text.startswith(opening))
 
     def spell(self, text: str) -> TokenizedText:
-        """Return the tokens of a text by the tokenizer alone, without the processor."""
+        """Return the tokens of a text, made by the tokenizer alone. Placeholders of images are not replaced."""
         spelled = self._tokenizer(
             text,
             add_special_tokens=self.adds_specials(text),
@@ -104,7 +119,7 @@ class TextTokens:
         return TokenizedText(tuple(ids), tuple(ends), closing)
 
     def of_prompt(self, prompt: ChatPrompt) -> tuple[int, ...]:
-        """Return the tokens of a prompt that a reply follows."""
+        """Return the token ids of the prompt before a reply."""
         return self.spell(prompt.text + prompt.added).without_closing
 
     def split(self, prompt: ChatPrompt, continuations: Sequence[str]) -> SplitText:
@@ -129,7 +144,10 @@ class TextTokens:
     def alone(
         self, prompt: ChatPrompt, continuations: Sequence[str]
     ) -> tuple[tuple[int, ...], ...]:
-        """Return the tokens of what each continuation adds to a prompt, tokenised without the prompt."""
+        """Return the token ids of each continuation with its separator, tokenised without the prompt before it.
+
+        Raises ValueError if one has no tokens.
+        """
         tails = []
         for continuation in continuations:
             joined = prompt.joined(continuation)
@@ -137,12 +155,19 @@ class TextTokens:
         return _nonempty(tails)
 
     def of_texts(self, texts: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-        """Return the tokens of texts that begin with nothing before them."""
+        """Return the token ids of texts that stand at the beginning, with no prompt before them.
+
+        Raises ValueError if there are no texts, or if one has no tokens.
+        """
         _require_some(texts)
         return _nonempty([self.spell(text).without_closing for text in texts])
 
     def require_beginning(self, text: str, whole: str) -> None:
-        """Raise ValueError unless the tokens of `text` are the first tokens of `whole`, which begins with that text."""
+        """Raise ValueError unless `whole` begins with the tokens of `text`.
+
+        The text `whole` begins with `text`, but the tokenizer may join the last characters of
+        `text` with those after it.
+        """
         tokens = self.spell(text).without_closing
         whole_tokens = self.spell(whole).ids
         if whole_tokens[: len(tokens)] != tokens:
@@ -166,7 +191,7 @@ def _require_some(continuations: Sequence[str]) -> None:
 
 
 def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-    """Return the tokens of continuations. Raises ValueError if one has none."""
+    """Return the token ids of continuations unchanged. Raises ValueError if a continuation has no tokens."""
     for i, tail in enumerate(tails):
         if not tail:
             raise ValueError(f"continuation {i} has no tokens; there is nothing to score")

@@ -1,4 +1,4 @@
-"""The tolerance for scores: how far a fast path may differ from the reference, given the measured effect of rounding."""
+"""Measure how far the scores of a fast path may differ from the reference because of rounding alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from snellen.models.hf.reference import Scores, reference_scores
 WIDER = {"float32": "float64", "float16": "float32", "bfloat16": "float32"}
 """The number format in which rounding is measured, for each format."""
 LEAST = {"float32": 1e-4, "float16": 0.005, "bfloat16": 0.02}
-"""Minimum tolerances in nats, since rounding in a few rows may be smaller than in others."""
+"""Minimum tolerances in nats. Noise is measured on a few prompts, and rounding may have a larger effect on others."""
 UNMEASURED = {"float32": 1e-3, "float16": 0.02, "bfloat16": 0.08}
 """Tolerances if the weights do not fit in memory a second time, or cannot be widened."""
 MOST = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.2}
@@ -45,11 +45,19 @@ class UnrepeatableError(ValueError):
 def measure_tolerance(
     layout: ModelLayout, prompts: Sequence[ContinuedPrompt], scores: Sequence[Scores]
 ) -> Tolerance:
-    """Return the tolerance from the noise on `prompts`, whose reference scores are `scores`.
+    """Return the tolerance for scores, which is a multiple of the measured noise.
 
-    Noise is the larger of two differences: from a second computation, and from one in a wider number format.
+    The noise is the larger of two differences from the reference scores: that of a second
+    computation, and that of a computation in a wider number format, such as float32 instead of
+    bfloat16.
 
-    Raises UnrepeatableError if the reference gives other scores a second time.
+    Args:
+        layout: The model.
+        prompts: The prompts on which noise is measured.
+        scores: Their reference scores.
+
+    Raises:
+        UnrepeatableError: A second computation of the reference gives other scores.
     """
     number_format = str(layout.model.dtype).removeprefix("torch.")
     assumed = UNMEASURED.get(number_format, UNMEASURED["bfloat16"])
@@ -74,10 +82,10 @@ def measure_tolerance(
 
 
 def flaw(expected: Sequence[Scores], scored: Sequence[Scores], tolerance: Tolerance) -> str:
-    """Return how scores differ from the reference by more than the tolerance; empty if they do not.
+    """Return "differs" or "chooses another option" if scores differ too much from the reference; otherwise empty.
 
     Args:
-        expected: For each prompt, the reference scores of the tokens of each continuation.
+        expected: For each prompt, the reference scores of the tokens of each continuation, in nats.
         scored: The same from a fast path.
         tolerance: The maximum difference of a token, and of the sum over a continuation.
     """
@@ -123,7 +131,11 @@ def _sums(scores: Sequence[Scores]) -> list[Scores]:
 def _wide_scores(
     layout: ModelLayout, prompts: Sequence[ContinuedPrompt], form: str
 ) -> list[Scores] | None:
-    """Return reference scores in a wider number format; None if that is not possible."""
+    """Return the reference scores of prompts, computed in a wider number format.
+
+    Returns None if the wider weights do not fit in memory, or if the model cannot compute in that
+    format.
+    """
     import torch
 
     if form not in WIDER or not _fits_twice(layout.model, getattr(torch, WIDER[form])):
@@ -138,7 +150,10 @@ def _wide_scores(
 
 @contextlib.contextmanager
 def _widened(model: Any, wide: Any) -> Iterator[None]:
-    """Convert weights to the format `wide` inside the block; afterwards they are the same tensors as before."""
+    """Convert the weights of a model to the number format `wide` inside the block.
+
+    At its end, the model has its original tensors again.
+    """
     narrow = [
         part for part in chain(model.parameters(), model.buffers()) if _is_narrower(part, wide)
     ]

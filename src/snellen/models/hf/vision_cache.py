@@ -1,4 +1,4 @@
-"""Caches the outputs of an encoder, so that it runs once per image, or once per prompt."""
+"""Cache the outputs of an image encoder, so that it runs once per image, or once per prompt."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 
 
 class VisionCache:
-    """Wraps the forward method of a module. Outside `rows` the module runs unchanged.
+    """Cache of the outputs of one module, such as an image encoder. It replaces the module's `forward`.
 
-    Where the module's batch does not correspond to rows (patches of several images in one long row),
-    whole calls are cached by all keys together.
+    It is used only inside `rows`, which says what the rows of a batch are; outside, the module runs
+    as usual. Some modules do not keep rows apart: they put the patches of several images into one
+    long row. Then the output of the whole batch is cached under the keys of all its rows.
     """
 
     def __init__(self, module: Any, keep: int) -> None:
-        """Up to `keep` bytes stay cached from one batch to the next, the most recently used."""
+        """Wrap the `forward` of a module. At the end of `rows`, only the last used `keep` bytes stay cached."""
         self._forward = module.forward
         self._cached: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._keep = keep
@@ -25,17 +26,18 @@ class VisionCache:
         self._keys: tuple[str, ...] = ()
         self._calls = 0
         self._keeps_rows: dict[tuple[Any, ...], bool] = {}
-        """By shapes of inputs, whether several rows of a batch were several rows of what was returned."""
+        """By the shapes of the inputs, whether the module's output for several rows had one row for each of them."""
         self.runs = 0
         """Number of rows (or whole calls) that the module has run."""
-        # transformers reads the signature of a forward to see which inputs, masks among them, it may pass on.
+        # transformers reads the signature of `forward` to see which inputs, such as masks, it can pass to the module.
+        # So the replacement must have the same signature.
         module.forward = functools.wraps(module.forward)(
             lambda *args, **settings: self._run(*args, **settings)
         )
 
     @contextlib.contextmanager
     def rows(self, keys: Sequence[str]) -> Iterator[None]:
-        """Within this context, `keys[i]` identifies row i of a batch."""
+        """Use the cache inside the block. `keys[i]` is a digest of everything that row i of a batch depends on."""
         self._keys, self._calls = tuple(keys), 0
         try:
             yield
@@ -65,9 +67,10 @@ class VisionCache:
         return _mapped(self._cached[key], lambda tensor: tensor)
 
     def _by_row(self, args: Any, settings: Any, shapes: tuple[Any, ...]) -> Any:
-        """Return the features of each row, running only rows that are not cached.
+        """Return the outputs for the rows of a batch, running the module only for rows that are not cached.
 
-        None if the module does not keep its rows apart.
+        Returns None if the module's output does not have one row per input row. The caller then
+        caches the whole batch.
         """
         import torch
 
@@ -77,7 +80,8 @@ class VisionCache:
             if key not in self._cached and keys.index(key) == index:
                 missing.append(index)
         if len(keys) > 1 and len(missing) < 2 and shapes not in self._keeps_rows:
-            # A single row does not tell: Pixtral's tower puts all images into one row. So at least two are run.
+            # Run at least two rows once, to see whether the output has two rows. A single row would not show it:
+            # Pixtral's encoder puts all images into one row.
             others = [index for index in range(len(keys)) if index not in missing]
             missing = (missing + others)[:2]
         if missing:
@@ -107,7 +111,7 @@ class VisionCache:
 
 @contextlib.contextmanager
 def caching_vision(caches: Sequence[tuple[VisionCache, Sequence[str]]]) -> Iterator[None]:
-    """Within this context, each cache identifies the rows of a batch by its keys."""
+    """Use several caches inside the block, each with its own key for each row of the batch."""
     with contextlib.ExitStack() as stack:
         for cache, keys in caches:
             stack.enter_context(cache.rows(keys))
@@ -134,7 +138,10 @@ def _tensors(value: Any) -> Iterator[Any]:
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return `value` with `change` applied to every tensor; model outputs, mappings and tuples keep their type."""
+    """Return a value in which `change` was applied to every tensor, at any depth.
+
+    Model outputs, dictionaries, lists and tuples keep their types.
+    """
     import torch
 
     if isinstance(value, torch.Tensor):
