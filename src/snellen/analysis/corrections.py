@@ -22,7 +22,7 @@ BenchmarkNumber = Callable[[str, str, str], Estimate | None]
 
 
 class NumberCorrection(Struct, frozen=True):
-    """How the numbers of a run are corrected.
+    """Two functions by which an installed package corrects the numbers of a run, such as by an audit of its replies.
 
     Examples:
         >>> unchanged = NumberCorrection(lambda run, rows: list(rows), lambda run: lambda name, protocol, metric: None)
@@ -35,7 +35,7 @@ class NumberCorrection(Struct, frozen=True):
 
 
 def corrected_rows(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
-    """Return the rows of a run after all corrections that are installed."""
+    """Return the result rows of a run after every installed correction was applied; unchanged if there is none."""
     corrected = list(rows)
     for correction in _installed():
         corrected = correction.rows(run, corrected)
@@ -43,7 +43,10 @@ def corrected_rows(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
 
 
 def corrected_numbers(run: ScoredRun) -> BenchmarkNumber:
-    """Return how to look up the corrected number of a benchmark of a run; the first correction that has one counts."""
+    """Return a function that looks up the corrected number of a benchmark, by benchmark, protocol and metric.
+
+    The first installed correction that has the number counts. The function returns None if no correction has it.
+    """
     lookups = [correction.numbers(run) for correction in _installed()]
 
     def number(benchmark: str, protocol: str, metric: str) -> Estimate | None:
@@ -58,7 +61,10 @@ def corrected_numbers(run: ScoredRun) -> BenchmarkNumber:
 
 
 def unused_audits(run: ScoredRun) -> Iterator[str]:
-    """Yield what to say of a run with an audit if the package that corrects its numbers is not installed."""
+    """Yield a warning if a run has an audit, but the package that corrects numbers by audits is not installed.
+
+    In an audit, people label a sample of the replies.
+    """
     if (run.folder / AUDIT_FILE).is_file() and "audit" not in registry.targets("corrections"):
         yield f"the labels of its audit need {LAB}; without it, its numbers are not corrected"
 

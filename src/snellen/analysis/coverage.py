@@ -83,7 +83,7 @@ def describe_missing(
 
 
 def without_words(names: Iterable[str]) -> str:
-    """Return the benchmarks that a number does not cover, such as `without sroie, funsd`; empty for none."""
+    """Return the benchmarks that a number leaves out as a text: `without sroie, funsd`; empty without any."""
     listed = few_names(name.rpartition("/")[2] for name in names)
     return f"without {listed}" if listed else ""
 
@@ -106,7 +106,9 @@ def missing_dimensions(run: ScoredRun, present: Collection[str], *, with_options
 
 
 def _named(run: ScoredRun, with_options: bool) -> list[BenchmarkSpec]:
-    """Return the expected benchmarks that have a dimension: those of the run, and all of the suites in the run.
+    """Return the benchmarks that a number over several benchmarks is expected to include.
+
+    These are the benchmarks of the run and all others of its suites, without those that have no ability dimension.
 
     Args:
         run: The run.

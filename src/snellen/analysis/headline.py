@@ -51,7 +51,10 @@ OVERALL = "*"
 
 
 def headline_metric(spec: BenchmarkSpec) -> str:
-    """Return the headline row of a benchmark whose entry names none and whose questions are all of one kind.
+    """Return the row that is the headline (the one number) of a benchmark whose entry names none.
+
+    All its questions must be of one kind. For questions with options it is `accuracy`, for open questions the first
+    text metric.
 
     Examples:
         >>> from snellen.plugin_api import entries
@@ -188,10 +191,10 @@ def first_text_metric(spec: BenchmarkSpec) -> str:
 
 
 def protocol_preference(protocol: str) -> tuple[bool, int, bool, str]:
-    """Return a sort key of protocols: the one whose number is the model's headline comes first.
+    """Return a sort key for protocols. The smallest key belongs to the protocol whose accuracy represents the model.
 
-    That is one that shows the images, uses no other model, and whose accuracy rests on the most presentations of a
-    question; of equals, the one without circular passes.
+    Protocols that show the unchanged images and use no other model come before all others. Of these, the one whose
+    accuracy rests on the most presentations of a question is first; of equals, one without circular passes.
 
     Examples:
         >>> protocol_preference("vanilla") < protocol_preference("blind")

@@ -28,14 +28,20 @@ FEW_UNBOUNDED_GROUPS = 5
 def interval_of(
     value: float, spread: GroupSpread, bounds: Bounds, *, varied: bool = True, binary: bool = False
 ) -> Interval:
-    """Return the 95% interval of an estimate, or a pair of None if it comes from a single group.
+    """Return the lower and the upper end of the 95% interval of an estimate.
+
+    The interval stays within the bounds of the metric. It is widened if there are few groups of questions, because
+    these tell little about how much an estimate varies.
 
     Args:
         value: The estimate.
-        spread: How much the estimate varies over groups of questions.
-        bounds: The least and the greatest possible value of the metric.
+        spread: How much the estimate varies over groups of questions, such as all questions about one image.
+        bounds: The least and the greatest possible value of the metric; infinite if there is none.
         varied: Whether the values of the questions differ from each other.
-        binary: Whether each value is at one of the bounds, such as right and wrong.
+        binary: Whether the value of each question is one of the two bounds, such as 0 (wrong) and 1 (right).
+
+    Returns:
+        A pair of None if all questions belong to one group, or if all values are equal and a bound is infinite.
     """
     if spread.groups < 2:
         return None, None
@@ -65,13 +71,17 @@ def interval_of(
 def score_interval(
     value: float, variance: float, bounds: Bounds, *, observed: float = 0.0, skew: float = 0.0
 ) -> tuple[float, float]:
-    """Return the score interval: the values mu with (value - mu)^2 <= z^2 v(mu), which bends with the bounds a and b.
+    """Return the 95% score interval of an estimate, which takes the bounds a and b of the metric into account.
 
-    v(mu) = variance (mu - a) (b - mu) / ((value - a) (b - value)): a quasi-binomial variance that is the given one
-    at mu = value. On [0, 1] this is Wilson's interval on the effective sample size value (1 - value) / variance, with
-    `rare_limit` near a bound; with one bound only, that of a quasi-Poisson rate, v proportional to mu - a. Without
-    bounds v(mu) = variance + skew sqrt(variance) (mu - value) (the third cumulant is v v'; Morris 1982), where that
-    lengthens the interval: else value -+ z sqrt(variance).
+    It has all values mu with (value - mu)^2 <= z^2 v(mu), where v(mu) is the variance of the estimate if mu is the true
+    value. For mu = value, it is the given variance.
+
+    - With two bounds, v(mu) = variance (mu - a) (b - mu) / ((value - a) (b - value)), a quasi-binomial variance. On
+      [0, 1] this is Wilson's interval on the effective sample size value (1 - value) / variance, with `rare_limit` near
+      a bound.
+    - With one bound, v is proportional to mu - a, as for a quasi-Poisson rate.
+    - Without bounds, v(mu) = variance + skew sqrt(variance) (mu - value), because the third cumulant is v v' (Morris
+      1982). On each side, the margin is at least z sqrt(variance).
 
     Args:
         value: The estimate, inside the bounds.

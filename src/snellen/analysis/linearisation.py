@@ -89,16 +89,19 @@ def corpus_estimates(
 
 
 def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[str, Estimate]:
-    """Estimate how accuracy changes over the rounds of dialogues: its correlation with the round, and its slope.
+    """Estimate how accuracy changes over the rounds of dialogues: its correlation with the round number, and its slope.
 
-    Rounds have equal weight, as in ReForm-Eval (A.8, Table 21). Dialogues are the independent groups.
+    For example, accuracies of 0.9, 0.8 and 0.7 in the rounds 1, 2 and 3 have the correlation -1 and the slope -0.1. All
+    rounds have equal weight, also if few dialogues reach them, as in ReForm-Eval (A.8, Table 21). Rounds of one
+    dialogue may depend on each other, so the intervals are computed from groups of rounds, one for each dialogue.
 
     Args:
         scored: A benchmark of dialogues.
-        scores: The accuracies of all rounds.
+        scores: The accuracy of each question, that is, of each round of each dialogue.
 
     Returns:
-        The two estimates by name; empty if no dialogue has three rounds.
+        The estimates `round_correlation` and `round_slope`, by name; empty if no dialogue has three rounds. Both are
+        without a value if a round has no scored question, and the correlation also if all rounds are equally accurate.
     """
     n_rounds = max((score.turn for score in scores), default=-1) + 1
     if n_rounds < FEWEST_ROUNDS:
@@ -115,7 +118,14 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
         counts[n_rounds + score.turn] += 1
 
     def compute(sums: Counts) -> tuple[float | None, float | None]:
-        """Return the correlation and the slope, from the sums of accuracies and then of answers in each round."""
+        """Return the correlation and the slope.
+
+        Args:
+            sums: The sum of accuracies in each round, then the number of answers in each round; shape (2 * rounds,).
+
+        Returns:
+            A pair of None if a round has no answer.
+        """
         accuracy_sums = sums[:n_rounds]
         answer_counts = sums[n_rounds:]
         if not all(answer_counts):
@@ -197,7 +207,7 @@ def macro_estimate(
             group = scored.samples[score.sample_id].group
             shifts_by_group[group].append(deviation / (len(means) * len(members)))
 
-    # The deviations of a part sum to zero, and so do those of all.
+    # The deviations in each part sum to zero, so all deviations together do, too.
     deviations = [math.fsum(shifts) for shifts in shifts_by_group.values()]
     value = statistics.fmean(means.values())
     estimate = linear_estimate((value, deviations), list(shifts_by_group), UNIT_INTERVAL)

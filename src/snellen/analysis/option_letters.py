@@ -24,18 +24,22 @@ _declared = cache(labelled_declaration)
 
 
 class LetterPreference(Struct, frozen=True):
-    """How often a label was chosen, of the readable replies to questions that showed it. Shares, 0 to 1, with 95%
-    intervals by image."""
+    """How often the model chose one label, such as A, and how often the correct option had this label.
+
+    Only readable replies to questions that showed the label count. Shares are from 0 to 1, with 95% intervals over
+    images.
+    """
 
     protocol: str
     options: int
-    """How many the questions have."""
+    """The number of options of the questions."""
     label: str
     choice_rate: Estimate = field(name="chosen")
     correct: Estimate
-    """How often the right option stood there, in the replies whose answer is known; no value where none is."""
+    """How often the correct option had the label, in replies with a known answer; no value if no answer is known."""
     difference: Estimate
-    """Chosen minus correct, in the same replies: above zero where the label is liked for itself."""
+    """How often it was chosen minus how often it was correct, in the same replies. Above zero, the model prefers the
+    label itself."""
 
 
 def order_shown(prediction: Prediction) -> tuple[int, ...] | None:

@@ -50,7 +50,7 @@ FEW = 10
 
 
 class CensoredMean(Struct, frozen=True):
-    """A mean of scores, weighted to correct for sequences of answers that broke off."""
+    """A mean of scores, weighted to correct for questions whose sequence of requests ended early."""
 
     value: float
     deviations: list[float]
@@ -142,9 +142,10 @@ def with_doubtful_as(scores: Sequence[Score], value: float) -> list[Score]:
 
 
 class _AnswerSequences:
-    """The lengths of the sequences of answers behind some scores, and the weights that follow from them.
+    """How many answers are behind each score, and the weights of the scores that follow from these numbers.
 
-    Step k is the request for the answer after k answers. A sequence of length k that broke off did so at step k.
+    A question may need several answers, one after the other: a sequence. Step k is the request that follows the first k
+    answers. If it fails, the sequence has the length k and broke off at step k.
     """
 
     def __init__(self, scores: Sequence[Score]) -> None:
@@ -286,7 +287,7 @@ def mean_estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str)
 
 
 def why_withheld(estimate: Estimate, scores: Sequence[Score]) -> Reason | None:
-    """Return the reason if a mean has no value although some of its scores have, else None."""
+    """Return why a mean has no value although some of its scores have one; None in all other cases."""
     is_withheld = estimate.value is None and estimate.n > 0 and is_censored(scores)
     return "too few asked to the end" if is_withheld else None
 

@@ -77,7 +77,10 @@ def average_rank_rows(tables: Sequence[Sequence[Result]]) -> Iterator[Result]:
 
 
 def _capabilities(table: Sequence[Result], method: Method) -> dict[str, Result]:
-    """Return the row of each dimension by one method, without the one over all dimensions."""
+    """Return the result row of each ability dimension by one method, without the row over all dimensions.
+
+    The method is generation or likelihood. The result is by the name of the dimension.
+    """
     return {
         row.dimension: row
         for row in table

@@ -18,14 +18,15 @@ from snellen.records import Estimate, ReadingDoubt
 
 
 def certain(value: float) -> ReadingDoubt:
-    """Return the doubt of a value whose readings are all certain: none."""
+    """Return the doubt about a value whose readings are all certain: no other value is possible."""
     return ReadingDoubt(expected=value, variance=0.0, least=value, most=value)
 
 
 def difference_doubt(first: ReadingDoubt, second: ReadingDoubt) -> ReadingDoubt:
-    """Return what the readings of two runs say of their difference on a question; they err independently.
+    """Return the possible differences between two runs on a question, given the possible values of each run.
 
-    The difference is least if the unsure readings of the first run are wrong, and those of the second are right.
+    The difference is least if the unsure readings of the first run are wrong and those of the second run are right, and
+    greatest in the opposite case. Reading errors in the two runs are independent, so their variances add up.
     """
     return ReadingDoubt(
         expected=first.expected - second.expected,

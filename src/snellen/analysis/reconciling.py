@@ -99,7 +99,7 @@ class Difference(Struct, frozen=True):
 
 
 class BridgeStep(Struct, frozen=True):
-    """A step of the bridge from the first number to the second."""
+    """A step from the first number to the second: by how much one cause changes the number."""
 
     cause: str
     """A key of `CAUSES`, or `only in the first` or `only in the second`."""
@@ -113,7 +113,7 @@ class BridgeStep(Struct, frozen=True):
 
 
 class Reconciliation(Struct, frozen=True):
-    """Two results, the bridge between them, and the questions behind each step."""
+    """Two evaluation results, the steps that lead from one number to the other, and the questions behind each step."""
 
     first_label: str
     second_label: str
@@ -135,7 +135,10 @@ def reconcile(
     second: Sequence[ReconciledItem],
     labels: tuple[str, str] = ("A", "B"),
 ) -> Reconciliation:
-    """Join the items of two sides, find the cause of each different verdict, and compute the bridge.
+    """Explain why two evaluations of the same questions give different numbers.
+
+    The records of both are joined by question. For each question on which they give different verdicts, the cause is
+    found, such as another prompt. The difference of the two numbers is then split into steps, one for each cause.
 
     Raises:
         ValueError: The sides do not share any question.

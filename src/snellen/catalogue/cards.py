@@ -101,8 +101,9 @@ def parse_cards(text: str, where: str) -> dict[str, ModelCard]:
 
 
 def find_card(name: str, cards: dict[str, ModelCard]) -> ModelCard:
-    """Return the card of a model (what is known about it) by its name or its name on the hub. Raises UnknownNameError with
-    similar names.
+    """Return the card of a model (what is known about it) by the model's name, or by its name on the hub.
+
+    Raises UnknownNameError with similar names.
     """
     if name in cards:
         return cards[name]

@@ -79,7 +79,7 @@ class ExpectedCounts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Implied(Struct, frozen=True, forbid_unknown_fields=True):
-    """What published accuracies imply of the evaluated questions; `snellen verify` compares it with the files."""
+    """What published accuracies tell about the evaluated questions. `snellen verify` checks whether the files agree."""
 
     answers: dict[str, float] = {}
     """The share of questions for which an answer is right: the accuracy of a model that always gives it, in [0, 1]."""
@@ -121,7 +121,7 @@ class ImageLimits(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PromptSet(Struct, frozen=True, forbid_unknown_fields=True):
-    """How others ask a benchmark: a shared form, what is different from it, how they show images and decode."""
+    """How others ask the questions of a benchmark: templates with changes, image sizes and decoding."""
 
     form: TemplatesName
     """The set of templates that it starts from: `plain`, `letter`, or that of a suite."""

@@ -24,7 +24,7 @@ FOLDER = "errata_files"
 
 
 class Correction(Struct, frozen=True, forbid_unknown_fields=True):
-    """A ground truth that is wrong.
+    """A correction of a ground truth that is wrong.
 
     Examples:
         >>> Correction("q7", old="frescoes", new="mosaics", source="issue 84 of its repository").new

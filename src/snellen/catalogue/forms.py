@@ -34,7 +34,7 @@ def recognised_form(path: Path) -> TableForm | None:
 
 
 def titles_of_forms() -> str:
-    """Return all table formats with the pages that describe them, for error messages."""
+    """Return the titles of all table formats and the pages that describe them, as one text for error messages."""
     titles = []
     for form in table_forms():
         titles.append(f"{form.title} ({form.page})" if form.page else form.title)

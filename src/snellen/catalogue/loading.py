@@ -49,7 +49,7 @@ OF_PATHS = ("images", "answers")
 
 
 class SuiteFolder(Struct, frozen=True):
-    """A suite and its location. Without a suite, `entries` are stand-alone benchmarks."""
+    """A suite and the place of its files. If `suite` is None, `entries` are benchmarks that belong to no suite."""
 
     suite: Suite | None
     where: str
@@ -67,7 +67,7 @@ class SuiteFolder(Struct, frozen=True):
 
 
 class LoadedEntry(Struct, frozen=True):
-    """A benchmark's facts and the file they come from."""
+    """The entry of a benchmark (its description), and the file that it was read from."""
 
     spec: BenchmarkSpec
     where: str
@@ -76,9 +76,10 @@ class LoadedEntry(Struct, frozen=True):
 
 
 class Entries(Mapping[str, BenchmarkSpec]):
-    """The facts of all benchmarks by name, sorted by name; Snellen's own are read when they are asked for.
+    """The entries (descriptions) of all benchmarks by name, in alphabetical order.
 
-    `faults` says what is left out: entries of other packages that cannot be read, by the names that they would have.
+    Snellen's own entry files are read only when they are looked up. `faults` says why entries of other packages could
+    not be read, by the names that the benchmarks would have.
     """
 
     def __init__(
@@ -112,13 +113,13 @@ class Entries(Mapping[str, BenchmarkSpec]):
         return name in self._loaded or name in self._late
 
     def loaded(self, name: str) -> LoadedEntry:
-        """Facts and file. Raises KeyError for a name that no benchmark has."""
+        """Return the entry of a benchmark and its file. Raises KeyError for a name that no benchmark has."""
         if name not in self._loaded:
             self._loaded[name] = self._late[name].load(name)
         return self._loaded[name]
 
     def suite_of(self, name: str) -> str:
-        """The suite of a benchmark, "" if it has none; no file is read for it."""
+        """Return the name of a benchmark's suite, without reading a file; empty if it has no suite."""
         return self._late[name].suite if name in self._late else self._loaded[name].spec.suite
 
     @cached_property
@@ -132,7 +133,7 @@ class Entries(Mapping[str, BenchmarkSpec]):
 
 
 class _LateEntry(Struct, frozen=True):
-    """A benchmark of Snellen's own whose file is not read yet."""
+    """A benchmark that is part of Snellen, whose file is read only when the benchmark is looked up."""
 
     suite: str
     load: Callable[[str], LoadedEntry]
@@ -182,7 +183,10 @@ def suite_facts() -> Mapping[str, Suite]:
 
 
 def suite_of(spec: BenchmarkSpec) -> Suite | None:
-    """Return the suite of a benchmark; for a user's table in the form of a suite, the suite that reads the form."""
+    """Return the suite of a benchmark; None if it has none.
+
+    A user's own table may be in the format of a suite. It then belongs to the suite whose reader reads that format.
+    """
     if spec.suite:
         return suite_facts().get(spec.suite)
     for suite in suite_facts().values():
@@ -199,7 +203,11 @@ def broken_suites() -> tuple[str, ...]:
 
 
 def hooks_of_others() -> Iterator[tuple[str, HookGroup, str]]:
-    """Yield the hooks of suites that are not Snellen's own: the suite's file, group and name."""
+    """Yield what suites other than Snellen's own add to the registry, such as metrics and readers (their hooks).
+
+    Yields:
+        The file of the suite, the group of the registry, such as `metrics`, and the registered name.
+    """
     own_suites = registry.own_targets("suites")
     for folder in _folders(folders_named()):
         if folder.suite is None or folder.suite.name in own_suites:
@@ -306,9 +314,9 @@ def entry_file(spec: BenchmarkSpec) -> str:
 
 
 def entry_with_files(name: str) -> str:
-    """Return the file of an entry whose own files are next to it; empty if there is no such entry.
+    """Return the file of a benchmark's entry if the benchmark's data files are next to it; otherwise an empty text.
 
-    This is an entry in a folder that a user names, or in a package that contains the files.
+    This is so for an entry in a folder that a user names, or in a package that contains the data files.
     """
     if name not in entries():
         return ""
@@ -347,8 +355,9 @@ def aggregation_of(spec: BenchmarkSpec) -> Aggregation:
 
 
 def hook_targets(group: str) -> Mapping[str, str]:
-    """Return what suites add to a group of the registry: `module:attribute` by name. The registry finds this function by
-    its name.
+    """Return what suites add to a group of the registry, such as `metrics`: an import path `module:attribute` by name.
+
+    The registry finds this function by its name.
     """
     return _hooks(folders_named()).get(group, {})
 
@@ -391,7 +400,7 @@ def _folders_and_faults(
 
 
 def _left_out(error: DataError) -> str:
-    """Warn the user that a part of another package is skipped, and return the reason."""
+    """Warn the user that a suite or entry of another package is skipped because of an error. Return its text."""
     warnings.warn(f"skipped: {error}", SuiteWarning, stacklevel=2)
     return str(error)
 
@@ -486,7 +495,8 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
             _claim(places, "benchmark", entry.spec.name, str(file))
 
     if named_folders:
-        # Names are looked up among hooks: a fault in those of a named folder is not one of the package looked at.
+        # The names are looked up in the hooks of all suites. A fault in the hooks of a folder that the user names is
+        # not a fault of the package whose names are checked.
         _hooks(named_folders)
     loaded: dict[str, LoadedEntry] = {}
     for _, members in members_by_folder:
@@ -522,10 +532,10 @@ def _wrong_names(
 def _names_in_suite(
     suite: Suite, members: Mapping[str, LoadedEntry], names: Mapping[str, Collection[str]]
 ) -> dict[str, Collection[str]]:
-    """Return the names that the file of a suite may use.
+    """Return the names that the file of a suite may refer to, by the kind of name.
 
-    These are its benchmarks without the prefix of the suite, and the templates that all benchmarks have which use the
-    templates of the suite.
+    Benchmarks are named without the prefix of the suite. As templates, the file may name a set of prompts only if all
+    those benchmarks declare it that use the templates of the suite.
     """
     prefix = f"{suite.name}/"
     short_names = [
@@ -543,7 +553,7 @@ def _names_in_suite(
 def _fault(
     record: Struct, home: SuiteFolder, where: str, names: Mapping[str, Collection[str]]
 ) -> str:
-    """Return why a record refers to an unknown name, or "".
+    """Return why a suite or an entry is left out because it refers to an unknown name; empty if it need not be.
 
     In a user's own folder, an unknown name raises DataError instead.
     """

@@ -17,7 +17,7 @@ ReaderName = Annotated[str, names_of("readers")]
 
 
 class SourceFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """One file at an address. What it holds is known by the lock, or said here."""
+    """A file to download. Its size and digests are in the lock file, or given here."""
 
     url: str
     mirrors: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class SourceFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UrlSource(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="urls"):
-    """Files at addresses, which together are the source."""
+    """The files of a benchmark at web addresses."""
 
     files: tuple[SourceFile, ...]
     reader: ReaderName = ""
@@ -88,7 +88,7 @@ class HubSource(
 class BorrowedSource(
     Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="their-hub"
 ):
-    """The hub dataset of the benchmark named in `files_of`, whose rows hold what is asked here too."""
+    """The hub dataset of another benchmark, `files_of`, whose rows also contain the questions of this benchmark."""
 
     split: str = ""
     """The split that is read here; theirs when empty."""
@@ -99,7 +99,7 @@ class BorrowedSource(
 class ManualSource(
     Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="by-hand"
 ):
-    """What no machine can fetch: behind a form, a signature, or a service for people."""
+    """Files that a program cannot fetch, because they are behind a form, a signature, or a service for people."""
 
     url: str
     what: str
@@ -120,7 +120,7 @@ LOCK = Path(__file__).with_name("sources.lock")
 
 
 class KnownFile(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a file holds, as far as that is known."""
+    """The size, digests, date and licence of a file, as far as they are known."""
 
     size: int = 0
     sha256: str = ""
@@ -164,8 +164,9 @@ def known_dataset(place: HubSource) -> KnownDataset:
 
 
 def locked_commit(place: HubSource) -> str:
-    """Return the commit at which a dataset is read: that of its place, or else that of the lock file; empty if neither has
-    one.
+    """Return the commit (revision) at which a dataset on the hub is read.
+
+    It is the one that the place names, or else the one in the lock file; empty if neither has one.
     """
     return place.revision or known_dataset(place).commit
 

@@ -133,7 +133,7 @@ class PublishedNumber(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def wording(self) -> str:
-        """Whose words `--as-published` asks in: `makers`, the name of others, or `Snellen's own wording`."""
+        """Whose prompts `--as-published` uses: `makers`, the name of somebody else, or `Snellen's own wording`."""
         if not self.prompt:
             return OWN_WORDING
         return self.prompt_by or "makers"
@@ -150,7 +150,7 @@ class PublishedNumber(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def mark(self) -> str:
-        """The mark of the number in lists and reports: `reproduced (3 of 4)`, or as Snellen's own."""
+        """The mark of the number in lists: `reproduced (3 of 4)`, or Snellen's own if it was not reproduced."""
         if not self.is_reproduced:
             return OWN_NUMBER
         return f"reproduced ({self.n_reproduced} of {len(self.reproductions)})"

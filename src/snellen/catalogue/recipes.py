@@ -31,7 +31,7 @@ PERCENT = 100.0
 class RecipeSettings(
     Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What a vendor sets. Fields that are left out are the model's and the run's own.
+    """The settings that a vendor states for its model. What is left out is set by the model or the run.
 
     Examples:
         >>> RecipeSettings(max_pixels=1003520).max_pixels
@@ -116,7 +116,9 @@ class VendorRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         size_settings = self.size_settings.get(size)
         if size_settings is None:
             return self.settings
-        stated_names = msgspec.to_builtins(size_settings)  # without those left at their defaults
+        stated_names = msgspec.to_builtins(
+            size_settings
+        )  # without settings that have their default
         changes = {name: getattr(size_settings, name) for name in stated_names}
         return msgspec.structs.replace(self.settings, **changes)
 

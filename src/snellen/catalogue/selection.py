@@ -34,11 +34,11 @@ def suite_members() -> Mapping[str, Sequence[str]]:
 
 
 def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
-    """Return the benchmarks that a name, a glob (`eyechart/*`), a suite or a suite's part (`eyechart:spatial`) stands for.
+    """Return the benchmarks of a name, of a glob (`eyechart/*`), of a suite, or of its part (`eyechart:spatial`).
 
-    A name may lack its suite, have its words in another order, or be the name in another harness: an alias that a suite
-    declares for one or several benchmarks, or the name with its split. Of several benchmarks with one short name, that of a suite that claims short
-    names is meant.
+    A name may also be written without its suite, with its words in another order, as another harness calls it (an alias
+    that a suite declares, which may mean several benchmarks), or with its split. If several suites have a benchmark of
+    the same short name, the one is meant whose suite claims short names.
 
     Raises:
         UnknownNameError: No benchmark matches. The message names similar ones.
@@ -79,7 +79,11 @@ def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
 
 
 def aliases() -> Mapping[str, tuple[str, ...]]:
-    """Return the benchmarks that other harnesses call by another name, by the letters of that name."""
+    """Return the benchmarks that other harnesses call by another name, by that name.
+
+    Only the letters and digits of the other name are kept, as `_letters` returns them, so that case and punctuation do
+    not matter.
+    """
     by_letters: dict[str, tuple[str, ...]] = {}
     for suite in suite_facts().values():
         for alias, meant in suite.aliases.items():
@@ -89,10 +93,10 @@ def aliases() -> Mapping[str, tuple[str, ...]]:
 
 
 def unknown_benchmark(pattern: str, alternatives: Iterable[str] = ()) -> UnknownNameError:
-    """Return the error for a name that no benchmark has.
+    """Return the error for a name that no benchmark has, with a suggestion.
 
-    It suggests a suite of that name; else benchmarks whose short names are the first words of it (mmmu for MMMU_DEV_VAL,
-    with the split of other harnesses); else names with a similar spelling.
+    It suggests the suite that has this name; otherwise benchmarks whose short name is the beginning of it (mmmu for
+    MMMU_DEV_VAL, a name with a split as in other harnesses); otherwise names with a similar spelling.
 
     Args:
         pattern: The name.
@@ -159,7 +163,10 @@ def _by_first_words(pattern: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _claimed(names: Sequence[str]) -> list[str]:
-    """Return those of the benchmarks with one short name whose suites claim short names. A single one is claimed."""
+    """Return those of several benchmarks with one short name whose suites claim it (`Suite.short_names`).
+
+    A single benchmark is returned whether its suite claims short names or not.
+    """
     if len(names) < 2:
         return list(names)
     facts = suite_facts()
@@ -183,7 +190,10 @@ def _with_short_name(pattern: str) -> list[str]:
 
 
 def _with_name_and_split(pattern: str) -> str:
-    """Return the benchmark of a short name with or without its split (MMVet, DocVQA_VAL); empty if there is none."""
+    """Return the name of the benchmark that a short name means, with or without its split (MMVet, DocVQA_VAL).
+
+    The result is empty if there is no such benchmark, or if it is unclear which one is meant.
+    """
     for split, candidates in _by_first_words(pattern):
         claimed = _claimed(candidates)
         if len(claimed) != 1:
@@ -199,7 +209,7 @@ def _usual_split(split: str) -> str:
 
 
 def _suite_part(suite: str, part: str) -> tuple[BenchmarkSpec, ...]:
-    """Return the benchmarks of a part that a suite names, of a dimension or of a task."""
+    """Return the benchmarks of a part of a suite: a part that the suite names, an ability dimension, or a task."""
     members = [entries()[name] for name in suite_members()[suite]]
     folded_part = part.casefold()
     named_parts = suite_facts()[suite].parts if suite in suite_facts() else {}

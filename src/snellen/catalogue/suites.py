@@ -47,7 +47,7 @@ class DefaultProtocols(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SuitePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """A named part of a suite: the benchmarks held out for these models."""
+    """A named part of a suite: the benchmarks that none of the models in `held_out_for` has seen."""
 
     held_out_for: tuple[str, ...]
 
@@ -70,7 +70,7 @@ PrintedMean = Literal["mean", "mean of printed"]
 
 
 class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
-    """By what rules the tables of a suite's paper were made."""
+    """The rules by which the tables of a suite's paper were made: its prompts, extractor, metrics and means."""
 
     templates: TemplatesName = ""
     """How its questions are asked: a name of the group `templates`; as any others where it is left out."""
@@ -209,11 +209,11 @@ class WrittenSubmission(Protocol):
 
 
 class SubmissionWriter(Protocol):
-    """Writes a run's replies to one benchmark as a file for an evaluation server.
+    """A function that writes a run's replies to one benchmark as a file for an evaluation server.
 
-    `benchmark` may be empty when the run has only one; an empty `protocol` leaves the choice to the format. Raises
-    DataError when something is missing, unless `partial`. A format that no benchmark outside its suite can have says so
-    by an attribute `suite_only = True`.
+    `benchmark` may be empty if the run has only one benchmark. If `protocol` is empty, the format chooses one. Raises
+    DataError if something is missing, unless `partial` is true. An attribute `suite_only = True` says that the format
+    is only for benchmarks of its own suite.
     """
 
     def __call__(

@@ -322,7 +322,7 @@ NO_WORD = "no letter or digit in the answer, so any reply would match"
 
 
 class Exclusion(Struct, frozen=True):
-    """An item that a reader excludes from the questions.
+    """A record of a source from which a reader makes no question, with the reason.
 
     Examples:
         >>> Exclusion("the image is missing").why
@@ -337,14 +337,15 @@ def without_exclusions(
     path: Path,
     expected: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Draft]:
-    """Yield the drafts among drafts and exclusions (records of which no question is made).
+    """Yield the drafts, and drop the exclusions (records of the source from which no question is made).
 
-    The last draft gets notes on how many items were left out, and why.
+    The last draft gets notes on how many records were left out, and why.
 
     Args:
         items: The drafts and exclusions.
         path: The file that they come from, for notes and messages.
-        expected: Notes for reasons that are expected: each is given if no item was left out for its reason.
+        expected: Notes on reasons that are expected, by reason. The note is given if no record was left out for the
+            reason.
 
     Raises:
         DataError: There is no draft.

@@ -93,13 +93,13 @@ def format_json_error(error: Exception, form: Any, text: bytes | str | msgspec.R
 
 
 def names_of(group: Group | Literal["benchmarks"], *, listed: bool = False) -> Meta:
-    """Annotate the type of a field that takes a name from the registry or from the catalogue, for `check_names`.
+    """Return an annotation for a field that takes the name of a benchmark, or of a registered thing such as a metric.
+
+    `check_names` then checks that the name exists. Options may follow the name after `?` or `:`.
 
     Args:
         group: Group of the registry, or "benchmarks" for the catalogue.
         listed: Whether the field takes several names with commas between them.
-
-    In the field, options may follow a name after `?` or `:`.
 
     Examples:
         >>> from typing import Annotated
@@ -194,7 +194,7 @@ def _given_names(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Mappin
 
 
 def _is_of_type(value: Any, kind: Any) -> bool:
-    """Return whether a value is of a type, of which annotations and the types of items do not count."""
+    """Return whether a value is of a type. Annotations and the types of items are ignored: `["a"]` is a `list[int]`."""
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     plain_type = get_origin(kind) or kind

@@ -40,7 +40,7 @@ LINE_BYTES = 256 << 20
 
 
 class LimitError(OSError):
-    """More bytes or seconds than are allowed. `strerror` says what to do."""
+    """An error: something has more bytes, or takes more seconds, than are allowed. `strerror` says what to do."""
 
     def __init__(self, fault: str) -> None:
         super().__init__(
@@ -203,7 +203,7 @@ def decode_text(content: bytes) -> str:
 
 
 def lines_of(file: IO[bytes] | io.BufferedIOBase, longest: int = LINE_BYTES) -> Iterator[bytes]:
-    """Yield the lines of an open file, of which none may be longer than `longest` bytes. Raises LimitError.
+    """Yield the lines of an open file. Raises LimitError if a line is longer than `longest` bytes.
 
     Examples:
         >>> import io
@@ -318,7 +318,7 @@ _known_secrets: frozenset[str] = frozenset()
 
 
 class Secret:
-    """A key or password that no sink prints: it is `***` as text, in formats, in tracebacks and pickled.
+    """A key or password that is never printed: it is `***` as text, in formatted strings, in tracebacks and in pickles.
 
     Examples:
         >>> key = Secret("sk-1234567890")

@@ -37,10 +37,15 @@ def __getattr__(name: str) -> Any:
 
 
 def find_extractor(name: str) -> NamedExtractor:
-    """Return an extractor by its name; `NAME?error=0.01` declares that this share of its readings may be wrong.
+    """Return the extractor with a name, such as `standard`. An extractor reads which option a reply chooses.
 
-    Raises UnknownNameError for an extractor that nobody has, and for an error rate that is none or cannot be set,
-    HookError for one that cannot be imported or is not an extractor.
+    `NAME?error=0.01` returns a version of it that chooses no option if its reading may be wrong with a probability
+    above 0.01.
+
+    Raises:
+        UnknownNameError: No extractor has this name, the error rate is not a number between 0 and 1, or the extractor
+            has none that can be set.
+        HookError: The extractor cannot be imported, or is not an extractor.
 
     Examples:
         >>> find_extractor("standard").read("The answer is (B).", ["a cat", "a dog"], ["A", "B"]).choice
@@ -66,7 +71,7 @@ def find_extractor(name: str) -> NamedExtractor:
 
 
 def _unavailable(reply: str, options: Sequence[str], labels: Sequence[str]) -> Any:
-    """Stands for an extractor in code of the user that this process was not given."""
+    """Raise an error, in place of an extractor in the user's own code that this process was not given."""
     raise HookError(
         f"the extractor of this run is code that this {for_caller('command', 'call')} was not given; add {setting('extractor')}"
     )

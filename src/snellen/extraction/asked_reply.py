@@ -25,5 +25,5 @@ def question_of(reply: str) -> str:
 
 
 def verdict_of(reply: str) -> float | None:
-    """Return the verdict that a file of predictions has on a reply, or None if the reply is a plain string."""
+    """Return how right a file of predictions says that a reply is, from 0 to 1; None for a reply without a verdict."""
     return reply.verdict if isinstance(reply, AskedReply) else None

@@ -58,14 +58,14 @@ _SHARED = 0.8
 
 
 class _ComparedSentence(NamedTuple):
-    """A sentence, with what it has of the relation of a claim."""
+    """A sentence, with what decides whether it confirms a claim about two things."""
 
     forms: list[str]
     relation_indexes: list[int]
-    """Where it has the relation of the claim or its opposite."""
+    """Indices of the words for the relation of the claim, or for its opposite."""
     n_denials: int
     is_turned: bool
-    """Whether it has a word that may turn it around."""
+    """Whether it has a word that may reverse its meaning."""
     foreign: set[str]
     """Stems of words that neither the claim nor the question has."""
 
@@ -73,7 +73,9 @@ class _ComparedSentence(NamedTuple):
 def judge_claim(
     sentence: Sequence[Token], claim: Claim, question_words: frozenset[str] = frozenset()
 ) -> Verdict | None:
-    """Return what a sentence says of a claim, or None if it is not about the things of the claim.
+    """Return whether a sentence says the same as a claim: "same", "contrary" or "unclear".
+
+    The result is None if the sentence is not about the things in the claim.
 
     Args:
         sentence: Tokens of the sentence.
@@ -102,8 +104,11 @@ def judge_claim(
 def _compare(
     forms: list[str], stems: frozenset[str], claim: Claim, question_words: frozenset[str]
 ) -> _ComparedSentence:
-    """Find in a sentence what matters for a claim: its things, the words of its relation, denials, and words that turn
-    it round."""
+    """Find in a sentence what decides whether it confirms a claim.
+
+    These are the words for the relation in the claim or its opposite ("longer", "shorter"), the number of denials,
+    words that may reverse the meaning of the sentence, and words that neither the claim nor the question has.
+    """
     claimed_things = claim.left | claim.right
     relation_indexes: list[int] = []
     n_denials = 0
@@ -129,7 +134,10 @@ def _compare(
 def _judge_by_one_thing(
     sentence: _ComparedSentence, claim: Claim, *, names_right: bool
 ) -> Verdict | None:
-    """Judge a claim by a sentence with one of its things: "The library is the older one"."""
+    """Judge a claim by a sentence that names only one of its two things: "The library is the older one".
+
+    None if the sentence neither compares things nor relates this thing to another one.
+    """
     relations = sentence.relation_indexes
     is_plain = (
         claim.is_comparison
@@ -151,8 +159,10 @@ def _judge_by_one_thing(
 
 
 def _judge_by_two_things(sentence: _ComparedSentence, claim: Claim) -> Verdict | None:
-    """Judge a claim about two things by the order of these things and the direction of the relation word in a
-    sentence."""
+    """Judge a claim by a sentence that names both of its things.
+
+    What counts is the order of the things, and whether the sentence has the relation of the claim or its opposite.
+    """
     forms = sentence.forms
     n_denials = sentence.n_denials
     if sentence.is_turned or n_denials > 1:

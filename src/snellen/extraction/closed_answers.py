@@ -134,10 +134,10 @@ _RESULT = late_pattern(r"[=≈]")
 
 
 def worked_result(reply: str) -> str:
-    """Return the result of a calculation over several lines: what follows the last equals sign in the last line with a
-    number.
+    """Return the result of a calculation over several lines.
 
-    A reply with fewer than two lines with numbers, or without an equals sign, is returned as it is.
+    It is the text after the last equals sign in the last line with a number. A reply in which fewer than two lines have
+    numbers, or without an equals sign, is returned as it is.
 
     Examples:
         >>> worked_result("**Step 1:** 3 + 6 = 9\\n\\nTotal = 9 + 20 = **29 liters**")

@@ -62,7 +62,7 @@ class _Evidence(NamedTuple):
     mention_at: dict[int, Mention]
     """All mentions, also denied ones, by their first token."""
     correction: int | None
-    """Where the last correction begins, as an index into the text of the reply."""
+    """Index in the text of the reply at which its last correction of itself begins; None if it has none."""
 
 
 def describe(

@@ -54,7 +54,7 @@ _TO = r"(?:(?:to|for|an|für|à|au|a|al|para|per|voor|aan|do|dla)\s+(?:(?:the|de
 
 
 class GraderWords(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The words of one language."""
+    """Patterns of the words of one language with which a reply may address its grader."""
 
     graders: str
     ignoring: str
@@ -62,7 +62,7 @@ class GraderWords(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     marking: str
     right: str
     stems: str = ""
-    """Beginnings of words of which one stands wherever a pattern may match; without any all patterns are tried."""
+    """Beginnings of words. A text without any of them cannot match, and is skipped. If empty, no text is skipped."""
     either_way: bool = False
     """Whether the verb may stand last, and nothing may stand between words."""
 

@@ -26,7 +26,7 @@ class NormalisedReply(Struct, frozen=True):
     """
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the range of the reply as received that `text[start:end]` comes from."""
+        """Return the range in the original reply that `text[start:end]` comes from."""
         if self.starts is None:
             return start, end
         return self.starts[start], self.starts[end]

@@ -182,9 +182,9 @@ def _numbers(words: Collection[str]) -> set[str]:
 
 @lru_cache(maxsize=1)
 def _bounds() -> dict[str, Callable[[float, float], bool]]:
-    """Return the stems of words that make a bound of the number behind them, as in "at least four".
+    """Return the words that turn the number after them into a bound, such as "least" in "at least four", by their stem.
 
-    Each has a comparison (value, bound) that is true of the values within the bound.
+    Each has a comparison: for "least" it is true of (5, 4) and (4, 4), but not of (3, 4).
     """
     comparisons: dict[str, Callable[[float, float], bool]] = {
         "least": operator.ge,

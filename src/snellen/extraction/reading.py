@@ -36,7 +36,7 @@ TOLD = ("finish", "question")
 
 
 class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
-    """The option that a reply names, as the place it was shown in, or None; never a guess.
+    """The option that an extractor read in a reply, or the reason why it read none. It is never a guess.
 
     Examples:
         >>> ExtractedChoice(1, "label", "certain", span=(13, 16)).choice
@@ -44,24 +44,26 @@ class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
     """
 
     choice: int | None
-    """Index of the PLACE into the options as they were passed in; the caller maps places to identities."""
+    """Index of the option in the order in which the options were passed in, which is the order shown; None if no option
+    was found. The caller translates it into the order of the question."""
     extraction_method: RuleMethod | None
     """How the option was found; None when none was."""
     confidence: Confidence
-    """`certain`: the reply plainly says so, and nothing else; `likely`: weighed, and probable enough."""
+    """`certain`: the reply says plainly which option it means. `likely`: it is the most probable
+    reading, and probable enough."""
     detail: str = ""
     """One short phrase for the reader of a report."""
     span: tuple[int, int] | None = None
-    """Where in the reply, as received, the deciding words stand: [start, end)."""
+    """Range of the deciding words in the reply as received: [start, end)."""
     follows_format: bool = False
-    """The reply kept the asked-for format: it names exactly one of the labels shown, as a label (either case)."""
+    """Whether the reply has the requested format: it names exactly one of the labels shown, in upper or lower case."""
     reason: NoChoiceReason | None = None
-    """Why no option was found; None when one was."""
+    """Why no option was found; None if one was found."""
     probabilities: tuple[float, ...] = ()
     """For each option in the order shown, and last for "gives no answer": how probable it is that the reply means it.
     Empty for a rule that knows no probabilities; then `choice` has probability 1."""
     mentioned: tuple[int, ...] = ()
-    """The places of all options that the reply names, of a rule by which a mention is enough."""
+    """For a rule by which naming an option is enough: the indices, in the order shown, of all options that it names."""
 
     @property
     def probability(self) -> float:
@@ -78,9 +80,11 @@ class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
 
 
 class Extractor(Protocol):
-    """(reply, options in the order shown, labels in the same order) -> what the reply names. Pure, never raises.
+    """A function that reads which option a reply chooses.
 
-    One of another package may leave out `finish` and `question`, and return the index of an option, or None.
+    It gets the reply, the options in the order shown, and their labels in the same order. The result depends on nothing
+    else, and it raises no error. An extractor of another package need not take `finish` and `question`, and may return
+    just the index of an option, or None.
 
     Examples:
         >>> def last_letter(reply, options, labels=()):
@@ -100,22 +104,30 @@ class Extractor(Protocol):
         finish: str | None = None,
         question: str = "",
     ) -> ExtractedChoice:
-        """`finish` is why the model stopped ("length": cut), `question` what was asked; published rules use neither."""
+        """Return the option that a reply chooses.
+
+        Args:
+            reply: The reply as received.
+            options: Texts of the options in the order shown.
+            labels: Labels of the options, such as A and B; empty if they were shown without labels.
+            finish: Why the model stopped; "length" means that the reply was cut off. Published rules ignore it.
+            question: The text of the question. Published rules ignore it.
+        """
         ...
 
 
 def no_limit(labels: Sequence[str]) -> str:
-    """Return an empty text: the rule reads replies by label and by text."""
+    """Return an empty text: the extractor can read replies to options with or without labels."""
     return ""
 
 
 def labels_alone(labels: Sequence[str]) -> str:
-    """Return the limit of a rule that reads no texts."""
+    """Return a warning for an extractor that finds only labels, if no labels were shown; else an empty text."""
     return "" if labels else "finds labels alone, and options were listed without any"
 
 
 def texts_alone(labels: Sequence[str]) -> str:
-    """Return the limit of a rule that reads no labels."""
+    """Return a warning for an extractor that finds only texts of options, if labels were shown; else an empty text."""
     return (
         "finds the texts of options alone, and options were shown with labels to answer by"
         if labels
@@ -153,10 +165,10 @@ class NamedExtractor(Struct, frozen=True):
         finish: str | None = None,
         question: str = "",
     ) -> ExtractedChoice:
-        """Return the choice that the rule reads in a reply; the rule may return just the index of an option, or None.
+        """Return what the extractor reads in a reply. Its function may return just the index of an option, or None.
 
         Raises:
-            HookError: The rule raises an error or returns anything else; the message names the sample `of`.
+            HookError: The function raises an error or returns anything else. The message names the sample, `of`.
         """
         try:
             choice: Any = self.read(reply, options, labels, finish=finish, question=question)
@@ -189,7 +201,7 @@ def no_choice(reason: NoChoiceReason) -> ExtractedChoice:
 def published_rule(
     rule: Callable[[str, Sequence[str], Sequence[str]], ExtractedChoice],
 ) -> Extractor:
-    """Return the rule of a paper as an extractor, which ignores the question and why the model stopped."""
+    """Return an extractor by the rule of a paper, which takes only the reply, the options and their labels."""
 
     def extract(
         reply: str,

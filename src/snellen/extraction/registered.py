@@ -16,11 +16,11 @@ from snellen.extraction.standard import read_choice
 
 
 def as_extractor(name: str, registered: Any) -> NamedExtractor:
-    """Return the registered extractor: a `NamedExtractor`, or a function of reply, options and labels turned into one.
+    """Return a registered extractor in the form in which Snellen calls it.
 
-    The version of a function is its name with a digest of its file. Neither has to take `finish` and `question`.
-
-    A function of the reply alone returns the part of it to read, such as its last line.
+    It may be registered as a `NamedExtractor` or as a function of reply, options and labels, which need not take
+    `finish` and `question`. A function of the reply alone returns the part of the reply, such as its last line, that
+    the standard extractor then reads. The version of a function is its name with a digest of its file.
 
     Raises HookError for anything else.
     """
@@ -47,9 +47,10 @@ def _digest_of_file(function: Callable[..., Any]) -> str:
 
 
 def _called_with_what_it_takes(name: str, read: Callable[..., Any]) -> Extractor:
-    """Return an extractor that takes `finish` and `question`, for a function that may take fewer arguments.
+    """Return a function that accepts `finish` and `question`, for one that may take fewer arguments.
 
-    A function of the reply alone returns the part of it that the standard extractor then reads.
+    Arguments that `read` does not take are not passed on. If `read` takes the reply alone, it returns a part of the
+    reply, which the standard extractor then reads. Raises HookError if `read` takes other arguments.
     """
     signature = inspect.signature(read)
     kinds = {parameter.kind for parameter in signature.parameters.values()}

@@ -405,7 +405,11 @@ def _only_repeats_options(view: AnswerView, options: Sequence[str]) -> bool:
 
 
 def _why_open(view: AnswerView) -> NoChoiceReason:
-    """Return why a reply gives no answer."""
+    """Return why a reply gives no answer.
+
+    The reasons, in the order in which they are tried: it repeats its words in a loop, it refuses, it was cut off, it
+    names several options (`ambiguous`), it names one but denies it (`negated`), or it names none (`no match`).
+    """
     words = [token.normalised for token in view.marked.tokens if token.normalised[0].isalnum()]
     if len(words) > _LONG_REPLY and len(words) > _LOOP_REPEATS * len(set(words)):
         return "loop"
@@ -436,7 +440,7 @@ def read_by_label(
 
 
 def allowing(error: float) -> NamedExtractor:
-    """Return the reference extractor that leaves a reading open if it is wrong with more than this probability."""
+    """Return the standard extractor, set to read no option if it could be wrong with more than this probability."""
     return NamedExtractor(f"{VERSION}?error={error:g}", partial(read_choice, error=error))
 
 

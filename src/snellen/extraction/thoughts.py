@@ -51,10 +51,11 @@ class ThoughtfulReply(Struct, frozen=True):
 
 
 def split_thoughts(text: str, closing: str = "") -> ThoughtfulReply:
-    """Separate the reasoning in a reply from the answer: the text behind it, or if there is none, the text around it.
+    """Separate the reasoning in a reply from the answer, which is the text after it or, if there is none, around it.
 
-    Reasoning that is closed but not opened begins with the text, because some chat templates open it in the prompt.
-    Reasoning that is not closed takes the rest of the text, so that a reply which begins with it has an empty answer.
+    Some chat templates open the reasoning in the prompt. A closing mark without an opening one therefore means that the
+    reply begins with reasoning. Reasoning without a closing mark extends to the end, so a reply that begins with it has
+    an empty answer.
 
     Args:
         text: A reply, complete or as far as it was received.

@@ -105,7 +105,7 @@ def ngrams(corpus: Corpus) -> list[Counts]:
             last_word = words[position + n - 1]
             code = code[has_n_words] * corpus.n_words + last_word
 
-        # Sorted, equal n-grams are adjacent, and those of one caption among them.
+        # After sorting, equal n-grams are adjacent, and among these the ones in the same caption.
         order = _stable_order(code)
         captions = caption[position[order]]
         is_new_code = _changes(code[order])
@@ -135,22 +135,30 @@ def _stable_order(keys: Ints) -> Ints:
 
 
 def _changes(values: Ints) -> NDArray[np.bool_]:
-    """Return, for each value of an array, whether it differs from the one before. The first one always does."""
+    """Return, for each value of an array, whether it differs from the one before. The first one always does.
+
+    For example, [3, 3, 5] gives [True, False, True].
+    """
     changes = np.ones(len(values), dtype=bool)
     changes[1:] = values[1:] != values[:-1]
     return changes
 
 
 def cider_arrays(corpus: Corpus) -> Floats:
-    """Return CIDEr-D of each reply; shape (images,). The formula is in `captions.cider`."""
-    # Number of word pairs in each caption; the penalty depends on the difference between reply and reference.
+    """Return the CIDEr-D score of each reply, from 0 to 10, in the order of the images; shape (images,).
+
+    For each n from 1 to 4, a reply is compared with every reference of its image: the cosine of their weighted n-gram
+    counts is multiplied by a penalty for a difference in length. The score is 10 times the mean over the references and
+    over n. The formula is in `captions.cider`.
+    """
+    # The length of a caption is its number of bigrams, as in the COCO evaluation; shape (references + replies,).
     n_bigrams = np.maximum(corpus.lengths - 1, 0)
     reply_bigrams = n_bigrams[corpus.n_references :]
     reference_bigrams = n_bigrams[: corpus.n_references]
     difference = reply_bigrams[corpus.image_of_reference] - reference_bigrams
     penalty = np.exp(-(difference**2) / (2 * _SIGMA**2))  # shape (references,)
 
-    similarity = np.zeros(corpus.n_images)  # summed over the references of an image and over n
+    similarity = np.zeros(corpus.n_images)  # shape (images,); summed over references and n
     for counts in ngrams(corpus):
         if counts.n_codes:
             cosine = _cosines(corpus, counts, _idf(corpus, counts))
@@ -162,7 +170,8 @@ def cider_arrays(corpus: Corpus) -> Floats:
 def _idf(corpus: Corpus, counts: Counts) -> Floats:
     """Return the inverse document frequency of each n-gram: log(images / images with the n-gram in a reference).
 
-    The result has one number for each n-gram; shape (n_codes,). An n-gram in no reference counts as if in one.
+    The result has shape (n_codes,). An n-gram that occurs only in replies is treated as if one image had it in a
+    reference, so that there is no division by zero.
     """
     captions, codes, _ = counts.where(counts.caption < corpus.n_references)
     # Several references of an image may have the n-gram; they are adjacent, and count once.
@@ -328,9 +337,10 @@ def _count_matching_ngrams(corpus: Corpus) -> Floats:
 
 
 def _in_reply(keys: Ints, n_references: int) -> NDArray[np.bool_]:
-    """Return which keys may occur among the keys of the replies. Ruling out most others here saves sorting them.
+    """Return, for each word of all captions, whether the reply to the same image may have it too; shape (words,).
 
-    A few others may remain, because only the lowest 22 bits of the keys are compared.
+    A key stands for an image and a word. Only words that a reply has can match, so leaving out most others here saves
+    sorting them. A few others remain, because only the lowest 22 bits of the keys are compared.
 
     Args:
         keys: Keys of the words of all references, then of all replies.
@@ -344,9 +354,9 @@ def _in_reply(keys: Ints, n_references: int) -> NDArray[np.bool_]:
 
 
 def _sorted(keys: Ints) -> tuple[Ints, Ints]:
-    """Return numbers from 0 in ascending order, and the index that each one had.
+    """Return numbers (at least 0) in ascending order, and the index of each before: [7, 5] gives [5, 7] and [1, 0].
 
-    Where key and index fit into 63 bits together, they are sorted as one plain number, which is faster.
+    If a number and its index fit into 63 bits together, they are sorted as one plain number, which is faster.
     """
     index_bits = len(keys).bit_length()
     fits = int(keys.max()) >> (63 - index_bits) == 0

@@ -56,9 +56,10 @@ def read_point(text: str) -> Point | None:
 
 
 def _runs(text: str) -> list[list[float]]:
-    """Return the groups of numbers in a text.
+    """Return the groups of numbers in a text: `[1, 2, 3, 4]` and `(5, 6)` with a word between them are two groups.
 
-    The numbers of a group have no words between them but names, as in `x=` and `"bbox_2d":`, and tags.
+    Numbers belong to the same group if there are no words between them. Names such as `x=` and `"bbox_2d":` and tags
+    such as `<box>` do not separate numbers.
     """
     without_tags = _TAG.sub(" ", text).replace(">", " ")
     without_names = _KEY.sub(" ", without_tags)
@@ -120,7 +121,7 @@ def point_marks(reply: str, references: Sequence[str]) -> Marks:
 
 
 def _gold_boxes(references: Sequence[str]) -> list[Corners]:
-    """Return the boxes that the references are. Raises DataError if one is none."""
+    """Return the reference boxes as numbers. Raises DataError if there is none, or one is not a box of four numbers."""
     boxes = []
     for reference in references:
         box = read_box(reference)

@@ -45,7 +45,7 @@ class CorpusScore(Struct, frozen=True):
 
 
 def caption_tokens(caption: str, tokens: Tokens = "standard") -> list[str]:
-    """Words of a caption under a tokenisation, `standard` or `legacy`."""
+    """Return the words of a caption, split by a tokenisation: `standard` or `legacy`."""
     return _tokenizer(tokens)(caption)
 
 
@@ -54,11 +54,15 @@ def cider(
 ) -> CorpusScore:
     """CIDEr-D (Vedantam et al. 2015, section 8 and Eq. 1-3), in [0, 10]; tables often print it times 100.
 
-    10 / 4 * sum over n = 1..4 of the mean over references of
-    exp(-(l_c - l_r)^2 / (2 * 6^2)) * (min(g_c, g_r) . g_r) / (|g_c| |g_r|), where g holds tf-idf
-    weights of n-grams. As in the COCO evaluation l counts bigrams, idf is log(images) -
-    log(max(1, df)), and document frequencies come from the references at hand: one image alone
-    scores 0. Raises DataError when lengths differ or an image has no reference.
+    The score of a reply c is 10 / 4 * sum over n = 1..4 of the mean over its references r of exp(-(l_c - l_r)^2 / (2 *
+    6^2)) * (min(g_c, g_r) . g_r) / (|g_c| |g_r|). Here g is the vector of the tf-idf weights of a caption's n-grams,
+    and l is a caption's length.
+
+    As in the COCO evaluation, the length is the number of bigrams, and idf = log(images) - log(max(1, df)), where df is
+    the number of images with the n-gram in a reference. It is counted in the given references, so a single image always
+    scores 0.
+
+    Raises DataError if replies and references differ in number, or an image has no reference.
     """
     from snellen.metrics._caption_arrays import cider_arrays, encode
 
@@ -110,9 +114,9 @@ def rouge_l(
 ) -> CorpusScore:
     """ROUGE-L (Lin 2004, section 3), in [0, 1]: F of the longest common subsequence, beta = 1.2.
 
-    As in the COCO evaluation precision and recall are each the best over the references, not
-    necessarily of one reference; `legacy` words split at every single blank, so that two blanks
-    hold an empty word. Errors as in `cider`.
+    As in the COCO evaluation, precision and recall are each the best value over the references, so the two may come
+    from different references. With `legacy` tokens, a caption is split at every single blank, so two blanks in a row
+    enclose an empty word. Raises the same errors as `cider`.
     """
     check_paired(replies, references)
     split = _blank_words if tokens == "legacy" else _tokenizer(tokens)
@@ -208,7 +212,7 @@ def _words(
 
 
 def check_paired(replies: Sequence[str], references: References) -> None:
-    """Raises DataError unless each reply has a list of at least one reference caption."""
+    """Raise DataError unless there are replies and each one has a list with at least one reference caption."""
     if len(replies) != len(references):
         raise DataError(
             f"caption metric: {len(replies)} replies but references of {len(references)} images; "
@@ -287,12 +291,15 @@ CAPTION_SIMILARITY = corpus_metric(
 def meteor_counts(
     replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
 ) -> list[tuple[float, ...]]:
-    """Return METEOR's 23 statistics of each reply against its best reference; `meteor_from_sums` computes METEOR from
-    their sums.
+    """Return METEOR's 23 statistics of each reply, compared with the best of its references.
 
-    A reply that matches its reference as one chunk counts no chunk, as in the program's own sums. One process answers
-    for the whole corpus, and within a scoring for all (`programs_kept`). Raises MissingExtraError without
-    Java or pycocoevalcap, DataError as the other caption metrics do.
+    `meteor_from_sums` computes METEOR from sums of these statistics. If reply and reference are the same words in the
+    same order (one chunk), the number of chunks is set to 0, as METEOR's own program does when it sums. The Java
+    program is started once for all replies; within `programs_kept` it also stays for other benchmarks.
+
+    Raises:
+        MissingExtraError: Java or pycocoevalcap is not installed.
+        DataError: Replies and references differ in number, or an image has no reference.
     """
     java, program = find_jar("meteor/meteor-1.5.jar", "METEOR")
     check_paired(replies, references)

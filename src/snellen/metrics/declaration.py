@@ -291,7 +291,9 @@ class ReplyMetric(Metric, frozen=True, kw_only=True):
 
 
 class CorpusMetric(Metric, frozen=True, kw_only=True):
-    """A number per reply that depends on all replies (CIDEr weighs words by all references); averaged likewise.
+    """A metric whose value for one reply depends on all replies. The value of a benchmark is the mean over the replies.
+
+    For example, CIDEr weighs a word by the number of images that have it in a reference.
 
     Examples:
         >>> def mean_length(replies, references):
@@ -317,9 +319,10 @@ class CorpusMetric(Metric, frozen=True, kw_only=True):
 
 
 class ChoiceMetric(Metric, frozen=True, kw_only=True):
-    """A number for one question with options, from its predictions in order of presentation and its answer.
+    """A metric of questions with options: a number for each question, from its predictions and its correct answer.
 
-    None if undefined. Snellen's own choice metrics are always computed, by separate code (`measure` is None).
+    `measure` gets the predictions in the order of presentation. It returns None if the metric is undefined for them.
+    For Snellen's own choice metrics `measure` is None, because other code computes them for every run.
 
     Examples:
         >>> def first_chosen(predictions, answer):
@@ -389,7 +392,8 @@ def reply_metric(
 ) -> ReplyMetric | Callable[[Measure], ReplyMetric]:
     """Declare `measure(reply, references) -> float`, by a call or as a decorator (`@reply_metric(unit="s")`).
 
-    `declared_row` are fields of `MetricRow`. The default name is the function's; its docstring's first line describes it.
+    `declared` are fields of `MetricRow`. By default the metric has the name of the function. The first line of the
+    function's docstring becomes the description of the metric.
 
     Examples:
         >>> @reply_metric(unit="words")
@@ -442,14 +446,17 @@ def judging_code(metric: str) -> str:
 
 
 def find_metric(name: str) -> Metric:
-    """Return the metric that is registered under a name. Raises UnknownNameError, which suggests a similar name, and
-    HookError if the metric cannot be imported, or is not a metric.
+    """Return the metric that is registered under a name.
 
-    A plain function is a metric as `sn.metric` makes it: its values are shares. The row of a metric with a single row
-    takes the name that the metric is registered under.
+    A registered plain function becomes a metric as by `sn.metric`; its values are shares. If the metric has a single
+    row, the row takes the name that the metric is registered under.
 
-    `my_file.py:NAME` is the metric NAME if this process registered it. Otherwise, as in the report of a finished run,
-    it is a metric that declares nothing and cannot be computed.
+    `my_file.py:NAME` is the metric NAME of a user's file if this process has registered it. If not, as in the report of
+    a finished run, the result is a metric that declares nothing and cannot be computed.
+
+    Raises:
+        UnknownNameError: There is no such metric. The message suggests a similar name.
+        HookError: What is registered cannot be imported, or is not a metric.
 
     Examples:
         >>> find_metric("accuracy").names[0]
@@ -499,7 +506,11 @@ def function_metric(
 
 
 def _unavailable(name: str) -> Measure:
-    """Return a measure that refuses to score: the code of this metric was not given to the command or call."""
+    """Return a function that raises an error when it is called, in place of a metric whose code is not available.
+
+    This happens if a run was scored with a function in the user's own file, and a later command does not name that
+    file.
+    """
 
     judge = judging_code(name)
     kind = "judge" if judge else "metric"
@@ -529,10 +540,13 @@ def _as_metric(name: str, registered: Any) -> Metric:
 def taking_all_references(
     measure: Callable[..., float], name: str, better: str = "higher"
 ) -> Callable[..., float]:
-    """Return a function of a reply and all references, for one with other parameters.
+    """Return a metric function in the form `f(reply, references)`, made from one with other parameters.
 
-    `f(reply, references)` is returned as it is. `f(reply, reference)` is called with each one, and the best value counts:
-    the highest, or the lowest if lower is better. `f(question, reply, reference)` gets the question of the reply as well.
+    - `f(reply, references)` is returned unchanged.
+    - `f(reply, reference)` is called with each reference. The best value counts: the highest, or the lowest if lower is
+      better.
+    - `f(question, reply, reference)` gets the text of the question as well.
+
     Raises DataError if the names of its parameters do not say which is which.
     """
     parameters = measure_parameters(measure, name)
@@ -557,7 +571,10 @@ def taking_all_references(
 
 
 def class_mean(measure: Measure, *, name: str, title: str) -> ReplyMetric:
-    """Declare the unweighted mean over golds of a share of right replies: a rare class counts fully."""
+    """Declare a mean over classes of equal weight. All questions with the same correct answer are a class.
+
+    A rare answer thus counts as much as a frequent one.
+    """
     row = share_row(name, title, interval="linearised")
     description = f"{title}: for each gold the mean of {measure.__name__} over its questions, and the mean of these"
     return ReplyMetric(
@@ -566,7 +583,10 @@ def class_mean(measure: Measure, *, name: str, title: str) -> ReplyMetric:
 
 
 class StoredRow(Struct, frozen=True, kw_only=True):
-    """What a metric in code of the user declared about a row when a run was scored, as the run keeps it."""
+    """A row of a metric in the user's own code, as it is stored with a scored run.
+
+    A later process can then print the row's title and unit without importing that code.
+    """
 
     name: str
     title: str = ""
@@ -581,7 +601,10 @@ _STORED_ROWS: dict[str, MetricRow] = {}
 
 
 def stored_rows_of(metrics: Iterable[str]) -> tuple[StoredRow, ...]:
-    """Return what the metrics in code of the user declare, so that a run can keep it."""
+    """Return the rows of those metrics that are the user's own code, to be stored with a run.
+
+    The names of these metrics have a colon, as in `mine.py:NAME`. The result is empty if there are none.
+    """
     stored: list[StoredRow] = []
     for name in metrics:
         if ":" not in name:
@@ -602,13 +625,19 @@ def stored_rows_of(metrics: Iterable[str]) -> tuple[StoredRow, ...]:
 
 
 def remember_rows(rows: Iterable[StoredRow]) -> None:
-    """Let `declared_row` know rows whose metric is code that this process does not import."""
+    """Let `declared_row` find rows that were stored with a run.
+
+    These are the rows of metrics in the user's own code, which this process does not import.
+    """
     for row in rows:
         _STORED_ROWS[row.name] = MetricRow(**asdict(row))
 
 
 def declared_row(row: str) -> MetricRow:
-    """Return what a metric declares about the row of that name; an unknown row declares nothing but its name.
+    """Return the declaration of a metric row (its title, unit, bounds and so on) by the name of the row.
+
+    The declaration of a derived row, such as one over answered questions only, is made from that of the original row.
+    An unknown row gets a declaration with its name and defaults.
 
     Examples:
         >>> declared_row("accuracy").unit
@@ -638,7 +667,10 @@ def _plain(row: str) -> str:
 
 
 def after_audit(row: MetricRow) -> MetricRow:
-    """Return the row of a number that is corrected by labels of some replies, next to the row as read."""
+    """Return the declaration of the row with a number that an audit has corrected.
+
+    In an audit, people label a sample of the replies, which shows how often replies were read wrongly.
+    """
     title, name = f"{row.display_name} after audit", row.name + AFTER_AUDIT
     return replace(
         row,
@@ -652,7 +684,7 @@ def after_audit(row: MetricRow) -> MetricRow:
 
 
 def as_read(row: MetricRow) -> MetricRow:
-    """Return the row next to a corrected number that has the number as it was read."""
+    """Return the declaration of the row with the uncorrected number, shown next to the one after an audit."""
     return replace(
         row,
         name=row.name + AS_READ,
@@ -665,7 +697,10 @@ def as_read(row: MetricRow) -> MetricRow:
 
 
 def of_answered(row: MetricRow) -> MetricRow:
-    """Return the row over received replies only, next to a row that counts missing replies as wrong."""
+    """Return the declaration of the row that counts only received replies.
+
+    It is shown next to a row that counts missing replies as wrong.
+    """
     title = f"{row.display_name} of answered"
     return replace(
         row, name=row.name + OF_ANSWERED, title=title, secondary_to=row.name, label="of answered"
@@ -684,8 +719,9 @@ def metric_of(row: str) -> Metric | None:
 
 @functools.cache
 def _metric_of(row: str, key: Hashable) -> Metric | None:
-    """Return the first metric that has a row of this name; None if there is none. Metrics are imported one by one until
-    one has it, since importing all of them takes longer than most reports.
+    """Return the first metric that has a row of this name; None if there is none.
+
+    Metrics are imported one by one until one has the row, because importing all of them takes longer than most reports.
     """
     names = list(registry.targets("metrics"))
     if row in names:  # most rows bear the name of their metric
@@ -718,12 +754,15 @@ def metric_with(name: str) -> str:
 
 
 def row_called(name: str) -> str:
-    """Return the name of a metric row, given itself, or the name of a metric: then its first row. Raises UnknownNameError."""
+    """Return the name of a metric row, given its own name or that of its metric, which stands for its first row.
+
+    Raises UnknownNameError if there is neither a row nor a metric of this name.
+    """
     return name if metric_of(name) else find_metric(metric_with(name)).names[0]
 
 
 def check_row(kind: str, row: str) -> None:
-    """Raise UnknownNameError, which calls it a `kind`, for a row that no metric has."""
+    """Raise UnknownNameError if no metric has a row of this name. The message calls it a `kind`, such as "metric"."""
     if metric_of(row) is None:
         raise registry.unknown_name(kind, row, _known_rows())
 
@@ -758,7 +797,7 @@ Golds = Sequence[Sequence[str]]
 
 
 class SummedMetric(Metric, frozen=True, kw_only=True):
-    """A metric computed from summed counts, whatever they are counted on.
+    """A metric that is computed from counts summed over all questions, such as precision and recall.
 
     Examples:
         >>> metric = find_metric("bleu_4")
@@ -784,7 +823,7 @@ class SummedMetric(Metric, frozen=True, kw_only=True):
 
 
 class CorpusCountMetric(SummedMetric, frozen=True, kw_only=True):
-    """A metric computed from counts on replies, summed."""
+    """A metric that is computed from counts on single replies, summed over all replies, such as a corpus BLEU."""
 
     computed_over: ClassVar[MetricInput] = "counts"
     count: Callable[[Sequence[str], Golds], Sequence[Counts | str]]
@@ -804,7 +843,11 @@ class CorpusCountMetric(SummedMetric, frozen=True, kw_only=True):
 def reply_by_reply(
     count: Callable[[str, Sequence[str]], Counts],
 ) -> Callable[[Sequence[str], Golds], list[Counts | str]]:
-    """Count each reply by itself; a gold that `count` refuses (DataError) is why its reply has no counts."""
+    """Return a function that counts all replies of a corpus, made from one that counts a single reply.
+
+    If `count` raises DataError, because it cannot use the references of a reply, the message of the error is returned
+    in place of the counts of this reply.
+    """
 
     def counted(reply: str, texts: Sequence[str]) -> Counts | str:
         """Return the counts of a reply, or why the metric cannot use its references."""

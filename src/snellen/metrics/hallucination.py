@@ -126,11 +126,15 @@ def _concluding_clauses(reply: str) -> list[str]:
 
 
 def pope_counts(parsed: YesNo | None, gold: YesNo) -> tuple[float, ...]:
-    """Return POPE's counts for one reply, to be summed: 1, right, yes reply, yes gold, both yes, unparsed.
+    """Return what one reply adds to POPE's six counts.
 
     Args:
-        parsed: What was read in the reply; None if neither yes nor no was.
+        parsed: What the reply says; None if it says neither yes nor no.
         gold: The correct answer.
+
+    Returns:
+        1 (the reply itself); then 1 or 0 for each of these: the reply is correct, it says yes, the correct answer is
+        yes, both are yes, and the reply says neither yes nor no.
     """
     is_yes_reply = parsed == "yes"
     is_yes_gold = gold == "yes"
@@ -251,11 +255,16 @@ def listed_objects(text: str) -> list[str]:
 
 
 def chair_counts(reply: str, references: Sequence[str]) -> tuple[float, ...]:
-    """Return CHAIR's counts for one caption, to be summed: 1, is one wrong, mentions, wrong mentions, objects, objects mentioned.
+    """Return what one caption adds to CHAIR's six counts of objects that captions mention, wrongly or rightly.
 
     Args:
         reply: The list of objects that the caption mentions.
         references: Lists of the objects in the image.
+
+    Returns:
+        1 (the caption itself); whether it mentions an object that is not in the image; the number of objects that it
+        mentions; how many of these are not in the image; the number of objects in the image; and how many of these the
+        caption mentions.
     """
     mentioned = listed_objects(reply)
     in_image: set[str] = set()
@@ -267,7 +276,16 @@ def chair_counts(reply: str, references: Sequence[str]) -> tuple[float, ...]:
 
 
 def chair_rows(sums: Counts) -> tuple[float | None, ...]:
-    """CHAIR's numbers from summed counts (Rohrbach et al. 2018, section 3): of mentions, of captions, and the recall."""
+    """Return the numbers of CHAIR (Rohrbach et al. 2018, section 3) from summed counts, each in [0, 1].
+
+    Args:
+        sums: The sums of what `chair_counts` returns.
+
+    Returns:
+        The share of mentioned objects that are not in the image (None if no object is mentioned), the share of captions
+        that mention such an object, and the share of objects in the images that are mentioned (None if there are no
+        objects).
+    """
     n, wrong_captions, mentions, wrong_mentions, objects, found = sums
     of_mentions = wrong_mentions / mentions if mentions else None
     return of_mentions, wrong_captions / n, found / objects if objects else None

@@ -14,9 +14,9 @@ _kept: ContextVar[dict[tuple[str, ...], subprocess.Popen[str]] | None] = Context
 
 @contextmanager
 def programs_kept() -> Iterator[None]:
-    """Keep the programs that metrics start in this context running, so that they are not started again for each benchmark.
+    """Keep programs that metrics start, such as METEOR's Java program, running until the context ends.
 
-    They end with the context. A context within another one changes nothing.
+    They are then started once and not again for each benchmark. A context within another one has no effect.
     """
     if _kept.get() is not None:
         yield
@@ -60,6 +60,6 @@ def asked_program(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Close its input, at whose end it ends, and wait for that."""
+    """Close the input of a program, which makes it end, and wait until it has ended."""
     with process:
         pass

@@ -51,9 +51,9 @@ def entity_exact_match(reply: str, references: Sequence[str]) -> float:
 def word_f1(reply: str, references: Sequence[str]) -> float:
     """F1 of the words of one reply against its best gold, in [0, 1]; a repeated word counts as often as both have it.
 
-    2 common / (words of the reply + words of the gold), after `normalise.standard`; the token F1 of
-    SQuAD (Rajpurkar et al. 2016, section 6.1) without its dropping of articles. Raises DataError when
-    there is no reference or one has no word.
+    It is 2 common / (words of the reply + words of the reference), after `normalise.standard`. This is the token F1 of
+    SQuAD (Rajpurkar et al. 2016, section 6.1), except that articles are not dropped. Raises DataError if there is no
+    reference, or one without a word.
     """
     reply_words = Counter(standard_normalise(reply).split())
     values = []

@@ -87,7 +87,7 @@ def _numbers(text: str) -> tuple[Fraction, ...]:
 
 
 def _spelled(word: str) -> Fraction | None:
-    """Return the number that a word is, such as `two`, `thirteen` or `twenty-one`; None if it is none."""
+    """Return the number that a word stands for, such as 2 for `two` and 21 for `twenty-one`; None for other words."""
     tens, _, units = word.partition("-")
     if tens in _TENS:
         unit = number_in(units) if units else 0.0
@@ -125,13 +125,13 @@ def number_right(reply: str, references: Sequence[str]) -> Marks:
 
 
 def _half_unit(reference: str) -> Fraction:
-    """Half a unit of the last decimal of a gold; 0 where it has none."""
+    """Return half a unit of the last decimal of a reference: 0.005 for "1.45"; 0 for a number without decimals."""
     decimals = re.search(r"\d\.(\d+)", reference)
     return Fraction(1, 2 * 10 ** len(decimals[1])) if decimals else Fraction(0)
 
 
 def _meet(numbers: Sequence[Fraction], gold: Sequence[Fraction], slack: Fraction) -> bool:
-    """Return whether numbers are as many as the correct ones, and each differs from its own by at most `slack`."""
+    """Return whether there are as many numbers as correct ones, and each is within `slack` of the correct one."""
     if len(numbers) != len(gold):
         return False
     for number, correct_number in zip(numbers, gold, strict=True):
@@ -229,8 +229,10 @@ def _count_rows(sums: Counts) -> tuple[float | None, ...]:
 
 
 def _count_metric_rows(name_prefix: str, title_prefix: str) -> tuple[MetricRow, ...]:
-    """Return the rows of a counting metric: accuracy, near accuracy, two errors, and the share of replies without a
-    number."""
+    """Return the rows of a counting metric.
+
+    They are accuracy, near accuracy (at most one off), two errors, and the share of replies without a number.
+    """
 
     def error(name: str, title: str) -> MetricRow:
         """Declare the row of a mean counting error, in objects."""
@@ -299,10 +301,11 @@ _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 def relaxed_accuracy(reply: str, references: Sequence[str]) -> float:
     """1 if the reply is a gold's number to within 5%, or the words of a gold that is not one (Methani et al. 2020).
 
-    The number is the only one in the reply, in words or in figures, with thousands separators, a unit or a percent
-    sign: `5%` agrees with 5 and with 0.05, `$5` with neither `5%` nor 5 km. A gold of zero, or one that is a year
-    (1800 to 2099, bare), has to be met exactly: 5% of a year is a century. Other golds are compared by
-    `normalise.standard`. Raises DataError as `word_accuracy`.
+    For a reference that is a number, the answer in the reply must have exactly one number, in words or in figures. It
+    may have thousands separators, a unit or a percent sign: `5%` agrees with 5 and with 0.05, but `$5` agrees with
+    neither `5%` nor 5 km. A reference that is zero or a year (1800 to 2099 without a unit) must be met exactly, because
+    5% of a year is a century. Other references are compared with the reply by `normalise.standard`. Raises DataError as
+    `word_accuracy` does.
     """
     golds = normalised_references(references, standard_normalise)
     answer = stated_answer(reply)
@@ -337,7 +340,10 @@ def _quantities_in(reply: str) -> list[Number]:
 
 
 def _whole_number(text: str) -> Number | None:
-    """Return the number with its unit that a whole text is; None if it is none, or one with a root or with pi."""
+    """Return the number and its unit if a text is a number and nothing else, such as "5 km".
+
+    None for any other text, and for a number with a root or with pi.
+    """
     quantity = whole_quantity(text, ".")
     if quantity and quantity.root == 1 and not quantity.pi:
         return quantity.values[0], quantity.unit
@@ -371,14 +377,18 @@ def _is_within_tolerance(numbers: Sequence[Number], gold: Number, reference: str
 def legacy_relaxed_accuracy(reply: str, references: Sequence[str]) -> float:
     """`relaxed_correctness` of pix2struct, which published tables use, to the letter; 1 or 0.
 
-    So any year agrees with any other, `5%` does not agree with 5, `1,200` not with 1200 nor `0.0` with 0, and `12 cm`
-    is compared as a text.
+    Its quirks are kept: any year agrees with any other year, `5%` does not agree with 5, `1,200` does not agree with
+    1200, `0.0` does not agree with 0, and `12 cm` is compared as a text.
     """
     return float(any(_legacy_meets(reply, reference) for reference in references))
 
 
 def _legacy_meets(reply: str, reference: str) -> bool:
-    """Return whether a reply is within 5% of a numeric gold, or the same text as another one, as in ChartQA's code."""
+    """Return whether a reply agrees with a reference, as ChartQA's code decides it.
+
+    Two numbers agree if they differ by at most 5% of the reference. In all other cases, and if the reference is 0, the
+    texts must be equal except for upper and lower case.
+    """
     number = _legacy_number(reply)
     target = _legacy_number(reference)
     if number is not None and target:
@@ -447,8 +457,10 @@ def math_right(reply: str, references: Sequence[str]) -> Marks:
 
 
 def _same_text(reply: str, reference: str) -> bool:
-    """Return whether two texts are equal but for case, blanks around colons, and blanks, $ and full stops at their
-    ends."""
+    """Return whether two texts are equal, apart from some signs.
+
+    Case, blanks around colons, and blanks, $ and full stops at the ends of the texts do not matter.
+    """
     texts: list[str] = []
     for text in (reply, reference):
         folded = text.strip(" \n$.").casefold()
@@ -457,8 +469,9 @@ def _same_text(reply: str, reference: str) -> bool:
 
 
 def parsed_expressions(text: str) -> list[Any]:
-    """Return the expressions that math-verify finds in a text, those that are SymPy objects first. Raises
-    MissingExtraError if math-verify is not installed.
+    """Return the expressions that math-verify finds in a text; those that are SymPy objects come first.
+
+    Raises MissingExtraError if math-verify is not installed.
     """
     math_verify = import_extra(
         "math_verify", "math", "comparing mathematical expressions", "math-verify"
@@ -473,7 +486,10 @@ def _equal(gold: list[Any], answer: list[Any]) -> bool:
 
 
 def _limit() -> int | None:
-    """Seconds until an expression is given up; its timer works in the main thread alone."""
+    """Return the number of seconds after which math-verify gives up an expression; None outside of the main thread.
+
+    The timer of math-verify works only in the main thread.
+    """
     return MATH_SECONDS if threading.current_thread() is threading.main_thread() else None
 
 

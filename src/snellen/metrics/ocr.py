@@ -29,8 +29,8 @@ _ANLS_THRESHOLD = 0.5
 def word_accuracy(reply: str, references: Sequence[str]) -> float:
     """Share of the gold's words that occur in the reply as whole words, in [0, 1].
 
-    The definition of ReForm-Eval, section 3.3.2 (whose code scored the whole answer instead). A word
-    repeated in the gold counts each time, but the reply needs it only once. Raises DataError if there is no
+    This is the definition in ReForm-Eval, section 3.3.2; the code of that paper compared the whole answer. A word that
+    the reference has twice counts twice, but it is enough if the reply has it once. Raises DataError if there is no
     reference, or one without a word.
     """
     reply_words = set(standard_normalise(reply).split())
@@ -130,15 +130,16 @@ def character_error_rate(reply: str, references: Sequence[str]) -> float:
 
 
 def word_error_counts(reply: str, references: Sequence[str]) -> Counts:
-    """Return edits and number of words for the reference with the fewest edits per word, to be summed over transcripts.
+    """Return the number of word edits and the number of words, for the reference with the fewest edits per word.
 
-    Words are compared in one case and without punctuation at their ends.
+    The word error rate of a corpus is the sum of the edits divided by the sum of the words. Words are compared without
+    case and without punctuation at their ends.
     """
     counts: list[Counts] = []
     for reference in normalised_references(references, fold_words):
         reference_words = _bare_words(reference)
         reply_words = _bare_words(reply)
-        if not reference_words:  # of signs alone, such as "...": these are its words
+        if not reference_words:  # it has only signs, such as "...", which count as its words
             reference_words = reference.split()
             reply_words = fold_words(reply).split()
         # Each word becomes a character, so that edits of words are edits of characters.
@@ -166,7 +167,7 @@ def _bare_words(text: str) -> list[str]:
 
 
 def normalised_references(references: Sequence[str], normalise: Normaliser) -> list[str]:
-    """Normalised references. Raises DataError for an empty list, or a reference that normalises to nothing."""
+    """Return the references after `normalise`. Raises DataError if there are none, or if one of them becomes empty."""
     if isinstance(references, str) or not references:
         raise DataError(
             f"references {references!r}: a question to score needs a list of at least one gold text"

@@ -108,9 +108,10 @@ function is a judge. The registry keeps each of these functions, so no id is use
 
 
 class JudgingFunction(ReplyMetric, frozen=True, kw_only=True):
-    """A function in the place of a judge, which also marks the replies to questions with options.
+    """A function of the user in place of a judge model. It marks all replies, also to questions with options.
 
-    Of these it gets the text of the option that was read, or the reply as it came if none was.
+    For a question with options, the function gets the text of the option that was read in the reply, or the reply
+    itself if no option was read.
     """
 
     def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
@@ -255,8 +256,10 @@ def _code_name(function: Any, name: str) -> str:
 
 
 def _register(name: str, declared: Metric) -> None:
-    """Register a user's metric. It replaces a metric of the same name from the user's code, as when a notebook cell is
-    run again. Raises DataError if a metric that is not the user's has this name."""
+    """Register a user's metric. It replaces an earlier one of the same name from the user's own code.
+
+    This happens when a notebook cell is run again. Raises DataError if a metric that is not the user's has the name.
+    """
     registered = registry.targets("metrics").get(name)
     is_own = name in registry.own_targets("metrics") and registry.names_code(str(registered))
     if isinstance(registered, str) and not is_own and not _is_declared_as(declared, registered):
@@ -265,7 +268,7 @@ def _register(name: str, declared: Metric) -> None:
 
 
 def _is_declared_as(declared: Metric, target: str) -> bool:
-    """Return whether a metric is the function that a package registers by its entry point, `module:attribute`."""
+    """Return whether a metric is the same function that an installed package registers, given as `module:attribute`."""
     function = inspect.unwrap(declared.measure) if isinstance(declared, ReplyMetric) else declared
     module = getattr(function, "__module__", "")
     return f"{module}:{getattr(function, '__name__', '')}" == target

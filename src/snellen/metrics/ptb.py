@@ -16,7 +16,7 @@ from snellen.common.late import late_pattern
 
 _DROPPED = frozenset(("''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"))
 
-# Letters: word characters without numerals that are not digits, and the marks that the program joins to them.
+# A letter is a word character that is no numeral, such as ½, or one of the marks that the program joins to letters.
 _NO_LETTER = "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209c\u2150-\u218b\u2460-\u24ff\u2776-\u2793\u3192-\u3195\u3220-\u33ff"
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065e\u0670\u0900-\u0903\u093c"
@@ -64,7 +64,10 @@ _SPLIT_WORDS = ("cannot", "gonna", "gotta", "lemme", "gimme", "wanna")  # after 
 
 
 def tokenize(text: str) -> list[str]:
-    """Lower-case Penn Treebank tokens of one line, punctuation included."""
+    """Return the lower-case Penn Treebank tokens of a line of text, including punctuation.
+
+    For example, "A dog's bone." gives `a`, `dog`, `'s`, `bone` and `.`.
+    """
     line = _BEFORE_NUMBER.sub(rf"\1{_NUMBER_FOLLOWS} ", text.replace("\u00ad", ""))
     line = _BEFORE_SENTENCE.sub(f".{_SENTENCE_FOLLOWS} ", line)
     tokens: list[str] = []
@@ -74,20 +77,24 @@ def tokenize(text: str) -> list[str]:
 
 
 def caption_words(caption: str) -> list[str]:
-    """Lower-case words of a caption without punctuation: what the COCO evaluation counts."""
+    """Return the lower-case words of a caption without punctuation, as the COCO evaluation counts them."""
     return [token for token in tokenize(caption) if token not in _DROPPED]
 
 
 @lru_cache(maxsize=65536)
 def _tokens(chunk: str) -> tuple[str, ...]:
-    """Tokens between two blanks: the longest match at each place, the first pattern where two are as long."""
+    """Return the tokens of a text without blanks, such as `("is", "n't")` for "isn't".
+
+    At each position, the pattern with the longest match is used; if several matches are equally long, the first of
+    these patterns. A character that no pattern matches is dropped.
+    """
     if chunk.isascii() and chunk.isalpha() and chunk.lower() not in _SPLIT_WORDS:
         return (chunk.lower(),)
     tokens: list[str] = []
     position = 0
     while position < len(chunk):
         match = max((pattern.match(chunk, position) for pattern in _patterns()), key=_length)
-        if match is None:  # a sign that the program calls untokenizable, and drops
+        if match is None:  # a character that the program drops as untokenizable
             position += 1
         else:
             tokens.extend(_written(match))
@@ -100,10 +107,13 @@ def _length(match: re.Match[str] | None) -> int:
 
 
 def _written(match: re.Match[str]) -> list[str]:
-    """Return the tokens that the Penn Treebank tokeniser writes for a match, in lower case.
+    """Return the tokens, in lower case, for a piece of text that one of the patterns has matched.
 
-    Usually it is one token. It is two for a word with a clitic ("don't": "do", "n't") and words such as "cannot".
+    Most pieces are one token: "Dog" gives `["dog"]`. Some are two: "don't" gives `["do", "n't"]` and "cannot" gives
+    `["can", "not"]`. Some are replaced, as Stanford's tokeniser does it: "(" gives `["-lrb-"]`, "£" gives `["#"]`, and
+    "....." gives `["..."]`.
     """
+    # Only the patterns for a word with a clitic have groups: the word and the clitic.
     if match.lastindex:
         word, clitic = match.groups()
         return [word.lower(), clitic.lower().replace("\u2019", "'")]
@@ -123,7 +133,8 @@ def _written(match: re.Match[str]) -> list[str]:
     return [token.replace("&amp;", "&")]
 
 
-# Stand after a full stop for what follows the next blank; the patterns read them, no token holds them.
+# Marks that `tokenize` puts after a full stop if a number, or a word that begins a sentence, follows the next blank.
+# The patterns look at them to decide whether the full stop belongs to an abbreviation. They are part of no token.
 _NUMBER_FOLLOWS, _SENTENCE_FOLLOWS = "\x01", "\x02"
 _CLITIC = r"['\u2019](?i:[msd]|re|ve|ll)(?![A-Za-z])"
 _SMILEY = late_pattern(r"[<>]?[:;=][-o*']{0,2}[()DPdpO\\{@|\[\]](?![A-Za-z])|[-^=~<>']_[-^=~<>']")
@@ -133,7 +144,7 @@ _BEFORE_SENTENCE = late_pattern(rf"(?<=\b[A-Za-z])(?<![\w.].)\. (?=(?:{_SENTENCE
 
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of tokens in the order in which the tokeniser of the Penn Treebank tries them."""
+    """Return the compiled patterns of tokens. If two patterns match equally long texts, the earlier one counts."""
     letter = rf"(?:[^\W\d_{_NO_LETTER}]|[{_MARKS}])"
     sign = rf"(?:[^\W_{_NO_LETTER}]|[{_MARKS}])"  # letter or digit
     apostrophe = "['\u2019]"

@@ -22,7 +22,9 @@ Counts = tuple[float, ...]
 
 
 class QuestionCounts(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Counts of one metric on one question, or why there are none.
+    """The counts of one metric on one question. The metric is computed from their sums over all questions.
+
+    If there are no counts, `counts` is empty and `reason` says why.
 
     Examples:
         >>> counts = QuestionCounts("vanilla", "generation", "animals", "q1", 0, "f1", counts=(1.0, 0.0, 1.0))
@@ -57,7 +59,7 @@ class QuestionCounts(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def tally_of(question: AskedQuestion, metric: str, counts: Counts | Unscored) -> QuestionCounts:
-    """Make the record of the counts of a metric on a question, or of why there are none."""
+    """Return the record of what a metric counted on a question, or of the reason why it counted nothing."""
     if isinstance(counts, Unscored):
         absence: Unscored | None = counts
         counts = ()
@@ -104,7 +106,10 @@ def count_questions(
 
 
 def _why_not_countable(question: AskedQuestion) -> Unscored | None:
-    """Return why a question cannot have counts, independent of its replies; empty if it can."""
+    """Return why no metric can count anything on a question, whatever its replies say; None if there is no such reason.
+
+    The reason is that no reply was received, or that the correct answer is not available.
+    """
     if not question.answered_unbiased:
         return why_unanswered(question)
     if question.answer is None:
@@ -115,11 +120,11 @@ def _why_not_countable(question: AskedQuestion) -> Unscored | None:
 def _counts_of_questions(
     questions: Sequence[AskedQuestion], metric: CorpusCountMetric
 ) -> list[Counts | Unscored]:
-    """Return the counts of each question, averaged over its presentations (repeated requests with other templates or
-    orders of options).
+    """Return the counts of each question, averaged over its presentations, or the reason why it has none.
 
-    The first presentations of all questions are one corpus, the second ones another, and so on, so that a caption is
-    never compared with its own variants. A question has a reason instead of counts if the metric has no value for it.
+    The presentations of a question are requests with other templates or orders of options. The first presentations of
+    all questions are counted as one corpus, the second ones as another, and so on, so that a caption is never compared
+    with its own variants.
     """
     counts_by_question: list[list[Counts | str]] = [[] for _ in questions]
     n_presentations = max((len(question.answered_unbiased) for question in questions), default=0)

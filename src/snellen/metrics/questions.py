@@ -39,7 +39,11 @@ Value = float | Unscored
 
 
 class AnswerSequence(Struct, frozen=True, gc=False):
-    """How many answers in a row a value needed, or how many were received before a request failed."""
+    """How many answers to one question, asked one after the other, are behind a value.
+
+    For example, a verdict over four rotations of the options that the second reply decides needs two answers. If a
+    request failed, it is the number of answers that were received before.
+    """
 
     steps: int = 0
     """Number of answers in a row."""
@@ -96,7 +100,11 @@ class AskedQuestion(Struct, frozen=True, gc=False):
 
     @property
     def answered_unbiased(self) -> tuple[Prediction, ...]:
-        """Answered presentations, without those that an early stop selects by outcome."""
+        """Answered presentations that count towards the vanilla accuracy.
+
+        A protocol may stop asking a question depending on the replies. Its later presentations then show only a
+        selection of the questions, such as those answered correctly so far, and are left out here.
+        """
         is_unbiased = self.declaration.is_unbiased
         return tuple(prediction for prediction in self.answered if is_unbiased(prediction.variant))
 
@@ -104,7 +112,8 @@ class AskedQuestion(Struct, frozen=True, gc=False):
     def missing_as_wrong(self) -> AskedQuestion:
         """The question, with an empty prediction for each presentation that will never be answered.
 
-        So neither omitted rows nor failed requests raise a score.
+        Metrics count an empty prediction as wrong, so that a model does not score higher if requests fail or rows are
+        left out. The question is unchanged if the run may still receive replies, or if nothing is missing.
         """
         if not self.final:
             return self
@@ -134,7 +143,7 @@ class AskedQuestion(Struct, frozen=True, gc=False):
 
     @property
     def missing_unbiased_as_wrong(self) -> AskedQuestion:
-        """Like `missing_as_wrong`, but unchanged if all unbiased presentations were answered."""
+        """Like `missing_as_wrong`, but unchanged if no presentation of `answered_unbiased` is missing."""
         completed = self.missing_as_wrong
         if len(completed.answered_unbiased) > len(self.answered_unbiased):
             return completed
@@ -203,15 +212,15 @@ _REPORTED_REASONS: frozenset[Reason] = frozenset({"refused", *get_args(NoMostLik
 
 
 def has_baseline(prediction: Prediction) -> bool:
-    """Return whether a likelihood has the baseline that it needs.
+    """Return whether a prediction by likelihood has its baseline, if the protocol uses baselines.
 
-    If its request failed, the prediction has no choice, but not because a reply could not be parsed.
+    A baseline is the same request without the image, whose scores are subtracted. If it failed, no option is chosen.
     """
     return prediction.reason != "no baseline"
 
 
 def why_unanswered(question: AskedQuestion) -> Unscored:
-    """Return why no presentation of a question was answered: by a failure, a missing baseline, or not sent yet."""
+    """Return why a question has no answered presentation: a failed request, a missing baseline, or none sent yet."""
     for prediction in question.predictions:
         if prediction.error:
             return Unscored("request failed", prediction.error.kind)
@@ -221,10 +230,10 @@ def why_unanswered(question: AskedQuestion) -> Unscored:
 
 
 def why_unparsed(predictions: Sequence[Prediction]) -> Unscored:
-    """Return why answered presentations have no choice.
+    """Return why no option could be read in the replies to a question.
 
-    If all of them have the same reason, and it is a refusal or one of likelihoods, that is the reason. Otherwise it is
-    `unparsed`.
+    If all these replies have the same reason, and it is a refusal or concerns likelihoods, this reason is returned. In
+    all other cases it is `unparsed`.
     """
     reasons = {prediction.reason for prediction in predictions if prediction.choice is None}
     if len(reasons) == 1:

@@ -33,7 +33,10 @@ def recorded_verdict(reply: str, references: Sequence[str]) -> float:
 
 
 class RecordedVerdict(ReplyMetric, frozen=True, kw_only=True):
-    """The verdicts of a file on replies to questions of any kind, with options or without, also without a right answer."""
+    """A metric whose values are in the file of predictions, which says of each reply how right it is, from 0 to 1.
+
+    It is defined for all questions: with or without options, and also if the correct answer is not known.
+    """
 
     def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
         """Score each question by the mean verdict on its replies; a reply that will never be received is not right."""

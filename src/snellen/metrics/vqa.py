@@ -100,8 +100,8 @@ def soft_accuracy(answer: str, annotator_answers: Sequence[str]) -> float:
 def gqa_accuracy(reply: str, references: Sequence[str]) -> float:
     """1 if reply and a gold are equal in lower case, blanks and a final full stop aside, else 0.
 
-    GQA (Hudson and Manning 2019) scores plain equality with one gold; ignoring case and the full stop follows
-    LLaVA's converter. Raises DataError when there is no reference or an empty one.
+    GQA (Hudson and Manning 2019) has one reference, which the reply must equal exactly. To ignore case and a final full
+    stop follows LLaVA's converter. Raises DataError if there is no reference, or an empty one.
     """
     return float(_short(reply) in normalised_references(references, _short))
 
@@ -154,8 +154,9 @@ def _gives(reply: str, gold: str, reference: str) -> bool:
 
 
 def _same_numbers(reply: str, reference: str) -> bool:
-    """Return whether a reply has the numbers of a reference with their signs and units. A reply without digits passes, as
-    its numbers may be words.
+    """Return whether a reply has the numbers of a reference, with their signs and units.
+
+    It is true for a reply without digits, because its numbers may be words.
     """
     return not any(map(str.isdigit, reply)) or holds_quantities(reply, reference)
 
@@ -241,8 +242,9 @@ def numbers_of(text: str) -> set[float]:
 
 
 def _ends_in(reply: str, right: set[float | None], question: str) -> bool:
-    """Return whether a sentence ends in the correct numbers and has no others but those of the question that it repeats:
-    "The share in 1994 is 1.0%" for "What was the share in 1994?".
+    """Return whether a reply ends in the correct numbers, and all its other numbers are in the question.
+
+    The reply "The share in 1994 is 1.0%" does so, for the question "What was the share in 1994?" and the number 1.0.
     """
     *_, end = _COPULA.split(reply)
     return (
@@ -283,7 +285,7 @@ def _short(text: str) -> str:
 
 
 def check_annotators(references: Sequence[str]) -> None:
-    """Raises DataError for fewer than four annotators."""
+    """Raise DataError if there are fewer than four annotators."""
     if isinstance(references, str) or len(references) < _FEWEST_ANNOTATORS:
         raise DataError(
             f"VQA accuracy: {len(references)} annotator answers; the metric needs at least {_FEWEST_ANNOTATORS} "

@@ -230,7 +230,7 @@ def parse_protocol(text: str) -> Protocol:
 
 
 def labelled_declaration(label: str) -> Declaration:
-    """Return the declaration of the protocol with a label; the defaults if its package is not installed.
+    """Return the declaration of the protocol with a label; the default one if no installed package has the protocol.
 
     Examples:
         >>> labelled_declaration("blind").sees_images
@@ -247,7 +247,10 @@ PASSES_ALONE = ("", "all_passes=true")
 
 
 def first_pass_of(label: str) -> str:
-    """Return which protocol the first pass of a protocol is; of one that is not circular, its own label.
+    """Return the label of the protocol that is the same as the first pass of a circular protocol.
+
+    The first pass of `circular` shows the options in their own order, as `vanilla` does. A protocol that is not
+    circular has no such pass; its own label is returned.
 
     Examples:
         >>> first_pass_of("circular"), first_pass_of("blind")

@@ -58,10 +58,11 @@ def rotations(count: int) -> Iterator[tuple[int, ...]]:
 
 
 def circular_orders(sample: Sample) -> list[tuple[int, ...]]:
-    """Return the option orders that CircularEval shows: all rotations, or those that the tag `rotations` allows.
+    """Return the orders of the options that CircularEval shows.
 
-    MMBench's files leave some questions unrotated, and keep the last option of others in its place ("all of the
-    above"). Their reader sets the tag.
+    These are all rotations: (0, 1, 2), (1, 2, 0) and (2, 0, 1) for three options. The tag `rotations` of a sample can
+    forbid rotation, or keep the last options in their places, because MMBench's files do so for some questions ("all of
+    the above"). Their reader sets the tag.
     """
     count = len(sample.options)
     tag = sample.tags.get(ROTATIONS, "")
@@ -155,7 +156,7 @@ class Circular(ProtocolSettings, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
-        """Declares the first pass, which is VanillaEval, as the vanilla accuracy."""
+        """The declaration of the protocol. Its first pass gives the vanilla accuracy (MMBench's VanillaEval)."""
         return Declaration(
             presentations=lambda sample: len(circular_orders(sample)),
             stops_early=not self.all_passes,

@@ -196,7 +196,7 @@ ROLES = ("questioner", "reasoner")
 
 
 class _RoundEnd(Struct, frozen=True):
-    """The state after a round."""
+    """What is known after a round: the caption, the answers so far, the analysis, and whether it was the last."""
 
     caption: str
     answers: tuple[SubAnswer, ...] = ()
@@ -386,7 +386,10 @@ class Reasoning(ProtocolSettings, frozen=True):
         return Conclusion(request, self._written_out(sample, conclusion.answer, variant.labels))
 
     def _written_out(self, sample: Sample, answer: str, labels: Sequence[str]) -> Response:
-        """Return the chosen option with label and text, so that all extraction rules find the same option."""
+        """Return the chosen option as "(B) red", so that every extractor finds the same option.
+
+        The answer is returned unchanged if the options have no labels, or if no option can be read in it.
+        """
         if not labels:
             return Response(text=answer)
         rules = find_extractor(self.extractor)
@@ -421,7 +424,11 @@ def legacy_conclusion(
     *,
     last: bool,
 ) -> ReadConclusion | None:
-    """Return the conclusion after the last `Answer:`: the paper's phrase of doubt, an option's text, or the first number."""
+    """Return the conclusion after the last `Answer:` in a reply, as the paper's code reads it.
+
+    It is the paper's phrase of doubt, the text of an option, or the first number if this is one of the labels. For an
+    open question, it is the text as it is. None if the reply has no `Answer:` or nothing of this kind after it.
+    """
     del extractor, last
     before, marker, conclusion = reply.rpartition(_ANSWER)
     if not marker:

@@ -170,7 +170,7 @@ _LEADS = ("your output:", "your mark:", "verdict:")
 
 
 class _Held(Struct, forbid_unknown_fields=True):
-    """The reply of a server that was restricted to `Decoding.choices`."""
+    """The reply of a server that could only choose one of `Decoding.choices`: a JSON object with the verdict."""
 
     verdict: str | int | float
 
@@ -435,10 +435,10 @@ def read_mark_word(text: str, marks: Mapping[str, int]) -> Verdict | None:
 
 
 def mark_behind(text: str, words: str) -> str:
-    """Return the number that stands behind some words in a judge's reply, as a text.
+    """Return the number that follows some words, such as `Rating:`, in a judge's reply, as a text.
 
-    The first place of the words with a number counts. The whole reply is returned if there is none, or if `words` is
-    empty.
+    If the words occur several times, the first occurrence with a number after it counts. The whole reply is returned if
+    there is none, or if `words` is empty.
 
     Examples:
         >>> mark_behind("Explanation: two of three cats are named.\\nRating: 4", "Rating:")

@@ -91,7 +91,7 @@ class Control(WrappingProtocol, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
-        """That of the inner protocol, as its control without the right image."""
+        """The declaration of the inner protocol, marked as its control without the right image."""
         return replace(
             declaration_of(self.inner),
             sees_images=False,
@@ -170,7 +170,7 @@ class Perturb(WrappingProtocol, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
-        """That of the inner protocol, as its control with degraded images."""
+        """The declaration of the inner protocol, marked as its control with degraded images."""
         return replace(
             declaration_of(self.inner),
             control_of=self.inner.label,
@@ -238,7 +238,7 @@ class Repeat(WrappingProtocol, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
-        """That of the inner protocol, with several presentations; the temperature must be above 0 unless `greedy`."""
+        """The inner protocol's declaration, with several presentations. Unless `greedy`, it needs a temperature."""
         return replace(
             declaration_of(self.inner),
             presentations=self.times,

@@ -46,10 +46,10 @@ def writer_prompts() -> WriterPrompts:
 
 
 def request_text(question: QuestionDraft, count: int, attempt: int = 0) -> str:
-    """Return the prompt for distractors, from the second attempt on with a reminder of the format.
+    """Return the prompt that asks a model for wrong options (distractors), with a reminder of the format if repeated.
 
-    Under the prompt `rationales` the answer text of the question is the rationale, and `spec.rationale` the answer that
-    it explains.
+    With the prompt `rationales`, the options are explanations. The answer text of the question is the correct
+    explanation, and `spec.rationale` the answer that it explains.
 
     Args:
         question: The question, with a specification that names a prompt.
@@ -129,9 +129,9 @@ def usable_proposals(
     rejected: dict[str, int],
     is_same: SameAnswer = same_answer,
 ) -> list[str]:
-    """Return the proposals in a reply that can be distractors next to the `earlier` ones.
+    """Return the wrong options in a model's reply that can be used besides the `earlier` ones; empty if none can.
 
-    `rejected` counts the others by reason; it is changed here.
+    The other options in the reply are counted in `rejected`, by reason; the mapping is changed in place.
     """
     usable = list(earlier)
     avoid = question.distractors.also_right if question.distractors else ()

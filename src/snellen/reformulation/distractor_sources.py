@@ -34,7 +34,7 @@ ImageEmbedder = Callable[[Sequence[bytes]], Any]
 
 
 class SourceContext(Struct, frozen=True):
-    """What a source of distractors may look at."""
+    """What a source of wrong options (distractors) can use to choose them."""
 
     benchmark: str
     seed: int
@@ -54,7 +54,7 @@ class SourcePart(Struct, frozen=True):
 
 
 def parse_sources(text: str) -> tuple[SourcePart, ...]:
-    """Return the parts of `near-text:2,random:1`.
+    """Parse where wrong options come from: `near-text:2,random:1` means two of `near-text`, then one of `random`.
 
     Raises:
         UnknownNameError: A source does not exist.
@@ -169,12 +169,12 @@ def _add_distractors(
 
 
 def pool(context: SourceContext) -> DistractorRanking:
-    """Keep the reader's own tiers: answers of the same kind first."""
+    """Return a source that keeps the groups of candidates that the reader made: answers of the same kind first."""
     return lambda draft, question: question.distractors.tiers if question.distractors else ()
 
 
 def random_answers(context: SourceContext) -> DistractorRanking:
-    """Treat all candidates alike."""
+    """Return a source that puts all candidates into one group, so that wrong options are drawn at random."""
     return lambda draft, question: (flat_candidates(question),)
 
 

@@ -84,7 +84,10 @@ def rank_by_vectors(context: SourceContext, embed: TextEmbedder) -> DistractorRa
 def _cached_by_pool(
     prepare: Callable[[Sequence[str]], PreparedT],
 ) -> Callable[[QuestionDraft], PreparedT]:
-    """Return a function that prepares a question's candidates, once for all questions that share their tiers."""
+    """Return a function that prepares the candidates for the wrong options of a question, such as by computing vectors.
+
+    All questions with the same candidates (`tiers`) share the result, which is computed once.
+    """
     cache: OrderedDict[tuple[int, ...], tuple[Tiers, PreparedT]] = OrderedDict()
 
     def prepared(question: QuestionDraft) -> PreparedT:
@@ -230,7 +233,7 @@ class _EmbeddedImages:
 
 
 def _image_key(draft: Draft) -> Hashable:
-    """Return what tells the draft's relevant image from others: its file and crop."""
+    """Return a key that two drafts share if they are about the same part of the same image."""
     part = _relevant_part(draft)
     if isinstance(part.file, LazyImage):
         return part.file.place, part.crop

@@ -68,7 +68,7 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
     """A source with fewer samples is used completely (ReForm-Eval E.1: 1000)."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if the numbers given are not those that the rule takes, or out of range."""
+        """Raise ValueError unless the one number that the rule needs, such as `count`, is given and in range."""
         given_numbers = [
             name for name in ("ratio", "count", "each", "step") if getattr(self, name) is not None
         ]
@@ -258,9 +258,9 @@ def _draw_from_strata(
 def _expected_seats(
     sizes: Mapping[str, int], sampling: Sampling, sample_size: int
 ) -> dict[str, Fraction]:
-    """Return how many samples of each stratum (group of samples) are drawn in the mean over seeds: its seats.
+    """Return how many samples to draw from each stratum (group of samples), as an average over draws: its seats.
 
-    They need not be whole numbers; `_round_seats` makes them so for one seed. By rule:
+    Seats can be fractions such as 1.3, which `_round_seats` rounds for one draw. By rule:
 
     - `balanced`: in proportion to the size of the stratum;
     - `equal`: the same number for each, as far as it has samples;
@@ -385,7 +385,10 @@ def _sets_by_group(sizes: Mapping[str, int]) -> dict[str, int]:
 def _plan_rounds(
     n_sets: Mapping[str, int], sample_size: int, n_labels: int
 ) -> tuple[int, list[str], int]:
-    """Plan how many sets each group gives: one per round as long as it has any, until the sets are enough.
+    """Plan how many sets of samples are drawn from each group, where a set has one sample for each label.
+
+    In each round, every group that has a set left gives one, until there are enough. In the last round, some of these
+    groups may give none.
 
     Args:
         n_sets: Number of sets of one sample per label that each group has.

@@ -59,7 +59,7 @@ class WordNet:
         return _id(synsets[0])
 
     def with_names(self, names: tuple[str, ...]) -> list[str]:
-        """Return the noun synsets with exactly these names in this order, as `names` gives them."""
+        """Return the noun synsets (sets of synonyms) that have exactly these names, in this order."""
         first_name = names[0].replace(" ", "_")
         matches = []
         for synset in self._reader.synsets(first_name, "n"):
@@ -89,10 +89,11 @@ class WordNet:
         return _tiers(zip(ranks, other_synsets, strict=True))
 
     def related_words(self, synset: str, enough: int) -> Tiers:
-        """Return usual words for synsets that share a hypernym with `synset` and are neither above nor below it.
+        """Return usual words that share a hypernym (a more general term) with `synset`: other animals for "dog".
 
-        There are tiers until there are `enough` words. Words that never occur in WordNet's tagged texts are left out:
-        the paper's authors replaced uncommon words by hand.
+        Terms that are more general or more special than `synset` are left out. The words are in tiers, the nearest
+        first; further tiers are added until there are `enough` words. Words that never occur in WordNet's tagged texts
+        are left out, because the paper's authors replaced uncommon words by hand.
         """
         tiers: list[tuple[str, ...]] = []
         seen_words: set[str] = set()

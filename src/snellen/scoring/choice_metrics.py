@@ -75,7 +75,12 @@ def unsure_rate(predictions: Sequence[Prediction]) -> float:
 
 
 def accuracy_doubt(predictions: Sequence[Prediction], answer: Answer) -> ReadingDoubt | None:
-    """Return what the probabilities of the readings imply for `accuracy`, or None if all readings are certain."""
+    """Return which values `accuracy` may have if some replies can be read in more than one way.
+
+    An extractor may say for each option how probable it is that the reply means it. The result has the mean and the
+    variance of the accuracy under these probabilities, and the accuracy if all unsure readings are wrong or all are
+    right. It is None if no reading has probabilities, because all are then certain.
+    """
     if not any(prediction.probabilities for prediction in predictions):
         return None
     chances = [prediction.probability_of(answer.options) for prediction in predictions]
@@ -210,7 +215,11 @@ def consistency(predictions: Sequence[Prediction], rotations: int) -> float | No
 
 
 def settles(predictions: Sequence[Prediction]) -> bool:
-    """Return whether a rotation is unparsed or two disagree, so that the question fails with any ground truth."""
+    """Return whether a question has already failed circular evaluation, whatever its correct answer is.
+
+    It has failed if a reply names no option, or if two replies (to different orders of the options) name different
+    options.
+    """
     choices = {prediction.choice for prediction in predictions}
     return len(choices) > 1 or None in choices
 
@@ -248,7 +257,10 @@ def instability(predictions: Sequence[Prediction]) -> float:
 
 
 def legacy_instability(predictions: Sequence[Prediction]) -> float:
-    """Return `instability` as published: each unparsed text is a choice of its own, so rambling is more unstable."""
+    """Return `instability` as it was published: every different text without a readable option is a choice of its own.
+
+    A model that rambles differently each time is therefore less stable than one that repeats the same unreadable text.
+    """
     return _entropy(
         prediction.unparsed_text if prediction.choice is None else prediction.choice
         for prediction in predictions
@@ -272,7 +284,10 @@ def _entropy_of_counts(counts: Sequence[int]) -> float:
 
 
 def greatest_instability(presentations: int, kinds: int) -> float:
-    """Return the maximum of `instability`, which spreads presentations as evenly as possible over kinds of answers."""
+    """Return the greatest possible `instability`, in nats, for some presentations and kinds of answers.
+
+    It is reached if the presentations are spread evenly: five presentations over three kinds of answers as 2, 2 and 1.
+    """
     per_kind, remainder = divmod(presentations, kinds)
     counts = [per_kind + 1] * remainder + [per_kind] * (kinds - remainder)
     return _entropy_of_counts(counts)

@@ -137,7 +137,10 @@ def _accuracy_scores(asked: AskedQuestion, asked_passes: Passes) -> Iterator[Sco
 
 
 def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
-    """Yield the scores that need several rotations of the options, or the reason why there are none."""
+    """Yield the scores of a question that compare its replies to several rotations of the options.
+
+    If the question has fewer than two rotations, or its correct answer is hidden, a score says so in place of a value.
+    """
     answer = question.answer
     rotations = question.declaration.n_presentations(question.sample)
     names = (*CIRCULAR_ACCURACY.names, "circular_drop")
@@ -158,8 +161,11 @@ def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
 
 
 def _circular_verdicts(question: AskedQuestion, answer: Answer, rotations: int) -> Iterator[Score]:
-    """Yield the scores of a question under all rotations of its options (MMBench's circular evaluation): the verdict,
-    its bounds by doubtful readings, and the drop from the first pass."""
+    """Yield the circular scores of a question (MMBench): is it answered correctly under every rotation of its options?
+
+    The scores are this verdict (1.0 or 0.0), the verdict from readable replies alone, the lowest and the highest
+    verdict that unsure readings allow, and `circular_drop`: the accuracy of the first rotation minus the verdict.
+    """
     # Rotations that the protocol left out, as the result was certain without them, are not missing.
     is_settled = _has_ended(question, _first_passes(question))
     with_missing_as_wrong = question if is_settled else question.missing_as_wrong

@@ -17,14 +17,14 @@ Outcome = Literal["corrected", "right already", "another answer"]
 
 
 class AppliedCorrection(Struct, frozen=True):
-    """A correction and its outcome in a built benchmark."""
+    """A correction of a wrong answer, and whether it replaced the answer of a built benchmark."""
 
     correction: Correction
     outcome: Outcome
 
 
 class CorrectedAnswers(Mapping[Key, Answer]):
-    """The answers of a benchmark, of which some are replaced."""
+    """The answers of a benchmark, in which some answers are replaced by corrected ones. The original is not changed."""
 
     def __init__(self, answers: Mapping[Key, Answer], corrected: Mapping[Key, Answer]) -> None:
         self._answers = answers

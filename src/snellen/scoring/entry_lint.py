@@ -30,7 +30,11 @@ def entry_findings(spec: BenchmarkSpec) -> list[str]:
 
 
 def _whole_text_findings(spec: BenchmarkSpec) -> list[str]:
-    """Return a finding if the first metric compares whole texts although replies are free text."""
+    """Return a finding (a line of text) if a benchmark compares whole replies with the answer, but replies are long.
+
+    Such a metric would not accept "It is a dog." for "dog". The result is an empty list if the questions have options,
+    if replies are limited to a few tokens, or if the first metric does not compare whole texts.
+    """
     if spec.formulation != "text" or spec.max_new_tokens <= LONGEST_SHORT_REPLY:
         return []
     name = (spec.metrics or DEFAULT_TEXT_METRICS)[0]
@@ -43,7 +47,11 @@ def _whole_text_findings(spec: BenchmarkSpec) -> list[str]:
 
 
 def _group_findings(spec: BenchmarkSpec) -> list[str]:
-    """Return a finding for each group metric whose groups the entry does not name."""
+    """Return a finding (a line of text) for each metric over groups that the benchmark does not name.
+
+    Such a metric counts a group, such as all questions about one image, as right only if every question in it is right.
+    The result is an empty list if all groups are named.
+    """
     findings = []
     has_clusters = "group" in spec.source.params or "cluster" in spec.groups
     for name in spec.metrics:
@@ -89,7 +97,7 @@ def answer_findings(
 
 
 def judge_notice(spec: BenchmarkSpec, *, judged: bool) -> str:
-    """Return what a run has to say of a benchmark whose headline only a judge can give; empty if there is nothing.
+    """Return a notice if the main score of a benchmark needs a judge model and the run has none; else an empty text.
 
     Args:
         spec: The benchmark, with the metrics that it is scored by.

@@ -36,7 +36,7 @@ from snellen.records import Prediction
 
 
 class GroupedMetric(SummedMetric, frozen=True, kw_only=True):
-    """A metric that counts groups of questions."""
+    """A metric that is counted on groups of questions, such as all questions about one image."""
 
     computed_over: ClassVar[MetricInput] = "groups"
 
@@ -48,11 +48,16 @@ class GroupedMetric(SummedMetric, frozen=True, kw_only=True):
 
 
 class GroupAccuracy(GroupedMetric, frozen=True, kw_only=True):
-    """The share of groups all of whose questions are right; in several presentations, the mean over these."""
+    """The share of groups of questions in which every question is answered correctly.
+
+    If the questions are presented several times, such as with the options in other orders, the share is the mean over
+    the presentations.
+    """
 
     kind: Literal["one", "cluster", "question", "image"]
-    """`one`: each question by itself; `cluster`: all of a cluster; else those that share the tag in the entry's
-    `groups`, all of the cluster where it names none."""
+    """Which questions form a group. `one`: each question by itself. Any other kind: the questions of a cluster, such as
+    all questions about one image, that have the same value of the tag that the benchmark's `groups` names for this
+    kind. If it names no tag, all questions of the cluster."""
 
     def tallies(
         self, questions: Sequence[AskedQuestion], context: ScoringContext
@@ -97,9 +102,10 @@ def _id(question: AskedQuestion) -> Hashable:
 
 
 def rights_of(question: AskedQuestion, right: Right) -> Rights:
-    """Return for each presentation 1 if the reply to the question is right, else 0, or the reason why there is none.
+    """Return whether each reply to a question is right: 1.0 or 0.0 by the number of its presentation.
 
-    A reply that will never arrive counts as wrong.
+    A reply that will never arrive counts as wrong. If this cannot be decided, such as for a question that was not asked
+    yet or whose answer is hidden, the reason is returned (`Unscored`).
     """
     with_missing_as_wrong = question.missing_unbiased_as_wrong
     if not with_missing_as_wrong.answered_unbiased:
@@ -116,9 +122,10 @@ def rights_of(question: AskedQuestion, right: Right) -> Rights:
 
 
 def right_answer_rule(spec: BenchmarkSpec) -> Right:
-    """When a reply is right: with options by its choice; else by the benchmark's own metric, which has to be 1.
+    """Return a function that decides whether a reply to a question of the benchmark is right: 1.0 or 0.0.
 
-    That is the first of the entry's metrics that is computed over a reply.
+    A question with options is right if the chosen option is. An open question is right if the reply reaches 1 in the
+    benchmark's first metric that can be computed for a single reply; without such a metric, in `exact_match`.
     """
     metric = next(
         (
@@ -169,14 +176,15 @@ def _counted_right(
 
 
 def all_right(members: Sequence[Rights]) -> Counts | Unscored:
-    """Return the share of presentations in which every question of a group is right, as a count of one group.
+    """Return how often all questions of a group are right at once, as the counts of one group.
 
     Args:
-        members: For each question of the group, 1.0 or 0.0 by presentation, or the reason why it has no answer.
+        members: For each question of the group, what `rights_of` returns.
 
     Returns:
-        The share, over the presentations in which all questions were answered, and 1.0, the number of groups. If a
-        question has no answer, its reason; if no presentation has all answers, `metric undefined`.
+        Two counts: the share of presentations in which every question is right (of the presentations that all questions
+        have), and 1.0, the number of groups. If a question has a reason instead, this reason. If no presentation has an
+        answer to all questions, the reason `metric undefined`.
     """
     answered: list[Mapping[int, float]] = []
     for rights in members:

@@ -101,13 +101,13 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
 
 
 class SummedMarks(SummedMetric, frozen=True, kw_only=True):
-    """A metric whose rows follow from sums of judges' marks, such as the mean of some divided by that of others."""
+    """A metric that is computed from sums of judges' marks over all questions, such as a ratio of two mean marks."""
 
     computed_over: ClassVar[MetricInput] = "judge"
     versions: Versions
     """Versions of the prompt for a question."""
     count: Callable[[list[list[Verdict]]], Counts | Unscored]
-    """Turns the verdicts on a question into its counts."""
+    """Computes the counts of a question from the verdicts on it."""
     never_answered: Counts
     """Counts of a question whose reply will never be received."""
     scale: tuple[int, int] = MARKS
@@ -141,7 +141,11 @@ class SummedMarks(SummedMetric, frozen=True, kw_only=True):
         return tallies
 
     def _without_marks(self, question: AskedQuestion) -> Counts | Unscored | None:
-        """Return what a question counts that cannot be shown to a judge, or None if it can."""
+        """Return what a question counts if no judge can mark it; None if it has a reply and an answer to show a judge.
+
+        The result is the reason why the question has no counts or, if its reply will never be received,
+        `never_answered`.
+        """
         if question.answer is None:
             return HIDDEN_ANSWER if question.answered else why_unanswered(question)
         if question.answered:

@@ -55,7 +55,7 @@ DEFAULT_JUDGE = JudgeSpec()
 
 
 class JudgeUse(Struct, frozen=True):
-    """The work of a judge in a scoring."""
+    """How much a judge model was used in a scoring: the replies that it judged and the requests sent to it."""
 
     judge: str
     version: str
@@ -76,7 +76,8 @@ class JudgeIdentity(Struct, frozen=True):
     name: str
     fingerprint: dict[str, str]
     servers: dict[str, tuple[str, ...]] = {}
-    """Stated values by fact; several if a user kept the verdicts of a judge that had changed."""
+    """What its server stated about itself, by the name of the fact, such as a version. A fact has several values if a
+    user kept the verdicts of a judge that had changed."""
 
 
 class JudgeEnsemble:
@@ -326,7 +327,7 @@ class Judge:
             responses: The stored responses of the judge.
             unsure: How many of the replies name an option that could not be read with certainty.
         """
-        # Imported here, since most scorings have no judge and forecasts take a while to import.
+        # Imported here because most scorings have no judge, and forecasts take a while to import.
         from snellen.scoring.judge_costs import estimate_cost, pending_requests
 
         pending = [pending_requests(task.start(), responses) for task in waiting]
@@ -468,7 +469,10 @@ class _StoredJudge(Struct, frozen=True):
 
 
 def _judged_before(run: Path, judge: str) -> bool:
-    """Return whether a stored scoring names this judge at its address, which folders of verdicts did not record."""
+    """Return whether an earlier scoring of a run used a judge model at this address.
+
+    Earlier versions of Snellen did not store the address with the verdicts, but with the scoring.
+    """
     for path in run.glob("scores/*/scoring.json"):
         with suppress(OSError, *JSON_FAULTS):
             scoring = msgspec.json.decode(read_file(path), type=_StoredJudge)
@@ -482,7 +486,7 @@ def _judged_before(run: Path, judge: str) -> bool:
 
 
 def _start_up_check() -> JudgeMatching:
-    """Return a task that every judge can do."""
+    """Return an easy task that every working judge can do. It shows whether the judge answers at all."""
     return JudgeMatching(
         benchmark="start-up check",
         sample_id="check",
@@ -501,7 +505,7 @@ def _start_up_request() -> Request:
 
 
 def _pending_start_up_request(store: RunStore) -> Request | None:
-    """Return the request of the check, or None if this judge has answered it."""
+    """Return the request of the start-up check, or None if this judge has already answered it."""
     request = _start_up_request()
     if store.find(_start_up_check().label, request) is None:
         return request

@@ -80,7 +80,7 @@ STANDARD = ""
 """The name of the scoring by standard settings, which is stored next to the journal."""
 CHOSEN_LATEST = "latest"
 CHOSEN_STANDARD = "standard"
-"""How a user chooses the scoring that was asked for last, and the one by standard settings."""
+"""The words by which a user chooses the most recently requested scoring, and the one by standard settings."""
 GOLDS_ABSENT = "the answers are not available: the values are the saved ones, and samples are shown without ground truth"
 
 RecordT = TypeVar("RecordT", Prediction, Score, QuestionCounts)
@@ -111,11 +111,12 @@ class StoredScoring(Struct, frozen=True, kw_only=True):
     n_corrected: dict[str, int] = {}
     """By benchmark: ground truths that were corrected."""
     own_rows: tuple[StoredRow, ...] = ()
-    """What metrics in code of the user declared: a process that opens the scoring does not import this code."""
+    """Rows of metrics in the user's own code. A process that opens the scoring needs them because it does not import
+    this code."""
     answers: dict[str, str] | None = None
     """By benchmark: the digest of the file of answers. None for files of versions that did not record it."""
     own_code: dict[str, str] = {}
-    """By the name of a metric or extractor in a file of the user: the digest of this file."""
+    """Digest of the file of each metric or extractor that the user wrote, by its name, such as `mine.py:NAME`."""
     order: int = 0
     """The scoring of a run with the highest number was asked for last, and is shown unless another one is named.
 
@@ -221,10 +222,11 @@ def kept_settings(run: Path, name: str) -> ScoringSettings:
 
 
 def scorings_by_age(run: Path) -> list[str]:
-    """Return the names of the stored scorings of a run, the one that was asked for last at the end.
+    """Return the names of the stored scorings of a run. The last name is that of the most recently requested scoring.
 
-    Of scorings that nobody asked for, and of those of versions that did not record it, the standard one is the last,
-    and the others are in the order in which their files were written. Damaged ones come first.
+    A stored scoring has the results of scoring the run with certain settings. Damaged ones come first. Then come those
+    that no user requested, or that are from versions that did not record requests, by the time of their files, with the
+    standard scoring at the end. Last are those that a user requested, the most recent one at the end.
     """
 
     def age(name: str) -> tuple[int, bool, int]:
@@ -239,9 +241,10 @@ def scorings_by_age(run: Path) -> list[str]:
 
 
 def last_own_scoring(run: Path) -> str:
-    """Return the name of the scoring that was asked for last, if it is not the standard one and not outdated.
+    """Return the name of the most recently requested scoring of a run, if nothing has changed since.
 
-    It is empty otherwise: the numbers to show are those of standard settings then.
+    The result is empty, which is the name of the standard scoring, if that scoring is the most recent one, if something
+    has changed, or if the run was not scored.
     """
     names = scorings_by_age(run)
     if not names or names[-1] == STANDARD:
@@ -253,7 +256,9 @@ def last_own_scoring(run: Path) -> str:
 
 
 def changed_since(run: Path, name: str) -> str:
-    """Return what has changed since a scoring was stored, so that its numbers are not those of the run; often nothing.
+    """Return what has changed since a scoring was stored, such as "it has new replies or ratings"; often empty.
+
+    After a change, the stored numbers are no longer those of the run.
 
     Raises:
         StoreError: The file of the scoring is damaged.
@@ -295,14 +300,17 @@ def _benchmarks_with_answers(manifest: RunManifest, run: Path) -> Iterator[tuple
 
 
 def are_scored_differently(runs: Iterable[Path]) -> bool:
-    """Return whether the scorings that were asked for last have different settings, or ran different code of the user."""
+    """Return whether runs were last scored with different settings, or with different versions of the user's own code.
+
+    The last scoring of a run is the one that `last_own_scoring` names.
+    """
     return len({_settings_and_code(run, last_own_scoring(run)) for run in runs}) > 1
 
 
 def shared_last_scoring(runs: Iterable[Path]) -> str:
-    """Return the scoring by which the numbers of several runs are put beside each other if the user names none.
+    """Return the name of the scoring by which several runs are compared if the user does not name one.
 
-    It is the one that was asked for last if that is the same for all runs, and the standard one otherwise.
+    It is the most recently requested scoring if that is the same for all runs, and the standard scoring otherwise.
     """
     latest = {_settings_and_code(run, last_own_scoring(run)) for run in runs}
     if len(latest) != 1:
@@ -312,7 +320,11 @@ def shared_last_scoring(runs: Iterable[Path]) -> str:
 
 
 def are_opened_differently(runs: Iterable[Path]) -> bool:
-    """Return whether runs differ in settings or code if each is opened with the scoring that was asked for last."""
+    """Return whether the most recently requested scorings of runs differ in settings, or in the user's own code.
+
+    Unlike `are_scored_differently`, it also considers scorings after which something has changed. Runs without a
+    scoring are ignored.
+    """
     latest: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
     for run in runs:
         for name in scorings_by_age(run)[-1:]:
@@ -321,10 +333,13 @@ def are_opened_differently(runs: Iterable[Path]) -> bool:
 
 
 def changed_code(runs: Iterable[tuple[Path, str]]) -> list[str]:
-    """Return the metrics and extractors of the user whose code is not the same in all of some stored scorings.
+    """Return the user's own metrics and extractors whose code differs between stored scorings of several runs.
+
+    For example, `mine.py:NAME` is returned if the file was edited after the first run was scored. Numbers from
+    different code are not comparable. The result is empty if no code differs.
 
     Args:
-        runs: The folders of runs, each with the name of a scoring.
+        runs: The folder of each run, with the name of one of its scorings.
     """
     digests_by_code: dict[str, set[str]] = defaultdict(set)
     for run, name in runs:
@@ -335,7 +350,12 @@ def changed_code(runs: Iterable[tuple[Path, str]]) -> list[str]:
 
 
 def _settings_and_code(run: Path, name: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return the name of a stored scoring, which stands for its settings, and the digests of code of the user."""
+    """Return what tells whether two stored scorings were computed in the same way.
+
+    Returns:
+        The name of the scoring, which stands for its settings, and for each metric or extractor in the user's own code
+        its name with the digest of its file. There are no such pairs for the standard scoring and for a damaged file.
+    """
     if name == STANDARD:
         return name, ()
     try:
@@ -346,7 +366,11 @@ def _settings_and_code(run: Path, name: str) -> tuple[str, tuple[tuple[str, str]
 
 
 def _code_digests(scoring: ScoringSpec) -> dict[str, str]:
-    """Return the digest of each file of the user that has a metric or the extractor, by the name of these."""
+    """Return a digest of the file of each metric and extractor of the user, by its name, such as `mine.py:NAME`.
+
+    A later comparison then shows whether the code has changed. Code in an importable module, or in a file that no
+    longer exists, is left out.
+    """
     digests: dict[str, str] = {}
     for name in (*scoring.metrics, scoring.extractor):
         code = judging_code(name) or name
@@ -361,9 +385,9 @@ def _code_digests(scoring: ScoringSpec) -> dict[str, str]:
 
 
 def have_standard_scores(runs: Iterable[Path]) -> bool:
-    """Return whether runs have scores of all their replies by standard settings, so that these can be opened for all.
+    """Return whether every run has a standard scoring that covers all replies which it has now.
 
-    The answers may have changed since: `change_note` tells that.
+    It is not checked whether correct answers have changed since then; `change_note` says that.
     """
     for run in runs:
         if STANDARD not in scoring_names(run):
@@ -377,16 +401,19 @@ def have_standard_scores(runs: Iterable[Path]) -> bool:
 
 
 def stored_metrics(run: Path, name: str) -> set[str]:
-    """Return the metrics of which a stored scoring has results. Raises StoreError for a damaged file."""
+    """Return the names of the rows, such as `accuracy`, in the results of a stored scoring.
+
+    Raises StoreError for a damaged file.
+    """
     flat = _decoded(scoring_folder(run, name) / RESULTS, list[dict[str, Any]])
     return {str(row.get("metric")) for row in flat}
 
 
 def scoring_note(run: Path) -> str:
-    """Return which scoring of a run is shown if none is named, which others it has, and what has changed since.
+    """Return a line that says by which scoring a run is shown, which others it has, and what has changed since.
 
-    It is empty for a run of which this is not worth a line: it was scored with standard settings alone and nothing has
-    changed since, or it was not scored at all.
+    The most recently requested scoring is shown unless the user names another. The result is empty if there is nothing
+    to say: the run was not scored, or only with standard settings, and nothing has changed since.
     """
     names = scorings_by_age(run)
     if not names:
@@ -402,7 +429,10 @@ def scoring_note(run: Path) -> str:
 
 
 def change_note(run: Path, name: str) -> str:
-    """Return the end of a line that tells what has changed since a scoring was stored; empty if nothing has."""
+    """Return the end of a line on a stored scoring, such as `; it has new replies or ratings since: score it again`.
+
+    It is empty if nothing has changed, or if the file is damaged.
+    """
     with suppress(StoreError):  # a damaged file
         change = changed_since(run, name)
         if change:
@@ -411,7 +441,7 @@ def change_note(run: Path, name: str) -> str:
 
 
 def scoring_title(run: Path, name: str) -> str:
-    """Return what a stored scoring is, for people, such as "anls, extractor strict"."""
+    """Return a description of a stored scoring for users, such as "anls, extractor strict" or "standard settings"."""
     if name == STANDARD:
         return "standard settings"
     try:
@@ -421,16 +451,17 @@ def scoring_title(run: Path, name: str) -> str:
 
 
 def _titled(run: Path, name: str) -> str:
-    """Return the name of a stored scoring, with what it is in brackets."""
+    """Return the name and, in brackets, the description of a stored scoring; or just "standard settings"."""
     if name == STANDARD:
         return "standard settings"
     return f"{name} ({scoring_title(run, name)})"
 
 
 def _new_order(run: Path, name: str, is_asked_for: bool) -> int:
-    """Return the order of a scoring that is about to be stored.
+    """Return the number of a scoring that is about to be stored. The most recently requested one has the highest.
 
-    Scoring a run twice by the same settings gives the same number, so that its files stay equal.
+    If it already has the highest number, it keeps it, so that scoring a run twice in the same way gives identical
+    files. A scoring that no user requested keeps its number, or gets 0.
     """
     orders: dict[str, int] = {}
     for stored_name in scoring_names(run):

@@ -17,8 +17,11 @@ from snellen.scoring.answers import Key, open_answers
 
 
 class Oracle(ShownByName):
-    """Names the first correct option by its label, or by its text where no labels are shown; finds it most likely; or
-    says the first reference."""
+    """A model that always gives the correct answer, as a reference.
+
+    It replies with the label of the first correct option (its text if no labels are shown), or with the first reference
+    answer of an open question. If it is asked for likelihoods, that option gets the highest one.
+    """
 
     kinds: frozenset[RequestKind] = ALL_KINDS
     batch_size = 1024

@@ -33,7 +33,8 @@ QUESTION_SCORE_METRIC = Metric(
 )
 PUBLISHED_MEAN = "published_mean"
 _PER_PART = 3
-"""Sums that a part of a published mean has: of its values, of its questions, of its weight at each question."""
+"""Number of sums for each part of a published mean: of its scores, of its questions, and of its weight, which is added
+once for each question."""
 
 
 def _mean_of_parts(sums: Counts) -> tuple[float | None, ...]:
@@ -72,7 +73,7 @@ PUBLISHED_MEAN_METRIC = SummedMetric(
 
 
 class HeadlineRule(Struct, frozen=True):
-    """How the headline of a benchmark follows from the scores of its questions."""
+    """How the headline of a benchmark (the one number for it) is computed from the scores of its questions."""
 
     spec: BenchmarkSpec
     is_mixed: bool
@@ -127,7 +128,7 @@ def _text_row(spec: BenchmarkSpec) -> str:
 
 
 class HeadlineScores:
-    """The scores of some questions by one protocol that their headline follows from."""
+    """Collects the scores of one protocol from which the headline of a benchmark is computed."""
 
     def __init__(self, rule: HeadlineRule) -> None:
         self._rule = rule
@@ -143,7 +144,11 @@ class HeadlineScores:
             yield score
 
     def question_scores(self) -> Iterator[Score]:
-        """Yield the score of each question by the metric of its kind, if the benchmark has questions of both."""
+        """Yield one score for each question, if the benchmark has both questions with options and open questions.
+
+        It is the accuracy of a question with options, and the first text metric of an open one. Nothing is yielded for
+        any other benchmark.
+        """
         if not self._rule.is_mixed:
             return
         for by_row in self._scores.values():
@@ -152,7 +157,7 @@ class HeadlineScores:
                 yield replace(score, metric=QUESTION_SCORE)
 
     def tallies(self, samples: Mapping[str, Sample]) -> list[QuestionCounts]:
-        """Return what each question adds to the published mean; nothing if the entry declares none."""
+        """Return what each question adds to the published mean; empty if the benchmark declares no such mean."""
         spec = self._rule.spec
         tallies: list[QuestionCounts] = []
         for score_by_row in self._scores.values():

@@ -102,10 +102,11 @@ RECALLS = (1, 5, 10)
 
 
 class OptionRanking(Metric, frozen=True, kw_only=True):
-    """MRR, R@1, R@5, R@10 and mean rank of the right option; of several right ones the first counts (Das et al. 2017,
-    5.2). Equal scores share their mean rank, so that a tie for first place is not a hit at 1.
+    """How high the correct option is ranked: MRR, R@1, R@5, R@10 and mean rank (Das et al. 2017, 5.2).
 
-    Where people said how right each option is, NDCG too (the VisDial challenge of 2018).
+    If several options are correct, the highest-ranked one counts. Options with equal scores share the mean of their
+    ranks, so a tie for the first place is not a hit at 1. NDCG (the VisDial challenge of 2018) is added if the
+    benchmark says how relevant each option is.
     """
 
     computed_over: ClassVar[MetricInput] = "ranks"

@@ -37,14 +37,17 @@ class RatingDimension(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OverallRating(Struct, frozen=True, forbid_unknown_fields=True):
-    """A mean over dimensions, each turned so that high is good."""
+    """A mean over several rated dimensions. Ratings in a dimension where low is good are reversed first."""
 
     name: str
     dimensions: tuple[str, ...]
 
 
 class PublishedSheet(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the items of a sheet were, which says so nowhere: for each scene one item per model, in this order."""
+    """What the rows of a published sheet of ratings are about, which the sheet itself does not say.
+
+    It has one row per model for each scene, in the order of `scenes` and, within a scene, of `models`.
+    """
 
     models: tuple[str, ...]
     scenes: tuple[str, ...]

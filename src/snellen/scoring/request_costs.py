@@ -253,7 +253,7 @@ def plus(first: Usage, second: Usage) -> Usage:
 
 
 def _sum(first: int | None, second: int | None) -> int | None:
-    """Return the sum of two numbers of tokens, of which either may be unknown."""
+    """Return the sum of two numbers of tokens. An unknown one (None) is left out; None if both are unknown."""
     if first is None:
         return second
     if second is None:

@@ -76,7 +76,7 @@ def build_selection(benchmark: Benchmark, samples: Sequence[str]) -> Benchmark:
 
 
 def reopened(benchmark: Benchmark, name: str, reopen: Reopened) -> BenchmarkSpec:
-    """Return an entry that draws the options of a built benchmark again.
+    """Return a benchmark entry that builds the questions of a built benchmark again, with newly drawn options.
 
     Each question gets as many options as most questions of the built benchmark have.
 
@@ -120,9 +120,9 @@ def draw_subset(
     decisions: Decisions = MappingProxyType({}),
     reuse: bool = False,
 ) -> Benchmark:
-    """Build a part of a built benchmark, drawn by a rule, which runs and scores as any other.
+    """Build a benchmark from some samples of a built one, drawn by a rule. It is run and scored like any other.
 
-    The manifest says what it was drawn from, in which version, and how.
+    The manifest of the new benchmark says from which version of which benchmark it was drawn, and how.
 
     Args:
         benchmark: The whole benchmark.
@@ -218,7 +218,7 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
 
 
 def _chosen_samples(benchmark: Benchmark, ids: Sequence[str]) -> Iterable[Sample]:
-    """Return the samples with some identifiers, in the order of these; without identifiers, all samples of the benchmark."""
+    """Return the samples with the given identifiers, in the order of the identifiers; all samples if there are none."""
     if not ids:
         return benchmark.samples()
     wanted_ids = set(ids)

@@ -25,7 +25,7 @@ RATINGS = "ratings.json"
 
 
 class RunRatings(Struct, frozen=True):
-    """Mean ratings of the replies of a run.
+    """The mean ratings that people gave to the replies of a run in a study.
 
     Examples:
         >>> RunRatings("motion", raters=3, means={"q1": {"accuracy": 4.5}}).raters

@@ -245,7 +245,10 @@ def check_scoring_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> None:
 
 
 def _unknown_in_entry(name: str) -> UnknownNameError:
-    """Return the error for a metric in the TOML file of a benchmark that is like no metric, perhaps the user's own."""
+    """Return the error for a metric in the TOML file of a benchmark that no metric of Snellen resembles.
+
+    It may be a function of the user; the message says how to name such a function.
+    """
     call = for_caller(f"`--metric FILE.py:{name}`", f"metrics=['FILE.py:{name}']")
     return UnknownNameError(
         f"unknown metric {name!r}; a function of your own is named in the suite.toml, under [hooks.metrics]: {name} = "

@@ -320,7 +320,7 @@ class ScoredRun(Struct, frozen=True):
         return "as-published" if self.scoring.as_published else "standard"
 
     def extractor_of(self, benchmark: ScoredBenchmark) -> str:
-        """Return the extractor that read the replies of a benchmark: that of the published rules, if it has such."""
+        """Return the name of the extractor of a benchmark: that of the published rules if they apply, or the run's."""
         return benchmark.published.extractor if benchmark.published else self.scoring.extractor
 
     @property

@@ -239,7 +239,7 @@ def _digest(key: object) -> bytes:
 
 @contextmanager
 def faults_told(path: Path | str) -> Iterator[None]:
-    """Turn errors while reading a file into a StoreError."""
+    """Return a context in which an error while reading a file becomes a StoreError that names the file."""
     try:
         yield
     except OSError as error:

@@ -33,7 +33,7 @@ RANDOM_VERSION = "legacy-random-1"
 
 
 class UnparsedReply(Struct, frozen=True, gc=False):
-    """A reply that gives no answer so far, or whose reading is not certain.
+    """A reply in which the extractor found no option, or found one without being certain.
 
     Examples:
         >>> from snellen.plugin_api import Prediction, Turn, Variant
@@ -50,7 +50,7 @@ class UnparsedReply(Struct, frozen=True, gc=False):
 
     @property
     def displayed_order(self) -> tuple[int, ...]:
-        """places[i] is the option that was shown in place i."""
+        """The indices of the options in the order shown: (1, 0) if the second option was shown first."""
         return self.prediction.variant.order or tuple(range(len(self.turn.options)))
 
     @property
@@ -90,19 +90,20 @@ ReadingStage = Callable[[Sequence[UnparsedReply]], Sequence[Prediction]]
 
 
 class NamedStage(Struct, frozen=True):
-    """A stage with its name and version."""
+    """A further stage of reading replies, such as a judge model, with its name and the replies that it takes."""
 
     name: str
     read: ReadingStage
     takes: Callable[[Prediction], bool]
-    """Whether a reply that was read so far like this goes to the stage."""
+    """Whether a reply goes to the stage, given what was read in it so far."""
 
 
 def needs_judge(prediction: Prediction) -> bool:
-    """Return whether a judge should read a reply.
+    """Return whether a judge model should find out which option a reply chooses.
 
-    The extractor says how sure it is; published rules know no probabilities, and leave to a judge what they cannot read
-    (MMBench 4.2). Empty replies and refusals give no answer that a judge could find.
+    If the extractor gives probabilities, a judge is asked whenever the reading is unsure. Published extractors give
+    none; a judge is then asked about replies in which they could not read an option (MMBench 4.2). Empty replies and
+    refusals are not sent to a judge, because they choose no option.
     """
     if prediction.probabilities:
         return prediction.is_unsure
@@ -153,7 +154,8 @@ def stored_readings(
 ) -> Iterator[tuple[str, list[Verdict | None]]]:
     """Yield the verdicts that judge models gave earlier on some replies of a run. No model is queried.
 
-    A stored verdict is found by the messages that the judge received, whatever limit its reply had.
+    A verdict is found by the messages that were sent to the judge. Other settings of the request, such as the limit on
+    the length of the judge's reply, do not matter.
 
     Args:
         run: Folder of the run.
@@ -190,7 +192,10 @@ def _stored_verdict(
 def _judged(
     unparsed: UnparsedReply, judge: str, version: str, verdicts: Sequence[Verdict]
 ) -> Prediction:
-    """Return what the judges made of a reply; if no valid verdict came, the reading of the rules stays."""
+    """Return the prediction after judges have read a reply: with the option that most of them name, or with none.
+
+    If the judges give no valid verdict, or are tied, the extractor's prediction stays, with a note on that.
+    """
     verdict = Verdict.majority(verdicts)
     by_rules = unparsed.prediction
     version = f"{by_rules.extractor_version} + {judge} ({version})"

@@ -22,7 +22,7 @@ _FUNCTION_WORDS = frozenset(
 
 
 class SurfaceFeature(Struct, frozen=True):
-    """Something visible in an option without knowing what it means."""
+    """A property of an option that can be seen without understanding the option."""
 
     name: str
     has: str

@@ -22,7 +22,10 @@ _SIGNS = re.compile(r"[<>=≤≥≠*/^%$€£°±×÷~&|]|(?<!\w)[-−](?=[\d.])
 
 
 class LintQuestion(Struct, frozen=True, gc=False):
-    """One question with its gold. `gold` and `texts` are empty for a hidden answer.
+    """One question with its correct answer, in the form in which checks compare questions.
+
+    `gold` has the indices of the correct options, and `texts` the accepted answers. Both are empty if the answer is
+    hidden.
 
     Examples:
         >>> from snellen.plugin_api import open_benchmark
@@ -32,9 +35,10 @@ class LintQuestion(Struct, frozen=True, gc=False):
     """
 
     n_folds: ClassVar[int] = 5
-    """Number of parts into which questions fall by image; what is learned on four is tested on the fifth."""
+    """Number of parts (folds) into which the questions are divided by image. What is learned on four is tested on the
+    fifth."""
     id: str
-    """Of the sample, with `#2` for the second round of a dialogue."""
+    """Identifier of the sample; followed by `#2` for the second round of a dialogue."""
     sample_id: str
     group: str
     scene: int
@@ -46,11 +50,15 @@ class LintQuestion(Struct, frozen=True, gc=False):
     gold: tuple[int, ...]
     texts: tuple[str, ...]
     tags: dict[str, str]
-    """Those of the sample; those of the answer are not a fault."""
+    """Tags of the sample, without the tags of its answer."""
 
     @property
     def fold(self) -> int:
-        """The index of its fold; all questions about one image share a fold."""
+        """Which of the `n_folds` parts (folds) the question belongs to, from 0.
+
+        A check can learn from the questions of some folds and be tested on another. All questions about one image are
+        in the same fold.
+        """
         return zlib.crc32(self.group.encode()) % self.n_folds
 
     @property

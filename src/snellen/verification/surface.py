@@ -20,7 +20,7 @@ from snellen.verification.verify import (
     beyond_chance,
 )
 
-# --- options that say the same, and answers that are told ------------------------------------------------------------
+# --- options that mean the same, and questions that contain their answer ----------------------------------------------
 
 
 def _options_alike(material: CheckMaterial) -> CheckOutcome:
@@ -47,7 +47,7 @@ def _alike(question: LintQuestion) -> Iterator[ItemFault]:
 
 
 def _answer_told(material: CheckMaterial) -> CheckOutcome:
-    """Find questions that contain their answer and none of their other options."""
+    """Find questions whose own text contains the correct answer and none of the other options."""
     n_checked = 0
     faults: list[ItemFault] = []
     for question in material.lint.questions:
@@ -174,11 +174,11 @@ likewise."""
 
 
 class Cue(Struct, frozen=True):
-    """Something that at most one option of a question has."""
+    """A superficial property that singles out at most one option of a question, such as being the longest."""
 
     name: str
     odd: Callable[[LintQuestion], int | None]
-    """The place of the option that has it alone, if any."""
+    """Returns the index of the only option with the property; None if there is none."""
 
 
 def _odd_length(question: LintQuestion, sign: int) -> int | None:
@@ -239,9 +239,11 @@ def _cues(material: CheckMaterial) -> CheckOutcome:
 
 
 def _told_by(cue: Cue, questions: Sequence[LintQuestion], name: str) -> list[LintQuestion]:
-    """Return the questions whose answer a cue singles out, as many as are more than by luck.
+    """Return questions whose answer a superficial cue gives away, such as being the longest option.
 
-    Those with the most conspicuous answer come first; equal ones are in random order, seeded by the benchmark's name.
+    A cue also points to some answers by luck. The result is therefore empty unless the cue points to the answer
+    significantly more often than by luck, and has only as many questions as luck does not explain. Those with the most
+    conspicuous answer come first; equal ones are in random order, seeded by the benchmark's name.
     """
     n_with_cue = 0
     hits: list[LintQuestion] = []

@@ -39,17 +39,17 @@ from snellen.verification.questions import LintMaterial
 GREY_SIDE, COLOUR_SIDE = 32, 8
 """Pixels of the two reductions that are compared. Compression keeps brightness better than colours."""
 GREY_LEVELS, COLOUR_LEVELS, QUARTER_LEVELS = 16, 24, 4
-"""Of 256, by how much a pixel of them may differ, and the brightness of a quarter of the image. An object that covers
-a thousandth of the image makes more of a difference."""
+"""By how many of 256 levels a grey pixel, a coloured pixel, and the brightness of a quarter of the image may differ. An
+object that covers a thousandth of the image makes a greater difference."""
 PROPORTIONS = 0.05
 
 
 class Reduction(Struct, frozen=True):
-    """What is compared of an image."""
+    """An image reduced to a few numbers, by which it is compared with other images."""
 
     proportion: float
     quarters: bytes
-    """The brightness of each."""
+    """The brightness of each quarter of the image."""
     colours: bytes
     greys: bytes
 
@@ -126,7 +126,7 @@ def _reduction(images: Images, picture: ImageRef) -> Reduction:
 
 
 class Solvers(Struct, frozen=True):
-    """The models that checks may ask, and how.
+    """The models that checks of questions may query, and how their replies are used.
 
     Examples:
         >>> Solvers(jury=("openai:judge@http://localhost:8000/v1",), votes="all").votes
@@ -170,9 +170,9 @@ class Solvers(Struct, frozen=True):
     def keep_passing(
         self, whole: Benchmark, name: str, *, to: Path | None = None, names: Iterable[str] = ()
     ) -> Benchmark:
-        """Build a benchmark of the questions of another one that pass all checks.
+        """Build a new benchmark from the questions of another one that pass all checks.
 
-        The options of its questions are those of the original: a question with a distractor at fault is set apart.
+        The questions keep their options. A question with a faulty wrong option is therefore left out and not repaired.
 
         Args:
             whole: The benchmark that is checked.
@@ -201,7 +201,7 @@ class Solvers(Struct, frozen=True):
 
 
 class ItemFault(Struct, frozen=True):
-    """Why a question does not pass.
+    """A question that does not pass a check, with the reason.
 
     Examples:
         >>> ItemFault("q1", "two options are the same", avoid="a dog").reason
@@ -211,7 +211,7 @@ class ItemFault(Struct, frozen=True):
     sample_id: str
     reason: str
     avoid: str = ""
-    """The distractor at fault: with another one the question may be good. Empty where the question itself is."""
+    """The wrong option at fault; with another one the question may be good. Empty if the question itself is at fault."""
 
 
 class CheckOutcome(Struct, frozen=True):
@@ -233,7 +233,7 @@ class CheckOutcome(Struct, frozen=True):
 
 
 class CheckMaterial(Struct, frozen=True, dict=True):
-    """What checks look at.
+    """What checks work with: a benchmark, and the models that may be queried.
 
     Examples:
         >>> from snellen.plugin_api import open_benchmark
@@ -247,7 +247,7 @@ class CheckMaterial(Struct, frozen=True, dict=True):
 
     @cached_property
     def lint(self) -> LintMaterial:
-        """The questions with their answers, texts folded."""
+        """The questions with their answers. Texts are without case, punctuation and articles, to be compared."""
         return LintMaterial.of(self.benchmark)
 
     @cached_property

@@ -136,7 +136,8 @@ class PairedDifference(Struct, frozen=True):
     least_by_reading: float | None = None
     """The difference if all unsure readings of the first run are wrong, and all of the second are right."""
     most_by_reading: float | None = None
-    """The difference the other way round. Both are None if no reading is unsure."""
+    """The difference if all unsure readings of the first run are right, and all of the second are wrong. This and
+    `least_by_reading` are None if no reading is unsure."""
     same_replies: bool = False
     """Whether both runs gave the same reply to each common question."""
 
@@ -202,7 +203,7 @@ def gain(difference: PairedDifference) -> float:
 
 
 def oriented_from(difference: PairedDifference, run: str) -> PairedDifference:
-    """Return the same difference with this one of its two runs as the first."""
+    """Return the same difference with `run` as the first of its two runs. All signs change if it was the second."""
     if difference.first == run:
         return difference
     estimate = difference.difference
@@ -233,7 +234,10 @@ def _negated(number: float | None) -> float | None:
 
 
 def corrected_estimate(difference: PairedDifference) -> Estimate:
-    """Return the difference with the interval that is corrected as `p_adjusted` is: what tables and sentences show."""
+    """Return the difference with its interval corrected for multiple comparisons, as tables and sentences show it.
+
+    If there is no corrected interval, the difference keeps its own.
+    """
     if difference.low_corrected is None or difference.high_corrected is None:
         return difference.difference
     return replace(
@@ -581,7 +585,8 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
     metric: str
     values: Mapping[QuestionKey, float] = {}
     censored: Mapping[QuestionKey, Score] = {}
-    """All scores, if some rows of answers broke off (`snellen.analysis.question_means`); else empty."""
+    """All scores, if some questions lack a value because a sequence of requests ended early (`question_means`); else
+    empty."""
     doubts: Mapping[QuestionKey, ReadingDoubt] = {}
     """Possible other values of the questions with an uncertain reading."""
     audited: Estimate | None = None
@@ -729,10 +734,10 @@ def question_values(
 
 
 def _censored(scores: Sequence[Score]) -> Mapping[QuestionKey, Score]:
-    """Return the scores by question if a mean over them needs a correction for failed requests; otherwise nothing.
+    """Return the scores by question if failed requests bias a plain mean over them; otherwise an empty mapping.
 
-    The correction is needed if a question takes several requests in a row and some rows ended early. Questions of which
-    no request was sent are left out.
+    There is a bias if a question takes several requests, one after the other, and some of these sequences ended early
+    (see `question_means`). Questions of which no request was sent are left out.
     """
     if not is_censored(scores):
         return {}
@@ -751,7 +756,7 @@ def shared_protocol(runs: Sequence[Iterable[str]]) -> str | None:
 
 
 class Paired(Struct, frozen=True):
-    """A difference with the facts that means over benchmarks need."""
+    """A difference of two runs on a benchmark, with what is needed to average it with those on other benchmarks."""
 
     result: PairedDifference
     spec: BenchmarkSpec
@@ -1158,7 +1163,14 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
 def _mean_by_reading(
     results: Sequence[PairedDifference], weights: Sequence[float], ends: Sequence[float | None]
 ) -> float | None:
-    """Return the mean of the differences that unsure readings could make; None if no reading is unsure."""
+    """Return the least or the greatest mean difference that unsure readings allow; None if no reading is unsure.
+
+    Args:
+        results: The difference on each benchmark.
+        weights: The weight of each benchmark; 1 on average.
+        ends: The least (or the greatest) difference on each benchmark; None for one without unsure readings, whose
+            difference is used as it is.
+    """
     if all(end is None for end in ends):
         return None
     values = [

@@ -44,7 +44,7 @@ FARTHEST = 100
 
 
 class GateRule(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a candidate must not be worse in, and by how much.
+    """A rule of a release gate: in which number a candidate must not be worse than its baseline, and by how much.
 
     Examples:
         >>> sn.GateRule(worse="2pt", on="modern/docvqa:anls").on
@@ -98,18 +98,18 @@ class GateResult(Struct, frozen=True):
 
 
 class GatePlan(Struct, frozen=True):
-    """What a rule can find with the questions that the runs have."""
+    """What a rule of a release gate can detect with as many questions as two existing runs have (see `plan_gate`)."""
 
     on: str
     questions: int
     margin: float
     unit: str
     passes_equal: float
-    """The probability that a candidate passes that is as good as the baseline."""
+    """The probability that a candidate which is as good as the baseline passes."""
     detectable: float
-    """The least drop that fails four times in five."""
+    """The smallest drop that makes a candidate fail in four of five cases."""
     needed: int
-    """Questions with which an equally good candidate passes four times in five."""
+    """The number of questions with which an equally good candidate passes in four of five cases."""
 
 
 class RuleData(Struct, frozen=True):
@@ -475,5 +475,5 @@ def plan_gate(
 
 
 def gate_rules(margin: str, on: Sequence[str]) -> list[GateRule]:
-    """Return a rule for each of some numbers, or one for the headline of the run."""
+    """Return a rule with the margin for each number in `on`; if `on` is empty, one rule for the headline of the run."""
     return [GateRule(margin, name) for name in on or ("",)]

@@ -211,7 +211,7 @@ def _mean_ranks(members: Sequence[_Resampled]) -> tuple[Array, Array]:
 
 
 def _joined(members: Sequence[_Resampled]) -> _Resampled:
-    """Return the first benchmark with the numbers of questions and images of all."""
+    """Return the record of the first benchmark with the numbers of questions and images of all benchmarks added up."""
     first = members[0]
     return _Resampled(
         first.measures,

@@ -78,7 +78,7 @@ def same_replies(
 
 
 def without_doubts(measures: QuestionMeasures, keys: frozenset[QuestionKey]) -> QuestionMeasures:
-    """Return the values of a run without the doubts about the readings of some questions."""
+    """Return the values of a run, in which the readings of some questions count as certain."""
     if keys.isdisjoint(measures.doubts):
         return measures
     doubts = {key: doubt for key, doubt in measures.doubts.items() if key not in keys}

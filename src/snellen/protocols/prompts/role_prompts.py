@@ -25,13 +25,15 @@ _CUT = " [...] "
 
 
 class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
-    """The texts of one version of a judge prompt. `labels` overrides how the labels A, B, C, D are listed.
+    """The texts of one version of a prompt for judge models.
 
-    `marks` has the words with which the judge replies instead of numbers, each with its mark: `{"yes": 1, "no": 0}`.
-    `gold_words` has texts of a reference that the prompt writes in another way: `{"<AND>": " <AND> "}`.
-    `field` names the field of the judge's JSON object that has the verdict, one of `marks`; without it the reply is read as a
-    text. `after` names the words behind which a mark stands in a reply that explains it first: `Rating:`.
-    `max_new_tokens` is the least that such a reply needs; the judge gets more if its settings allow more.
+    - `text` is the prompt, and `ask_again` the reminder after a reply that is not a verdict.
+    - `labels` replaces the usual list of the labels A, B, C, D.
+    - `marks` has the words with which the judge replies in place of numbers, each with its mark: `{"yes": 1, "no": 0}`.
+    - `gold_words` has words of a correct answer that the prompt writes in another way: `{"<AND>": " <AND> "}`.
+    - `field` is the field with the verdict if the judge replies with a JSON object; empty if it replies with a text.
+    - `after` has the words before the mark, such as `Rating:`, if the judge explains its mark first.
+    - `max_new_tokens` is the least length that a reply needs. The judge's settings may allow more.
 
     Examples:
         >>> prompt = JudgePrompt("Which option does the reply name? {options}", "Answer with one letter.")
@@ -103,7 +105,7 @@ def fill_slots(text: str, slots: Mapping[str, str]) -> str:
 
 
 def shortened(reply: str) -> str:
-    """Return a reply without its reasoning, reduced to its two ends if it is longer than `MAX_REPLY_LENGTH`.
+    """Return a reply without its reasoning; of more than `MAX_REPLY_LENGTH` characters, only beginning and end.
 
     Examples:
         >>> shortened("  The answer is B. ")
@@ -185,7 +187,7 @@ def _own_reasoning_texts() -> dict[str, Any]:
 
 
 def parse_reasoning_prompts(content: Mapping[str, Any], where: str) -> ReasoningPrompts:
-    """Return Snellen's prompts for step-by-step reasoning, with those of a file in their place.
+    """Return the prompts for step-by-step reasoning in a file. What the file leaves out is taken from Snellen's own.
 
     Args:
         content: The content of the file: tables of texts.

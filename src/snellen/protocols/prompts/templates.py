@@ -98,7 +98,10 @@ class PromptTemplates(Struct, frozen=True):
     """What `{words}` in the layout stands for, by the value of the tag."""
 
     def words_for(self, tags: Mapping[str, str]) -> str:
-        """Return what `{words}` stands for in a question with these tags; empty without `words`. Raises DataError."""
+        """Return the text that replaces `{words}` in a question with these tags; empty if the templates have no words.
+
+        Raises DataError if there are no words for the value of the tag.
+        """
         if not self.words:
             return ""
         value = tags.get(self.tag, "")
@@ -158,7 +161,7 @@ class PromptTemplates(Struct, frozen=True):
         if not self.prompt:
             return question
         texts = {QUESTION: question, OPTIONS: options}
-        # In one pass, since a question may itself contain a slot.
+        # In one pass, because a question may itself contain the text of a slot, such as `{options}`.
         return re.sub(r"\{question\}|\{options\}", lambda slot: texts[slot[0]], self.prompt)
 
     @property
@@ -313,7 +316,12 @@ def with_defaults_of(
 def with_published_prompts(
     templates: PromptTemplates, sets: Mapping[str, PromptSet]
 ) -> PromptTemplates:
-    """Return the templates `as-published` with the sets of prompts behind the published numbers of benchmarks."""
+    """Return the templates `as-published`, in which some benchmarks have the prompts behind their published numbers.
+
+    Args:
+        templates: The templates. They are returned unchanged if `sets` is empty.
+        sets: The prompts behind the published number, by benchmark.
+    """
     if not sets:
         return templates
     of_entries = declared_templates(AS_PUBLISHED, sets)
@@ -324,7 +332,7 @@ def with_published_prompts(
 
 
 def _default_of(spec: BenchmarkSpec) -> PromptTemplates:
-    """Return the templates that a benchmark's entry names: its own set of prompts, or registered ones."""
+    """Return the templates that a benchmark's entry names: a set of prompts in the entry, or registered templates."""
     if spec.templates in spec.prompts:
         return _of_set(spec.prompts[spec.templates], f"{spec.name}: [prompts.{spec.templates}]")
     return registered_templates(spec.templates)
