@@ -62,7 +62,7 @@ class RecipeSettings(
 
 
 class PrintedNumber(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A number of a card for each size of model.
+    """A number that a model card prints for a benchmark, for each size of the model.
 
     Examples:
         >>> PrintedNumber(benchmark="modern/mmmu", printed="MMMU", values={"7B": 58.6}).values["7B"]

@@ -38,16 +38,17 @@ _LONGEST_THING = 4
 
 
 class Claim(NamedTuple):
-    """One thing in relation to another: "The red car is faster than the green one"."""
+    """A statement that relates one thing to another, such as "The red car is faster than the green one"."""
 
     words: tuple[str, ...]
     """Stems of all words in order, without small words and denials."""
     left: frozenset[str]
-    """Stems that only the first thing has. Empty, like `word` and `right`, if the claim has no plain relation."""
+    """Stems of words that only the first thing has, such as "red". Empty, like `word` and `right`, if the claim has no
+    plain relation."""
     word: str
-    """Stem of the word that relates the two things."""
+    """Stem of the word that relates the two things, such as that of "faster"."""
     right: frozenset[str]
-    """Stems that only the second thing has."""
+    """Stems of words that only the second thing has, such as "green"."""
     has_agent: bool = False
     """Whether the claim has the "by" of a passive."""
     is_comparison: bool = False

@@ -48,7 +48,7 @@ class ReplyFeatures(NamedTuple):
 
 
 class _Evidence(NamedTuple):
-    """A reply with what it says about the options without denying them."""
+    """A reply with its explicit statements and the options that it mentions, denied or not."""
 
     marked: MarkedReply
     statements: Sequence[Statement]

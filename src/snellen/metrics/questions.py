@@ -158,7 +158,7 @@ class AskedQuestion(Struct, frozen=True, gc=False):
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """All published answers to an open question, also wrong ones; by default `reference_answers`."""
+        """All published answers to an open question, also wrong ones; `reference_answers` if there are none."""
         if self.answer is None:
             return ()
         return self.answer.candidates or self.reference_answers

@@ -36,7 +36,7 @@ class ScoringContext(Struct, frozen=True):
 
 
 class MetricScores(Struct, frozen=True):
-    """Scores of questions, and for a metric that is computed from sums its counts on them.
+    """The scores of questions in a metric. A metric that is computed from sums also has its counts on each question.
 
     Examples:
         >>> MetricScores(scores=()).counts

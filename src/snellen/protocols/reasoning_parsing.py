@@ -136,7 +136,7 @@ def _text_of(item: Any) -> str:
 
 
 def _distinct(questions: Iterable[str]) -> list[str]:
-    """Return questions without empty ones and without repetitions; two are the same if their words are."""
+    """Return questions without empty and repeated ones. Two questions are the same if they have the same words."""
     question_by_words: dict[str, str] = {}
     for question in questions:
         if question:

@@ -325,10 +325,11 @@ def _round_seats(
     rng: random.Random,
     neighbours: Callable[[str], str] | None = None,
 ) -> dict[str, int]:
-    """Round expected seats to whole numbers by systematic sampling, so that their sum stays the same.
+    """Round expected seats (numbers of samples to draw) to whole numbers, at random and without changing their sum.
 
-    The strata are laid end to end, each as long as its expected seats, and each whole number on that line, from a random
-    start on, is a seat. A stratum with 1.3 expected seats therefore has 1 or 2, and 1.3 in the mean over seeds.
+    This is systematic sampling. The strata are laid end to end on a line, each as long as its expected seats, and there
+    is a seat at every whole number from a random start on. A stratum with 1.3 expected seats therefore gets 1 or 2, and
+    1.3 on average over seeds.
 
     Args:
         expected: Expected seats of each stratum.

@@ -132,7 +132,7 @@ def with_conclusions(
 
 
 def steps_in_order(exchanges: Iterable[Exchange]) -> list[Exchange]:
-    """Return the steps of one sample under one protocol by step number."""
+    """Return the steps of an answer to one sample under one protocol, sorted by the number of the step."""
     return sorted(exchanges, key=_step_number)
 
 

@@ -58,7 +58,7 @@ class GateRule(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GateOutcome(Struct, frozen=True):
-    """What a rule found."""
+    """What a rule of a release gate found: whether the candidate passes it, and the numbers behind that."""
 
     on: str
     """The benchmark, or `*`, and the metric."""
